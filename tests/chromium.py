@@ -100,6 +100,13 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
+    def passes(self, minutes: float) -> None:
+        """So much time of the page, at once: its timers run, and requests are waited for. Then its clock stands."""
+        until = self.value("performance.now()") + 60_000 * minutes
+        budget = {"policy": "pauseIfNetworkFetchesPending", "budget": 60_000 * minutes}
+        self.call("Emulation.setVirtualTimePolicy", **budget)
+        self.until(f"performance.now() >= {until - 1}")
+
     def looks(self, *, width: int = 1280, dark: bool = False, script: bool = True) -> None:
         """How the next page is shown."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

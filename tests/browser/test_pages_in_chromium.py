@@ -138,6 +138,23 @@ def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> Non
     assert page.complaints == []
 
 
+def test_a_page_that_nobody_looks_at_asks_nothing_and_asks_again_when_it_is_looked_at(tmp_path: Path) -> None:
+    def asked() -> int:
+        return sum(each.endswith("?changes") for each in page.requested)
+
+    with tab(tmp_path / "own") as page, site(page, path=f"/runs/{RUN_ID}"):  # its clock does not go on
+        page.until(DRAWN)
+        page.value("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true }); 0")
+        page.requested.clear()
+        page.passes(minutes=5)
+        assert asked() == 0
+        page.value("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        page.until("document.hidden === false")
+        page.passes(minutes=1)
+        assert asked() >= 5
+        assert page.complaints == []
+
+
 def test_a_page_says_when_nobody_answers_any_more(page: Tab) -> None:
     with site(page):
         pass
