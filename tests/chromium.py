@@ -116,7 +116,7 @@ class Tab:
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
 
     def _next(self) -> dict[str, Any]:
-        text = b""
+        text = bytearray()  # a picture is a message of megabytes
         while not text.endswith(b"\0"):
             piece = self._out.read(1)
             assert piece, "chromium has ended"

@@ -10,22 +10,30 @@ from typing import Any
 
 import pytest
 
-from argosy.figures.document import one_file
+from argosy.api.cluster_columns import at_work, in_columns
+from argosy.figures.campaign import campaign_page
+from argosy.figures.cluster import cluster_page
+from argosy.figures.document import Page, one_file
 from argosy.figures.history import attempts_of
+from argosy.figures.market import market_page
+from argosy.figures.plan import plan_page
 from argosy.figures.run import run_page
+from argosy.figures.runs import runs_page
+from argosy.figures.spending import cost_page
+from argosy.model.state import State
 from argosy.ui.looks import Looks
 from argosy.ui.serving import serving
 from tests.chromium import Tab, tab
-from tests.fakes.cli import RUN_ID, run_view, tasks
-from tests.fakes.histories import history
-from tests.fakes.looks import looks
+from tests.fakes.cli import NOW, RUN_ID, run_view, tasks
+from tests.fakes.histories import cluster_history, history
+from tests.fakes.looks import PLAN, looks
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
-PAGES = ["/", "/cluster", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
+PAGES = ["/", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
 
 
@@ -77,21 +85,69 @@ def test_no_page_is_wider_than_the_window(page: Tab, path: str, width: int) -> N
         assert page.value("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_core_finds_no_violation(page: Tab, tmp_path: Path, dark: bool) -> None:
+def violations(page: Tab, url: str) -> Any:
+    """What axe-core finds with every table open."""
     if not AXE.exists():
         pytest.skip("there is no axe-core (npm ci)")
-    page.looks(dark=dark)
-    found: dict[str, Any] = {}
+    page.open(url)
+    page.until(DRAWN)
+    page.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page.value(AXE.read_text(encoding="utf-8") + ";0")
+    return page.value("axe.run().then(found => found.violations.map(each => [each.id, each.nodes[0].html]))")
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 400)], ids=["light", "dark and narrow"])
+def test_axe_core_finds_no_violation(page: Tab, tmp_path: Path, dark: bool, width: int) -> None:
+    page.looks(dark=dark, width=width)
     with site(page) as address:
-        for url in [*(address + path for path in PAGES), report(tmp_path).as_uri()]:
-            page.open(url)
-            page.until(DRAWN)
-            page.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-            page.value(AXE.read_text(encoding="utf-8") + ";0")
-            said = page.value("axe.run().then(found => found.violations.map(each => [each.id, each.nodes[0].html]))")
-            found |= {url: said} if said else {}
-    assert found == {}
+        urls = [*(address + path for path in PAGES), report(tmp_path).as_uri()]
+        assert {url: said for url in urls if (said := violations(page, url))} == {}
+
+
+def pages_of_every_state() -> dict[str, Page]:
+    """Of a run: just submitted, at work, failed with a group for each kind, ended without a history; an empty
+    deployment; a plan that is impossible; simulated trials with a violation."""
+    view, told, pages = history(30, 600)
+    kinds = [{**told["failures"][0], "reason": f"{HOSTILE} {kind} {'x' * 300}"} for kind in range(50)]
+    explained = {"sentence": "no instance fits", "cluster": {"reasons": [{"refused": 3, "detail": "needs 4 GPUs"}]}}
+    open_run = {**view, "status": "RUNNING", "stoppedAt": None, "waiting": "no capacity", "statusReason": "r" * 300}
+    failing = {**told, "failures": kinds}
+    reply = looks().access.api.cluster_columns()
+    nothing = {"instances": in_columns({"instances": []})["instances"], "attempts": at_work(State(), {})}
+    empty = {**reply, "fleets": [], **nothing}
+    none = {"low": None, "expected": None, "high": None}
+    never = {**PLAN, "possible": False, "costUsd": none, "seconds": none, "instances": [], "onDemand": None}
+    never |= {"relaxations": [], "rejected": [], "instanceHours": None}
+    counts = dict.fromkeys(("tasks", "ticks", "trials", "violations", "virtualHours", "launchesPerTask"), 1)
+    counts |= dict.fromkeys(("costUsd", "instanceHours", "waste", "makespanSeconds", "settledSeconds"), 1)
+    trials = {**counts, "runs": {}, "faultsSeen": {"throttling": 1}, "instancesBought": {}}
+    story = {"seed": 7, "invariant": "twice", "sentence": "s", "replay": "argosy simulate", "story": [HOSTILE]}
+    return {
+        "submitted": run_page(run_view(tasks=tasks(pending=9), startedAt=None), None, None, None, NOW),
+        "running": run_page(open_run, failing, attempts_of(pages), explained, NOW),
+        "failed": run_page({**view, "status": "FAILED"}, failing, attempts_of(pages)),
+        "ended without a history": run_page(view, None, None),
+        "costs": cost_page(view, None),
+        "no runs": runs_page([], more=False),
+        "empty cluster": cluster_page(empty, None),
+        "cluster over time": cluster_page(reply, cluster_history(288)),
+        "empty market": market_page(empty, {}, NOW),
+        "impossible plan": plan_page(never),
+        "trials": campaign_page(trials, [story]),
+    }
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_axe_core_finds_no_violation_in_any_state_and_nothing_is_too_wide(
+    page: Tab, tmp_path: Path, width: int
+) -> None:
+    page.looks(width=width)
+    for name, shown in pages_of_every_state().items():
+        file = tmp_path / f"{name.replace(' ', '-')}.html"
+        file.write_text(one_file(shown, "a test"))
+        assert (name, violations(page, file.as_uri())) == (name, [])
+        assert (name, page.value("document.documentElement.scrollWidth") <= width) == (name, True)
+        assert (name, page.value("window.hit")) == (name, None)
 
 
 def test_a_report_is_complete_offline_and_hostile_text_in_it_does_nothing(page: Tab, tmp_path: Path) -> None:

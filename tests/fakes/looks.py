@@ -13,7 +13,7 @@ from argosy.client.api import ApiError
 from argosy.figures.history import column, stored
 from argosy.ui.looks import Looks
 from tests.fakes.cli import NOW, RUN_ID, instance, refusal
-from tests.fakes.histories import ZONES, history
+from tests.fakes.histories import ZONES, cluster_history, history
 
 JSON = dict[str, Any]
 PLAN: JSON = {
@@ -122,6 +122,10 @@ class Api:
 
     def cluster_columns(self) -> JSON:
         return in_columns({**self.cluster(), "attempts": self._at_work()})
+
+    def cluster_history(self, hours: float) -> JSON:
+        self.asked.append(f"course {hours:g}")
+        return {"history": cluster_history(min(1000, int(hours * 12)))}
 
     def _at_work(self) -> JSON:
         """The attempts that the history says are alive."""

@@ -59,7 +59,7 @@ def seconds(low: float, high: float, most: int = 6) -> Axis:
     wanted = (high - low) / most
     step = next((each for each in _SECONDS if each >= wanted), math.ceil(wanted / 86_400) * 86_400)
     first = math.ceil(low / step - 1e-9)
-    ticks = [(step * place, _passed(step * place)) for place in range(first, math.floor(high / step + 1e-9) + 1)]
+    ticks = [(step * place, passed(step * place)) for place in range(first, math.floor(high / step + 1e-9) + 1)]
     return Axis(low, high, ticks)
 
 
@@ -76,10 +76,10 @@ def _round_step(least: float) -> float:
     return next(step * power for step in _STEPS if step * power >= least * (1 - 1e-9))
 
 
-def _passed(at: float) -> str:
+def passed(at: float) -> str:
     """`0`, `0.5 s`, `45 s`, `5 min`, `2 h`, `2h 30m`, `3 d`; `-2 d` before the origin."""
     if at <= 0:
-        return "0" if at == 0 else f"-{_passed(-at)}"
+        return "0" if at == 0 else f"-{passed(-at)}"
     for unit, sign in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         if at >= unit and at % unit == 0:
             return f"{at / unit:.0f} {sign}"

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.figures import cells
+from argosy.figures.course import bought, course_figures
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.instances import AtWork, Instances, instances_of
+from argosy.figures.markup import Content
 from argosy.figures.numbers import counted, money, saved
 
 View = Mapping[str, Any]
 _AXES = (("CPU", "cpu"), ("Memory", "memory"), ("GPU", "gpu"))
 
 
-def cluster_page(view: View) -> Page:
-    """view: DescribeCluster's reply, with its instances and what works on them as columns."""
+def cluster_page(view: View, course: View | None = None, facts: Sequence[tuple[str, Content]] = ()) -> Page:
+    """view: DescribeCluster's reply, with its instances and what works on them as columns. course: its `history`, None
+    where the deployment keeps none."""
     instances, at_work = instances_of(view)
     return Page(
         title=f"Cluster {view['cluster']} · Argosy",
         heading=f"Cluster {view['cluster']}",
-        facts=[("cells", ", ".join(view["cells"]))],
+        facts=[("cells", ", ".join(view["cells"])), *facts],
         tiles=list(_tiles(view, instances)),
-        figures=[_map(instances, at_work), _list(instances, at_work), _orders(view, instances)],
+        figures=[
+            _map(instances, at_work),
+            *course_figures(course),
+            _orders(view, instances),
+            *bought(course),
+            _list(instances, at_work),
+        ],
     )
 
 
@@ -138,8 +147,6 @@ def _orders(view: View, instances: Instances) -> Figure:
         if pool["spotTarget"] or pool["onDemandTarget"] or pool["coolingOffUntil"]
     ]
     if not rows:
-        return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.", wide=True)
+        return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.")
     table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows, stacks=True)
-    return Figure(
-        "orders", "Orders", note="What the pools are told to hold, and what they hold.", table=table, wide=True
-    )
+    return Figure("orders", "Orders", note="What the pools are told to hold, and what they hold.", table=table)

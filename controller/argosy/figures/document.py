@@ -215,7 +215,8 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
     links = [("/", "Runs"), ("/cluster", "Cluster"), ("/market", "Market")]
     if run:
         links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/plan", "Its plan")]
-    anchors = (element("a", name, href=to, aria_current="page" if to == address else None) for to, name in links)
+    here = "/cluster" if address.startswith("/cluster/") else address  # whose history goes back further
+    anchors = (element("a", name, href=to, aria_current="page" if to == here else None) for to, name in links)
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -57,20 +57,25 @@ class Frame:
 
 
 def areas(frame: Frame, at: Floats, series: Sequence[Layer]) -> Markup:
-    """Stacked, the first at the bottom. at: shape (samples,)."""
+    """Stacked, the first at the bottom. at: shape (samples,). Where a value is not a number there is a hole."""
     below = np.zeros(len(at))
     shapes = []
     for each in series:
         above = below + each.values
-        if each.values.any():
-            shapes.append(_shape(_band(frame, at, below, above), each, "area"))
+        if np.nan_to_num(each.values).any():
+            pieces = (_band(frame, at[piece], below[piece], above[piece]) for piece in _known(above))
+            shapes.append(_shape("".join(pieces), each, "area"))
         below = above
     return _chart(frame, shapes, legend(series))
 
 
 def lines(frame: Frame, series: Sequence[tuple[Floats, Layer]], *, steps: bool = False) -> Markup:
-    """Each series has its own times. steps: a value holds until the next."""
-    shapes = [_shape(_line(frame, at, each.values, steps), each, "line") for at, each in series if len(at)]
+    """Each series has its own times. steps: a value holds until the next. Where one is not a number there is a hole."""
+    shapes = []
+    for at, each in series:
+        pieces = [_line(frame, at[piece], each.values[piece], steps) for piece in _known(each.values)]
+        if pieces:
+            shapes.append(_shape("".join(pieces), each, "line"))
     return _chart(frame, shapes, legend([each for _, each in series]))
 
 
@@ -153,6 +158,12 @@ def _named_marks(frame: Frame) -> Iterator[Markup]:
 def _shape(path: str, series: Layer, kind: str) -> Markup:
     shown = element("title", f"{series.name} {series.shown}".strip())
     return element("path", shown, d=path, class_=f"{kind} s-{series.kind}", vector_effect="non-scaling-stroke")
+
+
+def _known(values: Floats) -> list[slice]:
+    """The stretches in which every value is a number."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], ~np.isnan(values), [False]]).astype("i1")))
+    return [slice(low, high) for low, high in edges.reshape(-1, 2).tolist()]
 
 
 def _band(frame: Frame, at: Floats, below: Floats, above: Floats) -> str:

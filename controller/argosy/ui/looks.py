@@ -23,6 +23,7 @@ from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page
 from argosy.figures.history import Attempts, attempts_of
 from argosy.figures.market import Prices, market_page
+from argosy.figures.markup import Content, element
 from argosy.figures.plan import plan_page
 from argosy.figures.run import run_page
 from argosy.figures.runs import runs_page
@@ -30,6 +31,12 @@ from argosy.figures.runs import runs_page
 JSON = dict[str, Any]
 RUNS_SHOWN = 100
 RUN_S, CLUSTER_S, MARKET_S, ENDED_S = 2.0, 8.0, 300.0, 30.0  # how long an answer serves
+
+SPANS = {  # of the cluster's history, by address: name, hours, for how many seconds an answer serves
+    "/cluster": ("a day", 24.0, 60.0),
+    "/cluster/week": ("a week", 168.0, 300.0),
+    "/cluster/quarter": ("90 days", 2160.0, 900.0),
+}
 
 T = TypeVar("T")
 
@@ -58,8 +65,18 @@ class Looks:
         """Raises NoSuchPage for an id that no run has."""
         return self._once(("run", run_id), RUN_S, lambda: self.read_run(run_id))
 
-    def cluster(self) -> Page:
-        return self._once("cluster page", CLUSTER_S, lambda: cluster_page(self._cluster()))
+    def cluster(self, address: str = "/cluster") -> Page:
+        """address: one of `SPANS`, which says how far back its history goes."""
+        return self._once(address, CLUSTER_S, lambda: self._read_cluster(address))
+
+    def _read_cluster(self, address: str) -> Page:
+        _, hours, serves_s = SPANS[address]
+        course = _known(lambda: self._once(hours, serves_s, lambda: self.access.api.cluster_history(hours)["history"]))
+        links: list[Content] = []
+        for to, (name, _, _) in SPANS.items():
+            link = element("a", name, href=to, aria_current="true" if to == address else None)
+            links += [" · ", link] if links else [link]
+        return cluster_page(self._cluster(), course, [("over time", links)])
 
     def market(self) -> Page:
         """Prices of all deployed pools in every cell."""

@@ -17,7 +17,7 @@ from argosy.figures.markup import element
 from argosy.loopback.server import Environ, StartResponse
 from argosy.loopback.strangers import stranger
 from argosy.ui.guard import PARAMETER, Guard
-from argosy.ui.looks import Looks, NoSuchPage
+from argosy.ui.looks import SPANS, Looks, NoSuchPage
 
 _RUN = re.compile(r"/runs/([a-z0-9-]{1,100})(/plan)?", re.ASCII)
 _STATIC = {"/static/page.css": "text/css", "/static/dense.js": "text/javascript", "/static/live.js": "text/javascript"}
@@ -108,8 +108,8 @@ class Pages:
         """Raises NoSuchPage."""
         if path == "/":
             return self.looks.runs(), _POLL_S
-        if path == "/cluster":
-            return self.looks.cluster(), _SLOW_POLL_S
+        if path in SPANS:
+            return self.looks.cluster(path), _SLOW_POLL_S
         if path == "/market":
             return self.looks.market(), _SLOW_POLL_S
         found = _RUN.fullmatch(path)

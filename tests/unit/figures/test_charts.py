@@ -81,6 +81,16 @@ def test_areas_lie_on_each_other() -> None:
     assert second == [(0, 500), (1000, 0), (1000, 500), (0, 750)]
 
 
+def test_where_a_value_is_not_known_there_is_a_hole() -> None:
+    at, values = np.array([0.0, 2.0, 4.0, 6.0, 8.0]), np.array([1.0, 1.0, np.nan, 2.0, 2.0])
+    layer, empty = svg.Layer("a", "0", values), svg.Layer("b", "1", np.full(5, np.nan))
+    [line] = re.findall(r' d="([^"]+)"', svg.lines(frame(), [(at, layer), (at, empty)]))
+    assert line == "M0.0 750.0L200.0 750.0M600.0 500.0L800.0 500.0"
+    [area] = re.findall(r' d="([^"]+)"', svg.areas(frame(), at, [layer]))
+    assert area.count("M") == area.count("Z") == 2
+    assert "nan" not in area
+
+
 def test_a_line_of_prices_holds_until_the_next() -> None:
     series = svg.Layer("a", "0", np.array([1.0, 3.0]))
     [line] = shapes(svg.lines(frame(), [(np.array([0.0, 10.0]), series)], steps=True))
