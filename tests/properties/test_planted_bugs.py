@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from argosy.placement import feasibility, interleaved, kernels, pass_state, place
 from tests.placement_cases import busy_cases, cases, check, plain_cases, tall_cases
 
-SEED = 3  # one with which every bug is found early; without it the search takes four times as long
+SEED = 4  # one with which every bug is found early; without it the search takes four times as long
 SEARCH = settings(
     max_examples=3_000, deadline=None, database=None, phases=[Phase.generate],
     report_multiple_bugs=False, suppress_health_check=list(HealthCheck),
