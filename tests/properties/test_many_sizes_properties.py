@@ -15,13 +15,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from argosy.market.allocation.allocate import allocate
-from argosy.market.allocation.directions import directions_of, grouped
 from argosy.market.allocation.effort import THOROUGH
 from argosy.market.allocation.fluid import FluidPlanner
+from argosy.market.allocation.groups import grouped
 from argosy.market.allocation.lots import Plan
 from argosy.market.allocation.many import by_dives, by_groups
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes
-from tests.allocation_checks import assert_whole, cheapest_usd
+from argosy.market.allocation.whole import raised
+from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 from tests.generated_markets import backlog, distinct_sizes, market
 
 needs = st.tuples(st.integers(0, 6), st.integers(0, 9), st.sampled_from((0, 0, 0, 1, 2))).filter(any)
@@ -88,16 +89,62 @@ def test_with_enough_of_every_pool_every_task_has_a_place(market: list[Any], bac
 
 @given(st.lists(st.tuples(needs, st.integers(1, 5)), min_size=1, max_size=30), st.integers(1, 12))
 @settings(max_examples=40, deadline=None)
-def test_groups_hold_tasks_with_equally_many_gpus_and_parts_add_up_to_needs(tasks: list[Any], most: int) -> None:
+def test_groups_hold_tasks_with_equally_many_gpus(tasks: list[Any], most: int) -> None:
     need, number = np.array([n for n, _ in tasks]), np.array([n for _, n in tasks])
     group = grouped(need, number.astype(float), most)
     assert all(len(set(need[group == one, 2].tolist())) == 1 for one in set(group.tolist()))
-    problem = Problem(Offered.of([(12, 16, 4)], [1.0], [9], [0]), TaskShapes(need, number))
-    rows = directions_of(problem, 6, 20)
-    plain = (need[:, 2] == 0) & (need[:, :2] > 0).all(axis=1)
-    for axis in (0, 1):
-        parts = np.bincount(rows.task, weights=rows.share * rows.unit[rows.row, axis], minlength=len(need))
-        assert parts[plain] == pytest.approx(need[plain, axis], rel=1e-4)
+    assert len(set(group.tolist())) <= max(most, len(set(need[:, 2].tolist())))
+
+
+whole_sizes = st.tuples(st.integers(2, 12), st.integers(2, 16), st.sampled_from((0, 0, 0, 1)))
+whole_pools = st.lists(st.tuples(whole_sizes, st.integers(1, 500), st.integers(1, 6)), min_size=1, max_size=4)
+large_needs = st.tuples(st.integers(1, 8), st.integers(0, 9), st.sampled_from((0, 0, 0, 1)))
+large_backlogs = st.lists(st.tuples(large_needs, st.integers(1, 3)), min_size=1, max_size=4)
+
+
+@given(whole_pools, large_backlogs, st.integers(1, 8), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_no_plan_is_cheaper_than_the_fluid_bound(
+    market: list[Any], backlog: list[Any], groups: int, whole: bool
+) -> None:
+    """However roughly tasks are grouped, and with what is known of large tasks that are whole."""
+    problem = problem_of([(size, cents, 12) for size, cents, _ in market], backlog)
+    if not problem.backlog.count.any():
+        return
+    bound = FluidPlanner(problem, groups).bound(problem.backlog.count, whole=whole)
+    sizes, prices, _ = zip(*market, strict=True)
+    usd = [cents / 100 for cents in prices]
+    counts = problem.backlog.count.tolist()
+    best = cheapest_usd(sizes, usd, [12] * len(sizes), [n for n, _ in backlog], counts)
+    assert bound <= best * (1 + 1e-9) + 1e-12
+
+
+@given(whole_pools, large_backlogs)
+@settings(max_examples=80, deadline=None)
+def test_no_filling_is_worth_more_than_its_size_after_values_are_raised(market: list[Any], backlog: list[Any]) -> None:
+    problem = problem_of(market, backlog)
+    fits = problem.room.sum(axis=1) > 0
+    sizes = np.flatnonzero(fits)
+    if not len(sizes):
+        return
+    price = np.ones((len(problem.sizes), 3)) * (1.0, 0.5, 2.0) * (1 + 0.01 * np.arange(len(problem.sizes)))[:, None]
+    pays = np.where(problem.room > 0, price @ problem.backlog.need.T, np.inf).min(axis=0)
+    value = np.where(np.isfinite(pays) & (problem.backlog.count > 0), pays, 0.0)
+    found = raised(problem, value, sizes, price)
+    assert (found >= value).all()
+    needs, counts = [n for n, _ in backlog], problem.backlog.count.tolist()
+    for size in sizes.tolist():
+        best = max(float(found @ pattern) for pattern in all_patterns(problem.sizes[size].tolist(), needs, counts))
+        assert best <= float(price[size] @ problem.sizes[size]) * (1 + 1e-9)
+
+
+def test_a_large_task_is_worth_the_whole_instance_that_nothing_else_goes_on() -> None:
+    """No two tasks share an instance: cut into pieces, three of them would fit on two."""
+    offered = Offered.of([(30, 30, 0)], [1.0], [100], [0])
+    problem = Problem(offered, TaskShapes.of([(20, 20, 0), (19, 18, 0)], [6, 6]))
+    planner = FluidPlanner(problem, 4)
+    assert planner.bound(problem.backlog.count) == pytest.approx(8.0, rel=0.05)
+    assert planner.bound(problem.backlog.count, whole=True) == pytest.approx(12.0, rel=1e-3)
 
 
 def ticking() -> Any:
@@ -136,6 +183,4 @@ def test_the_fluid_bound_knows_that_cpu_and_memory_of_a_task_stay_together() -> 
     """Two sizes that suit nobody alone: cut apart, the tasks would fit for half the price."""
     offered = Offered.of([(1024, 64, 0), (64, 1024, 0)], [0.1, 0.1], [100, 100], [0, 1])
     problem = Problem(offered, TaskShapes.of([(64, 64, 0)], [16]))
-    planner = FluidPlanner(problem, directions_of(problem, 4, 20))
-    fluid = planner.plan(problem.backlog.count, offered.depth, np.ones(2), bounded=True)
-    assert fluid.bound == pytest.approx(1.6, rel=1e-3)
+    assert FluidPlanner(problem, 4).bound(problem.backlog.count) == pytest.approx(1.6, rel=1e-3)

@@ -19,11 +19,11 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _DIVES = 12
 _LAST_DIVES = 3  # round up what the LP wants
-_LACK = 0.03  # of its worth that a filling may lack at first
+_LACK = (0.02, 0.03)  # of its worth that a filling may lack at first: for a whole backlog, for a part of one
 _MORE_LACK = 0.004  # more of it in every dive
 _LAST_LACK = 0.07
 _TRIES = 6  # fillings that lack more: then the size is left alone
-_LEARNED = (0.6, 0.985)  # the share of a size that can be used is taken to be at least and at most this
+_LEARNED = ((0.98, 0.99), (0.6, 0.985))  # what the share that can be used is taken to be at least and at most, so too
 _FEW = 0.02  # of the worth of all tasks: so little is bought by the instance
 _LOOKED_AT = 10  # sizes that are filled to choose an instance
 _ALIKE = 0.97  # of the best worth per USD: good enough to buy more of the same
@@ -43,7 +43,9 @@ class Diver:
 
         after_dive: is shown the incomplete plan after each dive.
         """
-        usable, whole = np.ones(len(self.problem.sizes)), 0.0
+        usable, whole, kept = np.ones(len(self.problem.sizes)), 0.0, len(plan.lots)
+        is_part = kept > 0
+        least, most = _LEARNED[is_part]
         for number in range(_DIVES):
             if self._time.passed():
                 return False
@@ -54,16 +56,16 @@ class Diver:
             whole = whole or left
             if left <= _FEW * whole:
                 break
-            for size, share in self._dive(plan, fluid, number).items():
-                usable[size] *= min(_LEARNED[1], max(_LEARNED[0], share))
+            for size, share in self._dive(plan, fluid, number, is_part).items():
+                usable[size] *= min(most, max(least, share))
             if after_dive and not self._time.passed():
                 after_dive(plan, number)
         if not self._by_the_instance(plan, usable):
             return False
-        fit_smaller(plan)
+        fit_smaller(plan, kept)
         return True
 
-    def _dive(self, plan: Plan, fluid: Fluid, number: int) -> dict[int, float]:
+    def _dive(self, plan: Plan, fluid: Fluid, number: int, is_part: bool) -> dict[int, float]:
         """Buy what the LP wants, the cheapest instances first, as long as they are filled well.
 
         Returns the share of its worth that was reached on sizes that were not.
@@ -71,7 +73,7 @@ class Diver:
         stock = Stock(self.problem.backlog.need, fluid.task_value, plan.rest)
         last = number >= _DIVES - _LAST_DIVES
         wanted = (np.ceil(fluid.bought - 1e-6) if last else np.floor(fluid.bought + 1e-6)).astype(np.int64)
-        least = 1 - (_LAST_LACK if last else _LACK + _MORE_LACK * number)
+        least = 1 - (_LAST_LACK if last else _LACK[is_part] + _MORE_LACK * number)
         lacking: dict[int, float] = {}
         for pool in self._by_price[wanted[self._by_price] > 0].tolist():
             if stock.is_empty or self._time.passed():
@@ -146,10 +148,10 @@ def _take(plan: Plan, stock: Stock, pool: int, shape: IntArray, count: IntArray,
     return times
 
 
-def fit_smaller(plan: Plan) -> None:
-    """Move lots that leave room to the cheapest instances that still hold them, the dearest first."""
+def fit_smaller(plan: Plan, first: int = 0) -> None:
+    """Move lots from number `first` on that leave room to the cheapest instances that hold them, the dearest first."""
     offered, backlog = plan.problem.offered, plan.problem.backlog
-    for number in sorted(range(len(plan.lots)), key=lambda n: -offered.price[plan.lots[n].pool]):
+    for number in sorted(range(first, len(plan.lots)), key=lambda n: -offered.price[plan.lots[n].pool]):
         lot = plan.lots[number]
         better = (plan.depth >= lot.times) & (offered.price < offered.price[lot.pool] * _CHEAPER)
         better &= (offered.capacity >= lot.count @ backlog.need[lot.shape]).all(axis=1)

@@ -53,6 +53,6 @@ class Effort:
         return replace(self, time=TimeLimit(seconds, clock))
 
 
-THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, again=60, good_enough=0.0015)
+THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, again=100, good_enough=0.0015)
 QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, again=0, good_enough=0.01)
 """Within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""

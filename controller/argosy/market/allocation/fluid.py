@@ -1,8 +1,8 @@
 """What would a backlog cost if its tasks could be cut into pieces, though not apart from what they need together?
 
-An LP over `directions`, by column generation: a column is what fills one instance, at most two directions side by side
-(and one group of tasks with GPUs). Its duals value every task, its purchases say what to look for, and its value is a
-lower bound that thousands of distinct sizes do not make slower.
+An LP over groups of similar tasks (`parts`), by column generation: every size sells cpu, memory and GPUs at prices of
+its own. A task is worth what the cheapest size takes for it, so no filling of a size is worth more than the whole size
+costs at these prices. That values every single task, says what to buy, and is a lower bound of any plan's cost.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from argosy.market.allocation.bound import scaled_bound
-from argosy.market.allocation.directions import Directions
-from argosy.market.allocation.master import Master, Solution
+from argosy.market.allocation.groups import grouped
+from argosy.market.allocation.parts import PartsLp, PartsSolution
 from argosy.market.allocation.problem import Problem, TaskShapes
-from argosy.market.allocation.relaxed import relaxed_worth
+from argosy.market.allocation.whole import raised
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
-_ROUNDS = 60
-_NEAR = 5e-4  # share of the cost: duals so near to the optimum are good enough
-_BETTER = 1 + 1e-7
-_KEPT = 0.9  # columns worth less of their price are forgotten
-_SMOOTHING = 0.5
-_STARTS = 1.6  # columns of one direction are known from the start on sizes up to so many times the cheapest
-_PENALTY = 40.0  # of a unit left out, in prices of the dearest instance
-_SHARES = (1.0, 0.6)  # of the tasks with GPUs that an instance would hold: the rest of it is for other tasks
-_LITTLE = 1e-9
-_ROUGH = 1.02  # times what a size is worth or costs: above, its bound is sharpened
+_ROUNDS = 40
+_NEAR = 2e-4  # share of the cost: prices so near to the optimum are good enough
+_FIRST = 4  # sizes on which a group is tried first, by each of two ways to share an instance's price
+_PENALTY = 40.0  # of a task left out, in prices of the dearest instance
+_TIGHT = 1e-7
+_KEPT = 1.02  # columns that cost so many times what their group is worth are forgotten
+_ADDED = 4  # columns of a group at once
+_FAR = 1.1  # times what a size is worth: dearer ones need no more than prices
 _CHUNK = 64  # sizes at once
+_COVERS = 6  # sizes whose prices are tried on another one
+_UP = 1 + 1e-9  # above what the few float operations here can lose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,221 +37,244 @@ class Fluid:
 
     bought: FloatArray  # (p,) instances
     task_value: FloatArray  # (s,)
-    worth: FloatArray  # (k,) of the best filling of a size
+    worth: FloatArray  # (k,) that no filling of a size exceeds; infinite where that is not known
     axis_price: FloatArray  # (k, 3) of a cpu unit, a MiB and a GPU on each size
-    bound: float  # a valid lower bound for the tasks asked for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Groups:
+    """Groups `number` (g,): `count` (g,) tasks that need `need` (g, 3) on average, and `fits` (k, g)."""
+
+    number: IntArray
+    need: FloatArray
+    count: FloatArray
+    fits: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Duals:
+    bought: FloatArray  # (p,) instances
+    price: FloatArray  # (k, 3) of a cpu unit, a MiB and a GPU on each size
+    used: BoolArray  # (k,) sizes that are bought: prices of others may be 0
+    value: FloatArray  # (g,) of one task
+    worth: FloatArray  # (k,) and the prices (k, 3) that show it: see `covers`
+    cover: FloatArray
 
 
 class FluidPlanner:
     """Solves the LP for parts of one backlog. The columns of one answer are where the next one starts."""
 
-    def __init__(self, problem: Problem, directions: Directions, near: float = _NEAR) -> None:
-        self.problem, self.directions, self._near = problem, directions, near
-        self._size, self._content = np.zeros(0, dtype=np.int64), np.zeros((0, len(directions.unit)))
+    def __init__(self, problem: Problem, groups: int, near: float = _NEAR) -> None:
+        self.problem, self._near = problem, near
+        need = problem.backlog.need
+        scale = need @ (1 / np.maximum(problem.sizes.max(axis=0, initial=1), 1))
+        self._group = grouped(need, problem.backlog.count * scale, groups)
+        self._known: BoolArray = np.zeros((len(problem.sizes), int(self._group.max(initial=-1)) + 1), dtype=bool)
 
-    def plan(
-        self, count: IntArray, depth: IntArray, usable: FloatArray, bounded: bool = False, part: float = 1.0
-    ) -> Fluid:
+    def plan(self, count: IntArray, depth: IntArray, usable: FloatArray) -> Fluid:
         """For `count` (s,) tasks, `depth` (p,) instances, of which only the share `usable` (k,) can be filled.
 
-        The bound holds only where every size is wholly usable. part: of the tasks, that the LP is asked for: where all
-        is sold out, its duals are what a place is worth to one task more. Unsolved when HiGHS finds no optimum.
+        Unsolved when HiGHS finds no optimum.
         """
-        offered = replace(self.problem.offered, depth=depth)
-        problem = Problem(offered, TaskShapes(self.problem.backlog.need, count))
-        capacity = problem.sizes * usable[:, None]
-        demand = self.directions.demand(count) * part
-        solution, value = self._generate(problem, usable, demand)
-        worth, pattern = self.fillings(value, capacity)
-        tasks = self.directions.value(value, len(count))
-        if bounded:  # a shape that is not asked for must not make rooms seem worth more
-            tasks = np.where(count > 0, tasks, 0.0)
-        axis = axis_prices(self.directions, value, worth, pattern, capacity)
-        bound = 0.0
-        if bounded:
-            if self.directions.with_gpus.any():
-                axis_too = _raised(axis, worth, problem)
-                tasks = _with_gpus_at_most(problem, tasks, axis_too)
-                at_most = np.minimum(_at_most(self.problem, tasks, axis), _at_most(self.problem, tasks, axis_too))
-            else:
-                at_most = _at_most(self.problem, tasks, axis)
-            cheapest = problem.cheapest(offered.price)
-            rough = np.isinf(at_most) | (at_most > np.maximum(worth, cheapest) * _ROUGH)
-            relaxed = relaxed_worth(problem.sizes[rough], problem.backlog.need, tasks)
-            at_most[rough] = np.minimum(at_most[rough], relaxed)
-            bound = max(0.0, scaled_bound(problem, count, tasks, offered.price, at_most))
-        return Fluid(solution.bought, tasks, worth, axis, bound)
+        problem, groups = self._part(count, depth), self._groups(count)
+        duals, useful = self._generate(problem, problem.sizes * usable[:, None], groups, self._near)
+        self._known[:, groups.number] = useful
+        return Fluid(duals.bought, self._task_value(problem, duals), duals.worth, duals.cover)
 
-    def _generate(self, problem: Problem, usable: FloatArray, demand: FloatArray) -> tuple[Solution, FloatArray]:
-        price, rows, capacity = problem.offered.price, len(demand), problem.sizes * usable[:, None]
-        cheapest = problem.cheapest(price)
-        units = TaskShapes(np.ones((rows, 3), dtype=np.int64), np.ones(rows, dtype=np.int64))
-        master = Master(Problem(problem.offered, units), np.full(rows, _PENALTY * float(price.max(initial=0.0))))
-        master.demand(demand)
-        master.add(*self._starts(capacity, cheapest, _STARTS if not len(self._size) else 1.0))
-        master.add(self._size, self._content * usable[self._size, None])
-        solution = master.solve()
-        best, centre, smoothing = -np.inf, solution.task_value, 0.0
+    def bound(self, count: IntArray, part: float = 1.0, whole: bool = False) -> float:
+        """A lower bound of the cost of placing `count` (s,) tasks.
+
+        part: of the tasks, that the LP is asked for: where all is sold out, its duals are what a place is worth to one
+        task more. whole: take seconds to make use of that large tasks are whole. Unsolved as above.
+        """
+        problem, groups = self._part(count, self.problem.offered.depth), self._groups(count)
+        groups = replace(groups, count=groups.count * part)
+        duals, _ = self._generate(problem, problem.sizes.astype(np.float64), groups, _NEAR)
+        # A shape that is not asked for must not make rooms seem worth more.
+        tasks = np.where(count > 0, self._task_value(problem, duals), 0.0)
+        at_most, axis = self._covers(problem, duals, tasks)
+        bound = _bound(problem, tasks, at_most)
+        if whole and np.isfinite(at_most).all():
+            bound = max(bound, self._bound_of_whole(problem, tasks, duals, at_most, axis))
+        return bound
+
+    def _bound_of_whole(
+        self, problem: Problem, tasks: FloatArray, duals: _Duals, at_most: FloatArray, axis: FloatArray
+    ) -> float:
+        """The same after large tasks have been `raised` on the sizes that are worth about what they cost."""
+        cheapest = problem.cheapest(problem.offered.price)
+        near = np.flatnonzero(np.isfinite(cheapest) & (at_most * _FAR > cheapest) & (at_most > 0))
+        costs = np.maximum(at_most[near], cheapest[near])
+        axis[near] *= (costs / at_most[near])[:, None]
+        tasks = raised(problem, tasks, near, axis)
+        at_most, _ = self._covers(problem, duals, tasks)
+        at_most[near] = np.minimum(at_most[near], costs)
+        return _bound(problem, tasks, at_most)
+
+    def _covers(self, problem: Problem, duals: _Duals, tasks: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(k,) what no filling of true tasks is worth more than, 0 where nothing is sold, and prices that show it."""
+        asked = np.flatnonzero(tasks > 0)
+        fits = self.problem.room[:, asked] > 0
+        need = self.problem.backlog.need[asked]
+        at_most, axis = covers(duals.price, duals.used, need, fits, tasks[asked], self.problem.sizes)
+        return np.where(np.isfinite(problem.cheapest(problem.offered.price)), at_most, 0.0), axis
+
+    def _part(self, count: IntArray, depth: IntArray) -> Problem:
+        return Problem(replace(self.problem.offered, depth=depth), TaskShapes(self.problem.backlog.need, count))
+
+    def _task_value(self, problem: Problem, duals: _Duals) -> FloatArray:
+        """(s,) what the cheapest size takes that the LP buys and that holds a task, or else the cheapest of all."""
+        need, room = self.problem.backlog.need, self.problem.room
+        found = _least(duals.price[duals.used], need, room[duals.used] > 0)
+        none = np.flatnonzero(np.isinf(found))
+        cheapest = problem.cheapest(problem.offered.price)
+        sold = np.isfinite(cheapest) & (duals.worth > 0)
+        fair = duals.cover[sold] * (np.maximum(cheapest[sold] / duals.worth[sold], 1))[:, None]
+        found[none] = _least(fair, need[none], room[sold][:, none] > 0)
+        return np.where(np.isfinite(found), found, 0.0)
+
+    def _groups(self, count: IntArray) -> _Groups:
+        """Those that have tasks, each with the mean need of its tasks."""
+        number, some = int(self._group.max(initial=-1)) + 1, count > 0
+        group, weight = self._group[some], count[some].astype(np.float64)
+        tasks = np.bincount(group, weights=weight, minlength=number)
+        need = self.problem.backlog.need[some]
+        total = [np.bincount(group, weights=weight * need[:, axis], minlength=number) for axis in range(3)]
+        asked = np.flatnonzero(tasks)
+        mean = np.stack(total, axis=1)[asked] / tasks[asked, None]
+        fits = np.asarray((mean[None] <= self.problem.sizes[:, None] * _UP).all(axis=2), dtype=bool)
+        return _Groups(asked, mean, tasks[asked].astype(np.float64), fits)
+
+    def _generate(
+        self, problem: Problem, capacity: FloatArray, groups: _Groups, near: float
+    ) -> tuple[_Duals, BoolArray]:
+        """Also (k, g) the columns that are worth keeping."""
+        offered, need = problem.offered, groups.need
+        cheapest = problem.cheapest(offered.price)
+        penalty = _PENALTY * float(offered.price.max(initial=0.0))
+        lp = PartsLp(offered, problem.size_of_pool, capacity, need, groups.count, penalty)
+        lp.add(groups.fits & (_first(cheapest, capacity, groups) | self._known[:, groups.number]))
         for _ in range(_ROUNDS):
-            value = smoothing * centre + (1 - smoothing) * solution.task_value
-            worth, pattern = self.fillings(value, capacity)
-            bound = scaled_bound(problem, demand, value, price, worth)
-            if bound > best:
-                best, centre = bound, value
-            if solution.usd_per_hour - best <= self._near * solution.usd_per_hour:
+            solution = lp.solve()
+            duals = _duals(problem, capacity, groups, solution)
+            if _is_near(problem, groups.count, solution.usd_per_hour * (1 - near), duals):
                 break
-            if _add(master, cheapest, worth, pattern):
-                solution, smoothing = master.solve(), _SMOOTHING
-            elif smoothing:
-                smoothing = 0.0
-            else:
+            over = solution.group_value - _fair(capacity, cheapest, duals) @ need.T * (1 + _TIGHT)
+            over = np.where(groups.fits & ~lp.known & _useful(cheapest, duals)[:, None], over, 0.0)
+            if not lp.add(_largest(over, _ADDED) & (over > 0)):
                 break
-        useful = master.pattern @ solution.task_value >= cheapest[master.size_of] * _KEPT
-        self._size, self._content = (
-            master.size_of[useful],
-            master.pattern[useful] / usable[master.size_of[useful], None],
-        )
-        return solution, centre
-
-    def _starts(self, capacity: FloatArray, cheapest: FloatArray, most: float) -> tuple[IntArray, FloatArray]:
-        """Columns of one direction each, on sizes where that costs little more than the least."""
-        size, row = np.nonzero(self.directions.fits & np.isfinite(cheapest)[:, None])
-        times = _times(capacity[size], self.directions.unit[row])
-        price = np.where(times > 0, cheapest[size] / np.maximum(times, _LITTLE), np.inf)
-        least = np.full(len(self.directions.unit), np.inf)
-        np.minimum.at(least, row, price)
-        kept = np.flatnonzero((price <= most * least[row]) & np.isfinite(price))
-        pattern = np.zeros((len(kept), len(least)))
-        pattern[np.arange(len(kept)), row[kept]] = times[kept]
-        return size[kept].astype(np.int64), pattern
-
-    def fillings(self, value: FloatArray, capacity: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(k,) the worth and (k, r) the content of the best filling of each size; with GPUs, of a good one."""
-        plain, unit = ~self.directions.with_gpus, self.directions.unit
-        worth, pattern = self._pairs(value, capacity, self.directions.fits & plain)
-        # Every size with GPUs, with every group of tasks for them, with all that go on it or some: the rest is plain.
-        size, row = np.nonzero(self.directions.fits & ~plain & (capacity[:, 2:] > 0))
-        if len(size):
-            most = _times(capacity[size], unit[row])
-            size, row = np.tile(size, len(_SHARES)), np.tile(row, len(_SHARES))
-            held = np.concatenate([most * share for share in _SHARES])
-            rest = np.maximum(capacity[size] - held[:, None] * unit[row], 0)
-            more, content = self._pairs(value, rest, self.directions.fits[size] & plain)
-            more = more + held * value[row]
-            order = np.argsort(more, kind="stable")
-            best = np.full(len(capacity), -1)
-            best[size[order]] = order  # the last one is worth most
-            better = np.flatnonzero((best >= 0) & (more[best] > worth * (1 + 1e-12)))
-            chosen = best[better]
-            worth[better], pattern[better] = more[chosen], content[chosen]
-            pattern[better, row[chosen]] = held[chosen]
-        return worth, pattern
-
-    def _pairs(self, value: FloatArray, capacity: FloatArray, fits: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """The best filling with at most two directions of tasks without GPUs: an LP of two rows has no more."""
-        unit, sizes = self.directions.unit, np.arange(len(capacity))
-        plain = ~self.directions.with_gpus
-        ratio = np.unique(unit[plain, 1] / unit[plain, 0])
-        pattern = np.zeros((len(capacity), len(unit)))
-        best, who = np.zeros((len(capacity), len(ratio))), np.zeros((len(capacity), len(ratio)), dtype=np.int64)
-        for row in np.flatnonzero(plain).tolist():
-            at = int(np.searchsorted(ratio, unit[row, 1] / unit[row, 0]))
-            better = fits[:, row] & (value[row] > best[:, at])
-            best[better, at], who[better, at] = value[row], row
-        if not len(ratio):
-            return np.zeros(len(capacity)), pattern
-        cpu, memory = capacity[:, :1] / 1024, capacity[:, 1:2] / 1024
-        alone = best * np.minimum(cpu, memory / ratio)
-        single = alone.argmax(axis=1)
-        worth: FloatArray = alone[sizes, single]
-        low, high = np.triu_indices(len(ratio), 1)
-        second = (memory - cpu * ratio[low]) / (ratio[high] - ratio[low])
-        first = cpu - second
-        both = np.where((first >= 0) & (second >= 0), best[:, low] * first + best[:, high] * second, 0.0)
-        pair = both.argmax(axis=1) if len(low) else np.zeros(len(capacity), dtype=np.int64)
-        mixed = both[sizes, pair] > worth if len(low) else np.zeros(len(capacity), dtype=bool)
-        n = np.flatnonzero(~mixed & (worth > 0))
-        pattern[n, who[n, single[n]]] = np.minimum(cpu[n, 0], memory[n, 0] / ratio[single[n]])
-        n = np.flatnonzero(mixed)
-        np.add.at(pattern, (n, who[n, low[pair[n]]]), first[n, pair[n]])
-        np.add.at(pattern, (n, who[n, high[pair[n]]]), second[n, pair[n]])
-        worth[n] = both[n, pair[n]]
-        return worth, pattern
+        return duals, lp.known & (duals.price @ need.T <= duals.value * _KEPT)
 
 
-def _times(capacity: FloatArray, unit: FloatArray) -> FloatArray:
-    """(n,) how much of `unit` (n, 3) fits into `capacity` (n, 3)."""
-    found: FloatArray = np.where(unit > 0, capacity / np.maximum(unit, _LITTLE), np.inf).min(axis=1)
+def _duals(problem: Problem, capacity: FloatArray, groups: _Groups, solution: PartsSolution) -> _Duals:
+    used = np.bincount(problem.size_of_pool, weights=solution.bought, minlength=len(capacity)) > _TIGHT
+    price = solution.axis_price
+    least = _least(price[used], groups.need, groups.fits[used])
+    value = np.minimum(least, solution.group_value.max(initial=0.0))
+    worth, cover = covers(price, used, groups.need, groups.fits, value, capacity)
+    return _Duals(solution.bought, price, used, value, worth, cover)
+
+
+def _is_near(problem: Problem, count: FloatArray, usd_per_hour: float, duals: _Duals) -> bool:
+    """Whether the duals show that it costs so much at least."""
+    sold = np.isfinite(problem.cheapest(problem.offered.price))
+    if np.isinf(duals.worth[sold]).any():
+        return False
+    worth = np.where(sold, duals.worth, 0.0)
+    return scaled_bound(problem, count, duals.value, problem.offered.price, worth) >= usd_per_hour
+
+
+def _useful(cheapest: FloatArray, duals: _Duals) -> BoolArray:
+    """(k,) sizes that the LP buys, or that it would if it knew what they can hold."""
+    found: BoolArray = duals.used | (duals.worth > cheapest * (1 + _TIGHT))
     return found
 
 
-def _add(master: Master, cheapest: FloatArray, worth: FloatArray, pattern: FloatArray) -> int:
-    better = np.flatnonzero(worth > cheapest * _BETTER)
-    return master.add(better, pattern[better])
+def _fair(capacity: FloatArray, cheapest: FloatArray, duals: _Duals) -> FloatArray:
+    """(k, 3) the price of each axis, of sizes that are not bought as it must become for them to cost what they do."""
+    scale = np.divide(
+        cheapest, duals.worth, out=np.zeros(len(capacity)), where=np.isfinite(cheapest) & (duals.worth > 0)
+    )
+    return np.where(duals.used[:, None], duals.price, duals.cover * scale[:, None])
 
 
-def axis_prices(
-    directions: Directions, value: FloatArray, worth: FloatArray, pattern: FloatArray, capacity: FloatArray
-) -> FloatArray:
-    """(k, 3) what a cpu unit, a MiB and a GPU are worth on each size: the duals of its best filling."""
-    price = np.zeros((len(worth), 3))
-    held = (pattern > 0) & ~directions.with_gpus
-    size = np.flatnonzero(held.any(axis=1))
-    first = held[size].argmax(axis=1)
-    held[size, first] = False
-    second, alone = held[size].argmax(axis=1), ~held[size].any(axis=1)
-    (c1, m1), (c2, m2) = directions.unit[first, :2].T, directions.unit[second, :2].T
-    det = c1 * m2 - m1 * c2
-    alone |= np.abs(det) <= _LITTLE
-    det = np.where(alone, 1.0, det)
-    price[size, 0] = np.maximum((value[first] * m2 - value[second] * m1) / det, 0)
-    price[size, 1] = np.maximum((value[second] * c1 - value[first] * c2) / det, 0)
-    size, first = size[alone], first[alone]
-    axis = (directions.unit[first, :2] / np.maximum(capacity[size, :2], _LITTLE)).argmax(axis=1)
-    price[size, :2] = 0.0
-    price[size, axis] = value[first] / directions.unit[first, axis]
-    rest = np.maximum(worth - (price[:, :2] * capacity[:, :2]).sum(axis=1), 0)
-    price[:, 2] = np.where(capacity[:, 2] > 0, rest / np.maximum(capacity[:, 2], 1), 0)
-    return price
+def _bound(problem: Problem, tasks: FloatArray, at_most: FloatArray) -> float:
+    if np.isinf(at_most).any():
+        return 0.0
+    return max(0.0, scaled_bound(problem, problem.backlog.count, tasks, problem.offered.price, at_most))
 
 
-def _raised(axis_price: FloatArray, worth: FloatArray, problem: Problem) -> FloatArray:
-    """(k, 3) the prices, those of GPUs raised until a size is worth what it costs: no plan pays less for it."""
-    spare = np.maximum(problem.cheapest(problem.offered.price) - worth, 0)
-    gpus = problem.sizes[:, 2]
-    found = axis_price.copy()
-    found[:, 2] += np.where(np.isfinite(spare) & (gpus > 0), spare, 0) / np.maximum(gpus, 1)
+def _first(cheapest: FloatArray, capacity: FloatArray, groups: _Groups) -> BoolArray:
+    """(k, g) the sizes on which a group costs least, alone on an instance or with others that need the rest of it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.nan_to_num(groups.need[None] / capacity[:, None], nan=0.0, posinf=np.inf)  # (k, g, 3)
+        fits = groups.fits & np.isfinite(cheapest)[:, None]
+        found = np.zeros(fits.shape, dtype=bool)
+        for share in (part.max(axis=2), part.sum(axis=2)):
+            found |= _largest(-np.where(fits, cheapest[:, None] * share, np.inf), _FIRST)
     return found
 
 
-def _with_gpus_at_most(problem: Problem, value: FloatArray, axis_price: FloatArray) -> FloatArray:
-    """(s,) values, those of tasks with GPUs as high as the prices of every size that holds them allow."""
-    need, some = problem.backlog.need, np.isfinite(problem.cheapest(problem.offered.price))
-    gpu = np.flatnonzero((need[:, 2] > 0) & (problem.backlog.count > 0))
-    least = np.full(len(gpu), np.inf)
-    for size in np.flatnonzero((problem.sizes[:, 2] > 0) & some).tolist():
-        fits = (need[gpu] <= problem.sizes[size]).all(axis=1)
-        least[fits] = np.minimum(least[fits], need[gpu[fits]] @ axis_price[size])
-    found = value.copy()
-    found[gpu] = np.where(np.isfinite(least), least, 0.0)
+def _largest(amount: FloatArray, most: int) -> BoolArray:
+    """(k, g) the `most` largest of each column."""
+    found = np.zeros(amount.shape, dtype=bool)
+    most = min(most, len(amount))
+    chosen = np.argpartition(-amount, most - 1, axis=0)[:most] if most else np.zeros((0, amount.shape[1]), dtype=int)
+    found[chosen, np.arange(amount.shape[1])] = True
     return found
 
 
-def _at_most(problem: Problem, value: FloatArray, axis_price: FloatArray) -> FloatArray:
-    """(k,) the worth that no filling of true tasks exceeds: prices that are raised until no task is worth more.
+def covers(
+    price: FloatArray,
+    used: BoolArray,
+    need: FloatArray | IntArray,
+    fits: BoolArray,
+    value: FloatArray,
+    capacity: FloatArray | IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """(k,) what no filling of a size is worth more than, and (k, 3) prices of its axes that show it.
 
-    Infinite where a task with a value needs only what has no price.
+    price: (k, 3), raised until no task (s, 3) of `value` (s,) that `fits` (k, s) is worth more than it pays. On every
+    size its own are tried and, of those of sizes that are `used` (k,), some. Infinite where none of them does.
     """
-    tasks = np.flatnonzero(value > 0)
-    need, worth = problem.backlog.need[tasks].astype(np.float64).T, value[tasks]
-    found = np.zeros(len(problem.sizes))
-    for start in range(0, len(found), _CHUNK):
+    base = price * (1.0, 1.0, 0.0)
+    known = np.flatnonzero(used)
+    chosen = known[np.argsort(capacity @ base[known].T, axis=1, kind="stable")[:, :_COVERS]]
+    chosen = np.column_stack([np.arange(len(capacity)), chosen])
+    worth, found = np.full(len(capacity), np.inf), np.zeros((len(capacity), 3))
+    for start in range(0, len(capacity), _CHUNK):
         sizes = slice(start, start + _CHUNK)
-        with np.errstate(divide="ignore"):
-            ratio = np.where(problem.room[sizes][:, tasks] > 0, worth / (axis_price[sizes] @ need), 0.0)
-        factor = ratio.max(axis=1, initial=0.0)
-        room = (axis_price[sizes] * problem.sizes[sizes]).sum(axis=1)
-        found[sizes] = np.where(
-            np.isfinite(factor), np.where(np.isfinite(factor), factor, 0) * room * (1 + 1e-9), np.inf
-        )
+        for which in chosen[sizes].T:
+            tried, holds = _covering(base[which], need, fits[sizes], value)
+            total = np.where(holds, (tried * capacity[sizes]).sum(axis=1) * _UP, np.inf)
+            better = np.flatnonzero(total < worth[sizes])
+            worth[start + better], found[start + better] = total[better], tried[better]
+    return worth, found
+
+
+def _covering(
+    base: FloatArray, need: FloatArray | IntArray, fits: BoolArray, value: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """(k, 3) `base` (k, 3), raised for tasks without GPUs, and the price of a GPU that pays for the others.
+
+    Also (k,) whether that is enough.
+    """
+    plain = need[:, 2] == 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(value > 0, value / (base @ need.T), 0.0)
+    factor = np.where(fits & plain, ratio, 0.0).max(axis=1, initial=0.0)
+    with_gpus = fits & ~plain
+    some = with_gpus.any(axis=1)
+    factor[some] = np.maximum(factor[some], 1.0)
+    holds = np.isfinite(factor)
+    tried = np.where(holds, factor, 0.0)[:, None] * base
+    for size in np.flatnonzero(some & holds).tolist():
+        on = with_gpus[size]
+        tried[size, 2] = max(0.0, float(((value[on] - need[on] @ tried[size]) / need[on, 2]).max()))
+    return tried, holds
+
+
+def _least(price: FloatArray, need: FloatArray | IntArray, fits: BoolArray) -> FloatArray:
+    """(s,) what the cheapest of these sizes that hold a task takes for it; infinite where none does."""
+    found: FloatArray = np.where(fits, price @ need.T, np.inf).min(axis=0, initial=np.inf)
     return found

@@ -13,34 +13,33 @@ from dataclasses import replace
 import numpy as np
 
 from argosy.market.allocation.basket import Basket
-from argosy.market.allocation.directions import directions_of, grouped
 from argosy.market.allocation.dive import Diver
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.fluid import Fluid, FluidPlanner
+from argosy.market.allocation.groups import grouped
 from argosy.market.allocation.lots import Lot, Plan
 from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.rounding import finish
 from argosy.placement.arrays import FloatArray, IntArray
 
-_GUIDE = (12, 60)  # directions and rows of the LP that guides plans
-_BOUND = (24, 150)  # and of the one that bounds them
+_GUIDE = 300  # groups of tasks in the LP that guides plans
+_NEAR = 2e-3  # share of the cost to which it is solved
+_BOUND = 800  # groups in the LP that bounds them
 _PART_OF_PLACED = 0.995
-_FINER_TAKES = 3  # times as long
-_NEAR = 2e-3  # share of the cost to which the guide is solved
-_PARTS = (0.3, 0.1, 0.05, 0.2)  # of the cost, that is bought again
+_FINER_TAKES = 4  # times as long
+_PARTS = (0.1, 0.05, 0.03, 0.05)  # of the cost, that is bought again
 _GROUPS = (40, 240)
-_STOPS = (0, 2, 5)  # dives after which the first plan is completed by groups, should time be up before the next one
+_STOPS = (1, 4)  # dives after which the first plan is completed by groups, should time be up before the next one
 _CHANCE = (0.02, 0.1, 0.3)  # by how much chance may exceed worth in the choice of what is bought again
 
 
 def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float]:
     """The best plan (perhaps `start`) and a lower bound of the cost of placing what it places."""
-    every, depth, wholly = problem.backlog.count, problem.offered.depth, np.ones(len(problem.sizes))
-    planner = FluidPlanner(problem, directions_of(problem, *_GUIDE), _NEAR)
+    planner = FluidPlanner(problem, _GUIDE, _NEAR)
     begun = effort.time.now()
-    guide = planner.plan(every, depth, wholly, bounded=True)
+    guide = planner.plan(problem.backlog.count, problem.offered.depth, np.ones(len(problem.sizes)))
+    bound, rng = planner.bound(problem.backlog.count), np.random.default_rng(0)
     took = effort.time.now() - begun
-    bound, rng = guide.bound, np.random.default_rng(0)
     diver, plans = Diver(planner, effort.time), [start]
 
     def whole(plan: Plan, number: int) -> None:
@@ -57,14 +56,13 @@ def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float
         if number == 0:
             if effort.time.left() < _FINER_TAKES * took:
                 break
-            finer = FluidPlanner(problem, directions_of(problem, *_BOUND))
-            bound = max(bound, finer.plan(every, depth, wholly, bounded=True).bound)
+            bound = max(bound, FluidPlanner(problem, _BOUND).bound(problem.backlog.count, whole=True))
         part, chance = _PARTS[number % len(_PARTS)], float(rng.choice(_CHANCE))
         plan = best.without(_poor(best, guide, part, chance, rng))
         if diver.complete(plan) and plan.cost() < best.cost():
             best = plan
     if best.rest.any():
-        bound = fluid_bound_of(problem, every - best.rest)
+        bound = fluid_bound_of(problem, problem.backlog.count - best.rest)
     return best, bound
 
 
@@ -73,10 +71,7 @@ def fluid_bound_of(problem: Problem, count: IntArray) -> float:
     if not count.any():
         return 0.0
     problem = Problem(problem.offered, TaskShapes(problem.backlog.need, count), problem.max_share)
-    planner = FluidPlanner(problem, directions_of(problem, *_GUIDE), _NEAR)
-    return planner.plan(
-        count, problem.offered.depth, np.ones(len(problem.sizes)), bounded=True, part=_PART_OF_PLACED
-    ).bound
+    return FluidPlanner(problem, _GUIDE).bound(count, part=_PART_OF_PLACED)
 
 
 def _poor(plan: Plan, guide: Fluid, part: float, chance: float, rng: np.random.Generator) -> IntArray:

@@ -17,7 +17,7 @@ from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 CPU = 1024.0  # cpu units per vCPU: keeps the numbers of the share rows near one
-_OPTIONS: Final = (
+OPTIONS: Final = (
     ("output_flag", False),
     ("threads", 1),
     ("random_seed", 1),
@@ -59,7 +59,7 @@ class Master:
         self._problem, self._infinity = problem, float(highspy.kHighsInf)
         engine: Any = highspy.Highs
         self._lp = engine()
-        for option, choice in _OPTIONS:
+        for option, choice in OPTIONS:
             self._lp.setOptionValue(option, choice)
         self.size_of = np.zeros(0, dtype=np.int64)
         self.pattern: AnyArray = np.zeros((0, len(penalty)), dtype=np.int64)
