@@ -32,7 +32,7 @@ def task_lines(state: State) -> list[Line]:
     touched = [run for run in state.runs.values() if run.tasks.dirty]
     if not touched and not state.attempts.dirty:
         return []
-    changes = {run.number: run.tasks.differences() for run in touched}
+    changes = {run.number: run.tasks.differences() for run in state.runs.values()}
     seen = _Attempts(state, changes)
     found = [*seen.ended(), *seen.begun(), *seen.moved()]
     for run in touched:
@@ -44,7 +44,7 @@ class _Attempts:
     """What changes in the table of attempts."""
 
     def __init__(self, state: State, changes: Mapping[int, Differences]) -> None:
-        """changes: by Run.number, what changes in the run's tasks; of the others nothing does."""
+        """changes: in the tasks of each run, by Run.number."""
         self._table: Differences = state.attempts.differences()
         self._changes = changes
         self._runs = {run.number: run for run in state.runs.values()}
@@ -74,7 +74,7 @@ class _Attempts:
         for number in np.unique(old["run"]).tolist():
             mine = {name: column[old["run"] == number] for name, column in old.items()}
             run = self._runs.get(number)
-            yield from self._dropped(number, mine) if run is None else _ends(run, self._changes.get(number), mine)
+            yield from self._dropped(number, mine) if run is None else _ends(run, self._changes[number], mine)
 
     def _dropped(self, number: int, old: Mapping[str, Rows]) -> Iterator[Line]:
         for (attempt, instance), indexes in grouped([old["attempt"], old["instance"]], old["index"]):
@@ -125,7 +125,7 @@ class _Attempts:
         return {"runId": self._names[number]} if number in self._names else {"runNumber": number}
 
 
-def _ends(run: Run, changes: Differences | None, old: Mapping[str, Rows]) -> Iterator[Line]:
+def _ends(run: Run, changes: Differences, old: Mapping[str, Rows]) -> Iterator[Line]:
     """Of attempts whose rows are free, or another attempt's."""
     tasks, indexes = run.tasks, old["index"]
     charged = _charged(changes, indexes)
@@ -175,14 +175,13 @@ def _settled(run: Run, changes: Differences, told: Rows) -> Iterator[Line]:
 _ACCOUNTS = (None, "user", "infrastructure")
 
 
-def _charged(changes: Differences | None, indexes: Rows) -> NDArray[np.int64]:
+def _charged(changes: Differences, indexes: Rows) -> NDArray[np.int64]:
     """On whose account an attempt of each task has failed since the last commit: a place in `_ACCOUNTS`. changes: in
-    the tasks of the run; None = nothing is touched."""
+    the tasks of the run."""
+    rows, old, new = changes
     charged = np.zeros(len(indexes), dtype=np.int64)
-    if changes is not None and len(changes.rows):
-        rows, old, new = changes
-        at = np.clip(np.searchsorted(rows, indexes), 0, len(rows) - 1)
-        known = rows[at] == indexes
-        for place, name in enumerate(("user_failures", "losses"), start=1):
-            charged[known & (new[name] > old[name])[at]] = place
+    known = np.flatnonzero(np.isin(indexes, rows))
+    at = np.searchsorted(rows, indexes[known])
+    for place, name in enumerate(("user_failures", "losses"), start=1):
+        charged[known[(new[name] > old[name])[at]]] = place
     return charged
