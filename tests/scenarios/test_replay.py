@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -59,6 +60,19 @@ def test_a_task_that_runs_is_explained_by_the_earlier_decision(quiet: RecordedTr
     assert later["at"] >= at
     assert later["placement"]["decidedAt"] == at
     assert (later["placement"]["instance"]["id"], later["exact"]) == (instance, True)
+
+
+def test_no_file_is_fetched_twice(quiet: RecordedTrial) -> None:
+    fetched = Counter[str]()
+
+    class Counted(RecordedTrial):
+        def get(self, name: str) -> bytes:
+            fetched[name] += 1
+            return super().get(name)
+
+    at, run_id, index, _ = launches(quiet)[0]
+    assert why(Counted(quiet.files), run_id, index, at + 5.0)["placement"]
+    assert set(fetched.values()) == {1}
 
 
 def test_a_run_without_an_instance_yet_is_told_why_it_waited(quiet: RecordedTrial) -> None:

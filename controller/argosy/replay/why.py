@@ -13,7 +13,7 @@ from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.placement.custom import OwnFunctions
 from argosy.replay.chains import NotRecorded, Shelf, chains_before
-from argosy.replay.replaying import Replay, Tick
+from argosy.replay.replaying import Line, Replay, Tick
 from argosy.replay.scene import Scene
 from argosy.scheduler.decide import NO_FUNCTIONS
 
@@ -37,20 +37,45 @@ def standstill(shelf: Shelf, at: float, functions: OwnFunctions = NO_FUNCTIONS) 
     """Before its last decision until `at` (epoch seconds). Raises NotRecorded."""
     told = ""
     for chain in chains_before(shelf, at):
-        lines: list[Any] = []
-        gap = []
-        try:
-            lines.extend(chain.lines(shelf))
-        except NotRecorded as missing:
-            gap = [told := str(missing)]
-        ticks = [number for number, (_, line) in enumerate(lines) if line[0] == "tick" and line[1]["decidedAt"] <= at]
+        lines, ticks, gap = _until(chain.lines(shelf), at)
         if ticks:
             replay = Replay(functions)
-            steps = replay.ticks(lines[: ticks[-1] + 1])
-            differences = [each for tick in islice(steps, 2 * len(ticks) - 2) for each in tick.differences]
+            steps = replay.ticks(islice(chain.lines(shelf), lines))
+            differences = [each for tick in islice(steps, 2 * ticks - 2) for each in tick.differences]
             moment = next(steps).moment
             return Standstill(moment, steps, [*replay.strangeness, *dict.fromkeys(differences), *gap])
+        told = " ".join(gap) or told
     raise NotRecorded(told or "nothing was recorded in the hour before that moment")
+
+
+def _until(lines: Iterator[Line], at: float) -> tuple[int, int, list[str]]:
+    """How many lines there are up to the last tick until `at`, how many ticks are among them, and at what the record
+    breaks off, in a sentence. No line is kept: those of 15 minutes at full size would take 2 GB."""
+    among = ticks = until = 0
+    try:
+        for number, (_, line) in enumerate(lines, 1):
+            ticks += line[0] == "tick"
+            if line[0] == "tick" and line[1]["decidedAt"] <= at:
+                until, among = number, ticks
+    except NotRecorded as missing:
+        return until, among, [str(missing)]
+    return until, among, []
+
+
+@dataclass(slots=True)
+class _ReadOnce:
+    """A shelf whose files, which are read more than once, are fetched once."""
+
+    shelf: Shelf
+    fetched: dict[str, bytes] = field(default_factory=dict)
+
+    def names(self, folder: str) -> list[str]:
+        return self.shelf.names(folder)
+
+    def get(self, name: str) -> bytes:
+        if name not in self.fetched:
+            self.fetched[name] = self.shelf.get(name)
+        return self.fetched[name]
 
 
 def why(
@@ -62,6 +87,7 @@ def why(
     run: None when it was not open. placement: None when the task had no attempt. exact: whether code, platform, every
     decision and every document were the same here as there; `differences` says what was not.
     """
+    shelf = _ReadOnce(shelf)
     found = standstill(shelf, at, functions)
     moment = found.moment
     run = moment.state.runs.get(run_id)
