@@ -22,6 +22,7 @@ JSON = dict[str, Any]
 Truth = Callable[[RunRecord], bool]
 
 A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
+ORDERED = 1  # instances of an order that takes the last room, and by which its fleet is not raised in the same commit
 TROUBLE = ("no task can be started: ", "the run could not be prepared: ", "suspended: ", "not closed: ")
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
@@ -118,7 +119,7 @@ class ReasonChecker(Checker):
 
     def _is_full(self) -> bool:
         alive: int = sum(each["status"] != InstanceStatus.GONE for each in self.facts.stored.instances.values())
-        return alive + self._promised() + self._raised() >= self.facts.policy.max_instances
+        return alive + self._promised() + self._raised() >= self.facts.policy.max_instances - ORDERED
 
     def _raised(self) -> int:
         """Instances that the latest commit orders, beside what was given up before and may come yet."""
