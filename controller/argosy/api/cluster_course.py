@@ -28,6 +28,7 @@ from argosy.ports import Store
 
 JSON = dict[str, Any]
 ITEMS_AT_ONCE = 1_000
+ITEMS_BEFORE = 20
 MOST_SAMPLES = 1_000
 MOST_POOLS = 30  # of a reply; the others are in the totals
 MOST_ORDERS = 1_000  # the last ones
@@ -92,10 +93,14 @@ def _piece(body: bytes) -> CoursePiece | None:
 
 
 def _last_before(store: Store, at: float) -> ClusterSample | None:
-    """Between two samples there are few pieces that tell of orders only."""
-    rows, _ = store.page(PARTITION, ITEMS_AT_ONCE, key_before(at))
-    pieces = (_piece(body) for _, body in rows)
-    return next((piece.sample for piece in pieces if piece and piece.sample), None)
+    """Between two samples there are few pieces that tell of orders only, so that the first page has it as a rule."""
+    after: str | None = key_before(at)
+    while after is not None:
+        rows, after = store.page(PARTITION, ITEMS_BEFORE, after)
+        for _, body in rows:
+            if (piece := _piece(body)) and piece.sample:
+                return piece.sample
+    return None
 
 
 def _bodies(store: Store, start: float, end: float) -> Iterator[bytes]:

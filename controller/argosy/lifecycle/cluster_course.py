@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from math import fsum
 
 from argosy.lifecycle.hosts import shares_in_use
-from argosy.model.cluster_course import EVERY_S, MOST_ORDERS, MOST_POOLS, ClusterSample, PlacedOrder, PoolCount
+from argosy.model.cluster_course import (
+    EVERY_S,
+    MOST_ORDERS,
+    MOST_POOLS,
+    MOST_RUNS,
+    ClusterSample,
+    PlacedOrder,
+    PoolCount,
+)
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.journal.capacity import PoolFacts
 from argosy.model.pools import Pool
@@ -85,7 +93,7 @@ def _orders(state: State, now: float) -> list[PlacedOrder]:
         return []
     waiting = sorted(run.number for run in state.runs.values() if run.ready and run.tasks.counts()[TaskStatus.PENDING])
     return [
-        PlacedOrder(now, pool.key, purchase.value, count, price, waiting, _why(state, now))
+        PlacedOrder(now, pool.key, purchase.value, count, price, waiting[:MOST_RUNS], _why(state, now))
         for _, pool in sorted(state.pools.items())
         for purchase, count, price in _growth(pool, state.committed.pools.get(pool.key))
     ]

@@ -17,6 +17,7 @@ EVERY_S = 300.0
 KEPT_S = 90 * 86_400.0
 MOST_POOLS = 100
 MOST_ORDERS = 200  # of a commit
+MOST_RUNS = 1_000  # of an order: with all its orders, a piece stays below 100 KB, and an item holds 400
 
 
 class PoolCount(NamedTuple):
@@ -63,7 +64,7 @@ class PlacedOrder(NamedTuple):
     purchase: str
     count: int  # type: ignore[assignment]  # hides tuple.count, which no order needs
     usd_per_hour: float  # of one, EC2's price then; 0 = not known
-    runs: Sequence[int] = ()  # Run.number of those that had tasks without a place
+    runs: Sequence[int] = ()  # Run.number of those that had tasks without a place; the MOST_RUNS first
     why: str = ""
 
 

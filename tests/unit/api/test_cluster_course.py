@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from argosy.api.cluster_course import MOST_ORDERS, MOST_POOLS, MOST_SAMPLES, Course, course_view
+from argosy.api.cluster_course import (
+    ITEMS_BEFORE,
+    MOST_ORDERS,
+    MOST_POOLS,
+    MOST_SAMPLES,
+    Course,
+    course_between,
+    course_view,
+)
 from argosy.lifecycle import cluster_course
 from argosy.model import documents
 from argosy.model.cluster_course import (
@@ -120,3 +128,15 @@ def test_the_fake_that_pages_are_tested_with_is_a_reply_of_the_api(desk: Desk) -
     for name in ("pools", "orders"):
         assert set(real[name][0]) == set(fake[name][0])
     assert real["orders"][0]["usdPerHour"] is None
+
+
+def test_the_state_before_a_span_is_found_behind_many_commits_that_only_ordered(desk: Desk) -> None:
+    rest, start = ClusterSample(NOW), NOW + 4 * HOUR
+    keep(desk, rest)
+    for version in range(1, 2 * ITEMS_BEFORE + 2):
+        at = NOW + version
+        order = PlacedOrder(at, POOL, "spot", 1, 0.1)
+        desk.store.items[PARTITION, course_key(at, version)] = documents.encode(CoursePiece(None, [order]).to_json())
+    assert course_between(desk.store, start, start + HOUR).before == rest._replace(pools=[])
+    desk.store.items.clear()
+    assert course_between(desk.store, start, start + HOUR).before is None

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from argosy.lifecycle import cluster_course
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.suspension import suspend
 from argosy.model import documents
 from argosy.model.actions import NoteOrder, SetTarget
-from argosy.model.cluster_course import EVERY_S, KEPT_S, MOST_POOLS, PARTITION, CoursePiece, PoolCount
+from argosy.model.cluster_course import (
+    EVERY_S,
+    KEPT_S,
+    MOST_ORDERS,
+    MOST_POOLS,
+    MOST_RUNS,
+    PARTITION,
+    CoursePiece,
+    PoolCount,
+)
 from argosy.model.documents import Documents
 from argosy.model.events import HostStateChanged, InterruptionWarned
 from argosy.model.instances import InstanceStatus
@@ -148,6 +159,21 @@ def test_of_very_many_pools_the_largest_are_named_and_all_are_in_the_totals() ->
     assert state.sample.pools[0].target == MOST_POOLS + 6
     assert POOL not in [each.pool for each in state.sample.pools]
     assert state.sample.spot == 1
+
+
+def test_many_orders_while_very_many_runs_wait_are_a_small_item() -> None:
+    state = state_with(submitted(), prepared())
+    pools = [Pool("us-east-1", f"t{number}.x", "us-east-1a", "fleet") for number in range(MOST_ORDERS + 5)]
+    state.pools, state.changed_pools = {pool.key: pool for pool in pools}, True
+    state = stored(state, {})
+    for number in range(1_000, 1_000 + 10 * MOST_RUNS):
+        state.runs[f"r{number}"] = replace(the_run(state), id=f"r{number}", number=number)
+    for pool in pools:
+        begin(state, SetTarget(pool.key, 1, 0), NOW, POLICY)
+    cluster_course.note(state, NOW)
+    assert (len(state.orders), len(state.orders[0].runs)) == (MOST_ORDERS, MOST_RUNS)
+    [body] = [body for key, body in documents.changed(state).items() if key[0] == PARTITION]
+    assert len(body) < 50_000
 
 
 def test_a_piece_expires_after_ninety_days() -> None:
