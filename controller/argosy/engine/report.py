@@ -37,7 +37,7 @@ class TickReport:
     bought: int = 0  # instances ordered
     suspended: int = 0  # open runs that are left alone, because our own code failed at them
     troubles: tuple[Trouble, ...] = ()  # what it failed at in this tick
-    order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
+    order_gap_pct: float | None = None  # what they cost above the least, at most; None = nothing bought, or not known
 
 
 def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str, Any]:

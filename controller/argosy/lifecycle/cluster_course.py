@@ -100,15 +100,20 @@ def _orders(state: State, now: float) -> list[PlacedOrder]:
 
 
 def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, float]]:
-    """What was added to its targets since the last commit: (purchase, instances, EC2's price of one). A fleet that is
-    met for the first time was told by somebody else."""
-    if before is None:
-        return []
+    """What was added to its targets since the last commit: (purchase, instances, EC2's price of one)."""
+    spot, on_demand = _as_met(pool) if before is None else (before.spot_target, before.on_demand_target)
     grown = (
-        (Purchase.SPOT, pool.spot_target - before.spot_target, pool.spot_usd_per_hour),
-        (Purchase.ON_DEMAND, pool.on_demand_target - before.on_demand_target, 0.0),
+        (Purchase.SPOT, pool.spot_target - spot, pool.spot_usd_per_hour),
+        (Purchase.ON_DEMAND, pool.on_demand_target - on_demand, 0.0),
     )
     return [each for each in grown if each[1] > 0]
+
+
+def _as_met(pool: Pool) -> tuple[int, int]:
+    """The targets of a fleet that this commit is the first to know: somebody else told it those."""
+    told = (pool.confirmed_spot, pool.spot_target), (pool.confirmed_on_demand, pool.on_demand_target)
+    spot, on_demand = (target if confirmed < 0 else confirmed for confirmed, target in told)
+    return spot, on_demand
 
 
 def _why(state: State, now: float) -> str:

@@ -148,6 +148,22 @@ def test_a_fleet_that_is_met_with_a_target_was_ordered_by_somebody_else() -> Non
     assert state.orders == []
 
 
+def test_an_order_to_a_fleet_that_the_same_commit_meets_is_noted() -> None:
+    """So is the first order of each deployment."""
+    state = stored(state_with(submitted(), prepared()), {})
+    told(state, fleet(spot_target=2))
+    begin(state, SetTarget(POOL, 5, 1), NOW, POLICY)
+    cluster_course.note(state, NOW)
+    assert [(each.purchase, each.count) for each in state.orders] == [("spot", 3), ("on-demand", 1)]
+
+
+def test_what_a_fleet_that_is_behind_was_told_is_not_known_when_it_is_met() -> None:
+    state = stored(state_with(submitted(), prepared()), {})
+    told(state, fleet(spot_target=2, is_behind=True))
+    cluster_course.note(state, NOW)
+    assert state.orders == []
+
+
 def test_of_very_many_pools_the_largest_are_named_and_all_are_in_the_totals() -> None:
     state = state_with_instance()
     for number in range(MOST_POOLS + 5):

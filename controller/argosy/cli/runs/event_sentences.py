@@ -108,7 +108,8 @@ def _closed_pool(change: Change) -> str:
 
 
 def _order(change: Change) -> str:
-    gap = f", {change['gapPct']:.1f} % above the least possible" if change.get("gapPct") is not None else ""
+    percent = change.get("gapPct")
+    gap = "" if percent is None else f", at most {percent:.1f} % above the least it could cost"
     count = change["instances"]
     return f"{count} instance{'' if count == 1 else 's'} ordered for ${change['usdPerHour']:.4f} an hour{gap}"
 

@@ -77,7 +77,7 @@ class ClusterCourseChecker(Checker):
         targets = {key: (each["spot_target"], each["on_demand_target"]) for key, each in pools.items()}
         grown = Counter[tuple[str, str]]()
         for key, now in targets.items() if self._targets is not None else ():
-            before = (self._targets or {}).get(key, now)
+            before = (self._targets or {}).get(key) or _as_met(pools[key])
             grown[key, Purchase.SPOT.value] += max(0, now[0] - before[0])
             grown[key, Purchase.ON_DEMAND.value] += max(0, now[1] - before[1])
         if self._targets is not None and +grown != Counter({(each.pool, each.purchase): each.count for each in orders}):
@@ -91,3 +91,10 @@ class ClusterCourseChecker(Checker):
     def _instances(self) -> list[JSON]:
         found = self.facts.stored.instances.values()
         return [each for each in found if each["owned"] and each["status"] != InstanceStatus.GONE]
+
+
+def _as_met(pool: JSON) -> tuple[int, int]:
+    """What a fleet that is stored for the first time was told by others, as EC2 showed it."""
+    told = (pool["confirmed_spot"], pool["spot_target"]), (pool["confirmed_on_demand"], pool["on_demand_target"])
+    spot, on_demand = (target if shown < 0 else shown for shown, target in told)
+    return spot, on_demand

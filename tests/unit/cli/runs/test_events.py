@@ -146,6 +146,8 @@ def test_sentences_are_read_by_people() -> None:
         "tasks 1-2 of run number 7 not known any more"
     )
     assert sentence({"type": "order", "instances": 1, "usdPerHour": 0.1}) == "1 instance ordered for $0.1000 an hour"
+    order = {"type": "order", "instances": 2, "usdPerHour": 0.1, "gapPct": 2.0}
+    assert sentence(order) == "2 instances ordered for $0.1000 an hour, at most 2.0 % above the least it could cost"
 
 
 def test_the_page_for_users_names_every_type_and_no_other() -> None:
