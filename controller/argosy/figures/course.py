@@ -23,7 +23,7 @@ _SHARES = (("cpuUsed", "CPU", "0"), ("memoryUsed", "memory", "1"), ("gpuUsed", "
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class CourseColumns:
     """at: seconds before the end, shape (moments,). values: by name, the same shape; 0 while the cluster is known to
     have been at rest, not a number while nobody looked. low: where the time that was asked for begins."""
 
@@ -53,7 +53,7 @@ def bought(told: View | None) -> Iterator[Figure]:
         yield _bought(told)
 
 
-def course_of(told: View) -> Course:
+def course_of(told: View) -> CourseColumns:
     """The samples with what lies between them: rest is zeros from end to end, what nobody saw is a hole."""
     names = [name for name, *_ in (*_INSTANCES, *_TASKS, *_SHARES)] + ["usdPerHour"]
     # In the order of time; of one moment the end of a gap, the sample, the beginning of the next gap.
@@ -63,7 +63,7 @@ def course_of(told: View) -> Course:
         rows += [(gap["from"], 2, between), (gap["to"], 0, between)]
     rows.sort(key=lambda row: row[:2])
     end = told["to"]
-    return Course(
+    return CourseColumns(
         at=np.array([at for at, *_ in rows]) - end,
         values={name: np.array([each[place] for *_, each in rows], dtype="f8") for place, name in enumerate(names)},
         low=told["from"] - end,
@@ -71,7 +71,7 @@ def course_of(told: View) -> Course:
     )
 
 
-def _stacked(key: str, title: str, unit: str, course: Course, kinds: Sequence[tuple[str, str, str]]) -> Figure:
+def _stacked(key: str, title: str, unit: str, course: CourseColumns, kinds: Sequence[tuple[str, str, str]]) -> Figure:
     rows = [(name, colour, course.values[each]) for each, name, colour in kinds]
     total = np.sum([values for *_, values in rows], axis=0)
     frame = _frame(course.low, axes.counts(float(np.nanmax(total, initial=0.0))), unit, f"{title}, by kind.")
@@ -80,7 +80,7 @@ def _stacked(key: str, title: str, unit: str, course: Course, kinds: Sequence[tu
     return Figure(key, title, note=_damage(course), picture=svg.areas(frame, course.at, layers), table=table)
 
 
-def _shares(course: Course) -> Figure:
+def _shares(course: CourseColumns) -> Figure:
     key, title = "in-use", "In use over time"
     drawn = [
         (course.at, svg.Layer(name, colour, course.values[each], _percent(course.values[each][-1])))
@@ -95,7 +95,7 @@ def _shares(course: Course) -> Figure:
     return Figure(key, title, picture=svg.lines(frame, drawn), table=table)
 
 
-def _spending(course: Course) -> Figure:
+def _spending(course: CourseColumns) -> Figure:
     usd = course.values["usdPerHour"]
     top = float(np.nanmax(usd, initial=0.0))
     frame = _frame(course.low, axes.dollars(top), "US dollars an hour", f"Dollars an hour: {money(top)} at most.")
@@ -150,7 +150,7 @@ def _frame(low: float, y: axes.Axis, unit: str, said: str, high: float = 0.0) ->
     return svg.Frame(axes.seconds(low, high), y, "before now", unit, said)
 
 
-def _table(course: Course, columns: Sequence[tuple[str, Floats, Any]]) -> Table:
+def _table(course: CourseColumns, columns: Sequence[tuple[str, Floats, Any]]) -> Table:
     """The newest first, in steps that show all of the time."""
     known = np.flatnonzero(~np.isnan(columns[0][1]))[::-1]
     rows = known[:: max(1, -(-len(known) // ROWS_SHOWN))].tolist()
@@ -158,7 +158,7 @@ def _table(course: Course, columns: Sequence[tuple[str, Floats, Any]]) -> Table:
     return Table((">When", *(f">{name}" for name, *_ in columns)), shown)
 
 
-def _damage(course: Course) -> str:
+def _damage(course: CourseColumns) -> str:
     return f"{counted(course.damaged, 'record')} of this time cannot be read." if course.damaged else ""
 
 
