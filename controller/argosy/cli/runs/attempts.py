@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,23 +53,26 @@ def attempts(
     outcomes = _outcomes(which.outcome or [])
     since = 0.0 if which.since is None else past_moment(which.since, session.tools.now())
     found = _RowsOfRun(session, run, which.task)
-    chosen = [
-        row
-        for row in found.rows()
-        if (not outcomes or row["outcome"] in outcomes)
-        and which.instance in (None, row["instance"])
-        and (row["stoppedAt"] is None or row["stoppedAt"] >= since)
-    ]
-    shown = chosen[-limit:]
-    left_out = len(chosen) - len(shown)
+    chosen, shown = 0, deque[JSON](maxlen=limit)  # a run may have millions
+    for row in found.rows():
+        if (
+            (not outcomes or row["outcome"] in outcomes)
+            and which.instance in (None, row["instance"])
+            and (row["stoppedAt"] is None or row["stoppedAt"] >= since)
+        ):
+            chosen += 1
+            shown.append(row)
+    left_out = chosen - len(shown)
     if session.wants_json:
         rows = [{**row, "startedAt": _iso(row["startedAt"]), "stoppedAt": _iso(row["stoppedAt"])} for row in shown]
-        session.print_json({"attempts": rows, "leftOut": left_out, "damaged": found.damaged})
+        session.print_json({"attempts": rows, "leftOut": left_out, "notRead": found.not_read, "damaged": found.damaged})
         return
     if shown:
         session.console.print(_table(shown))
     more = f"; {counted(left_out, 'earlier one')}: --limit {2 * limit} shows more" if left_out else ""
     session.console.print(f"{counted(len(shown), 'attempt')}{more}.", style="dim")
+    if found.not_read:
+        session.console.print(f"{counted(found.not_read, 'attempt')} more would be too large a reply.")
     if found.damaged:
         session.console.print(f"{counted(found.damaged, 'piece')} of the history cannot be read.")
 
@@ -84,11 +88,12 @@ def _outcomes(wanted: list[str]) -> set[str]:
 
 
 class _RowsOfRun:
-    """The attempts of one task, or of all. damaged: pieces of the history that could not be read."""
+    """The attempts of one task, or of all. not_read: how many others find no room in a reply; damaged: pieces of the
+    history that could not be read."""
 
     def __init__(self, session: Session, run: str, task: int | None) -> None:
         self._session, self._run, self._task = session, run, task
-        self.damaged = 0
+        self.not_read = self.damaged = 0
 
     def rows(self) -> Iterator[JSON]:
         """Times are epoch seconds."""
@@ -96,7 +101,7 @@ class _RowsOfRun:
 
     def _of_one(self, task: int) -> Iterator[JSON]:
         reply = self._session.api.task(self._run, task)
-        self.damaged = reply["damaged"]
+        self.not_read, self.damaged = reply["attemptsLeftOut"], reply["damaged"]
         for each in reply["attempts"]:
             yield {
                 "index": task,
@@ -137,6 +142,7 @@ class _RowsOfRun:
         token: str | None = None
         while True:
             page = self._session.api.attempts(self._run, token)
+            self.not_read += page["leftOut"]
             self.damaged += page["damaged"]
             yield page
             token = page["nextToken"]
@@ -152,7 +158,7 @@ def _iso(at: float | None) -> str | None:
     return None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
-def _table(rows: list[JSON]) -> Table:
+def _table(rows: Iterable[JSON]) -> Table:
     from argosy.cli.runs.views import plain_table
 
     table = plain_table(">TASK", ">ATTEMPT", "OUTCOME", ">EXIT", "INSTANCE", "STARTED (UTC)", ">TOOK", "REASON")

@@ -55,7 +55,21 @@ def test_the_last_ones_are_shown_and_the_others_counted() -> None:
 
 
 def task(*attempts: dict[str, Any]) -> dict[str, Any]:
-    return {"runId": RUN_ID, "index": 3, "status": "RUNNING", "attempts": list(attempts), "damaged": 0}
+    return {
+        "runId": RUN_ID,
+        "index": 3,
+        "status": "RUNNING",
+        "attempts": list(attempts),
+        "attemptsLeftOut": 0,
+        "damaged": 0,
+    }
+
+
+def test_what_finds_no_room_in_a_reply_is_said() -> None:
+    text = with_attempts(leftOut=3).argosy("attempts", RUN_ID).stdout
+    assert "3 attempts more would be too large a reply." in text
+    world = World().answers("DescribeTask", {**task(attempt(7)), "attemptsLeftOut": 5})
+    assert world.document("attempts", RUN_ID, "--task", "3")["notRead"] == 5
 
 
 def attempt(number: int, **changes: Any) -> dict[str, Any]:
