@@ -194,4 +194,4 @@ def test_what_is_kept_is_what_would_be_made_anew_after_every_event_and_action(ta
 def test_every_kind_of_event_is_drawn() -> None:
     state = State()
     made = {type(make(state, (0, 0, 0, 1), NOW)) for make in EVENTS}
-    assert set(get_args(Event)) - made == {events.RunResumed, events.ActionFailed}
+    assert set(get_args(Event)) - made == {events.RunResumed, events.RunNotResumed, events.ActionFailed}

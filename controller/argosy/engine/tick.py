@@ -24,13 +24,13 @@ from argosy.engine.shortages import ShortagesTold
 from argosy.engine.steps import awaits_instances, begin, conclude, epoch_of, is_idle, take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
-from argosy.lifecycle.suspension import refuse, suspend
+from argosy.lifecycle.suspension import refuse
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside
 from argosy.model.damage import FAULTS
 from argosy.model.documents import Documents
-from argosy.model.events import ActionFailed, Event, Observed, RunResumed
+from argosy.model.events import ActionFailed, Event, Observed, RunNotResumed, RunResumed
 from argosy.model.instance_types import InstanceType
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
@@ -212,17 +212,18 @@ class Engine:
         for run_id, found in list(state.suspended.items()):
             if self.now() < found.again_at or run_id in self.apart.runs:
                 continue
-            try:
-                run = load_run(marked(self.store), run_id, ended=False)
-            except FAULTS as fault:
-                suspend(state, found.record, reason_of(fault), self.now(), found)
-                continue
-            if run is None:  # a person has closed its record
-                del state.suspended[run_id]
-                continue
-            self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
-            self.taken.facts.append((RunResumed(run_id, run), self.now()))
+            fact = self._tried_again(run_id)
+            if isinstance(fact, RunResumed):
+                self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
+            self.taken.facts.append((fact, self.now()))
             take(state, self.taken.facts[-1], self.policy, self._counts)
+
+    def _tried_again(self, run_id: str) -> RunResumed | RunNotResumed:
+        try:
+            run = load_run(marked(self.store), run_id, ended=False)
+        except FAULTS as fault:
+            return RunNotResumed(run_id, reason_of(fault))
+        return RunNotResumed(run_id, "") if run is None else RunResumed(run_id, run)
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""

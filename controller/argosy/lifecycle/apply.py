@@ -121,6 +121,13 @@ def _(event: events.RunResumed, state: State, now: float, policy: Policy) -> Non
 
 
 @_apply.register
+def _(event: events.RunNotResumed, state: State, now: float, policy: Policy) -> None:
+    found = state.suspended.pop(event.run_id)
+    if event.reason:
+        suspension.suspend(state, found.record, event.reason, now, found)
+
+
+@_apply.register
 def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     carried_out(state, What.PREPARE, event.run_id)

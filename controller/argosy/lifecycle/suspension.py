@@ -12,7 +12,7 @@ from dataclasses import replace
 from argosy.lifecycle import charges, definitions, suspended_tasks
 from argosy.lifecycle.marks import left_out_if_it_fails
 from argosy.model.attempts import AttemptStatus
-from argosy.model.events import Event, RunResumed
+from argosy.model.events import Event, RunNotResumed, RunResumed
 from argosy.model.inbox import Request, SubmitRequest
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
@@ -125,7 +125,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
 
 def is_ignored(state: State, event: Event) -> bool:
     """Whether a fact is about a suspended run, and so left out. Facts about its tasks are for `suspended_tasks`."""
-    if isinstance(event, RunResumed):
+    if isinstance(event, RunResumed | RunNotResumed):
         return False
     key = getattr(event, "key", None)
     return (key.run_id if key else getattr(event, "run_id", "")) in state.suspended

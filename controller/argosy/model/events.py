@@ -44,6 +44,14 @@ class RunResumed:
 
 
 @dataclass(frozen=True, slots=True)
+class RunNotResumed:
+    """A suspended run cannot be tried again. reason: why it cannot be read; "" = a person has closed its record."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ActionFailed:
     """The controller's own code failed at an action for this run, or for none: "". trace: for the log."""
 
@@ -317,6 +325,7 @@ Event = (
     | RunCancelled
     | RunRetried
     | RunResumed
+    | RunNotResumed
     | ActionFailed
     | RunPrepared
     | RunNotPrepared

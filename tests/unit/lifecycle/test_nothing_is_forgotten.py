@@ -43,6 +43,7 @@ from argosy.model.events import (
     RunCancelled,
     RunClosed,
     RunNotPrepared,
+    RunNotResumed,
     RunResumed,
     RunRetried,
     TargetAccepted,
@@ -180,6 +181,10 @@ def test_what_leaving_a_run_alone_and_trying_it_again_changes_is_stored() -> Non
     assert load(store).attempts["left_at"][0]
     stored = load_run(store, RUN_ID, ended=False)
     assert stored is not None
+    apply(state, RunNotResumed(RUN_ID, "its record cannot be read"), NOW + 300, POLICY)
+    committed(state, store)
+    assert forgotten(state, store) == []
+    assert load(store).suspended[RUN_ID].reason == "its record cannot be read"
     apply(state, RunResumed(RUN_ID, stored), NOW + 400, POLICY)
     committed(state, store)
     assert forgotten(state, store) == []
@@ -187,7 +192,8 @@ def test_what_leaving_a_run_alone_and_trying_it_again_changes_is_stored() -> Non
 
 def test_every_kind_of_fact_has_a_case() -> None:
     """ActionFailed is the engine's own: it is not applied."""
-    seen = {type(fact) for facts in CASES for fact in facts} | {RunClosed, RunRetried, RunResumed, ActionFailed}
+    seen = {type(fact) for facts in CASES for fact in facts}
+    seen |= {RunClosed, RunRetried, RunResumed, RunNotResumed, ActionFailed}
     assert seen == set(get_args(Event))
 
 
