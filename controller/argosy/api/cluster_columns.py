@@ -43,6 +43,7 @@ def in_form(cluster: JSON, form: str) -> JSON:
         return in_columns(cluster)
     if (count := len(cluster["instances"])) > OBJECTS_SHOWN:
         sentence = f"{count:,} instances as objects would be too large a reply: ask for columns, or ListInstances"
+        sentence += ", as argosy instances does"
         raise SpecError([Fault("form", sentence)])
     return cluster
 
