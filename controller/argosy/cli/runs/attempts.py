@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,14 +62,23 @@ def attempts(
         ):
             chosen += 1
             shown.append(row)
-    left_out = chosen - len(shown)
     if session.wants_json:
-        rows = [{**row, "startedAt": _iso(row["startedAt"]), "stoppedAt": _iso(row["stoppedAt"])} for row in shown]
-        session.print_json({"attempts": rows, "leftOut": left_out, "notRead": found.not_read, "damaged": found.damaged})
-        return
+        session.print_json(_document(shown, chosen, found))
+    else:
+        _print(session, shown, chosen, found)
+
+
+def _document(shown: Iterable[JSON], chosen: int, found: _RowsOfRun) -> JSON:
+    rows = [{**row, "startedAt": _iso(row["startedAt"]), "stoppedAt": _iso(row["stoppedAt"])} for row in shown]
+    left_out = chosen - len(rows)
+    return {"attempts": rows, "leftOut": left_out, "notRead": found.not_read, "damaged": found.damaged}
+
+
+def _print(session: Session, shown: Collection[JSON], chosen: int, found: _RowsOfRun) -> None:
     if shown:
         session.console.print(_table(shown))
-    more = f"; {counted(left_out, 'earlier one')}: --limit {2 * limit} shows more" if left_out else ""
+    left_out = chosen - len(shown)
+    more = f"; {counted(left_out, 'earlier one')}: --limit {2 * len(shown)} shows more" if left_out else ""
     session.console.print(f"{counted(len(shown), 'attempt')}{more}.", style="dim")
     if found.not_read:
         session.console.print(f"{counted(found.not_read, 'attempt')} more would be too large a reply.")
