@@ -18,6 +18,7 @@ JSON = dict[str, Any]
 ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
 ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
 OBJECTS_SHOWN = 12_000  # instances as objects
+OBJECTS_BESIDE = 3_000  # the same beside what works on them and the history, which take 4.3 MB
 _NAMES: Mapping[str, Callable[[JSON], str]] = {
     "type": lambda each: each["instanceType"],
     "zone": lambda each: each["availabilityZone"],
@@ -41,7 +42,8 @@ def in_form(cluster: JSON, form: str) -> JSON:
     """DescribeCluster's body in the form that is asked for. Raises SpecError where that would be too large a reply."""
     if form == "columns":
         return in_columns(cluster)
-    if (count := len(cluster["instances"])) > OBJECTS_SHOWN:
+    most = OBJECTS_BESIDE if cluster.keys() & {"attempts", "history"} else OBJECTS_SHOWN
+    if (count := len(cluster["instances"])) > most:
         sentence = f"{count:,} instances as objects would be too large a reply: ask for columns, or ListInstances"
         sentence += ", as argosy instances does"
         raise SpecError([Fault("form", sentence)])

@@ -332,6 +332,9 @@ def test_too_many_instances_as_objects_are_refused_with_what_to_ask_for_instead(
     assert "12,001 instances as objects would be too large a reply: ask for columns, or ListInstances" in fault.message
     fitting = {"instances": [{}] * OBJECTS_SHOWN}
     assert in_form(fitting, "objects") is fitting
+    for included in ("attempts", "history"):
+        with pytest.raises(SpecError):
+            in_form({**fitting, included: {}}, "objects")
 
 
 def test_of_very_many_instances_that_have_ended_the_last_ones_are_shown() -> None:
