@@ -20,6 +20,7 @@ from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.test_fleets_of_pools"
 WHOLE = "tests.unit.market.test_whole_price"
+PATIENCE = "test_an_hourly_cap_that_nothing_is_below_ends_the_run_when_its_patience_is_over_and_no_moment_before"
 CHOICE = "test_small_instances_are_bought_only_where_they_are_cheaper_with_a_disk_and_an_address_each"
 
 
@@ -63,7 +64,10 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
     )
 
 
-@planted("a run that no price allows to start waits for ever, and the controller with it")
+@planted(
+    "a run that no price allows to start waits for ever, and the controller with it",
+    check=scenario("tests.unit.scheduler.test_decide", PATIENCE),
+)
 def prices_are_waited_for_for_ever(patch: Patch) -> None:
     patch.setattr(budget.CappedRuns, "_out_of_patience", lambda self, run, sentence: None)
 

@@ -47,6 +47,7 @@ LEASED = 0.5  # of the trials: in the others all controllers work at once, and o
 JUMP_S = 300.0
 SKEW_S = 120.0
 BUSY_S, IDLE_S = 15.0, 110.0  # between ticks once the faults have ended; a sweep every 120 s leaves ticks without one
+ONE_BY_ONE = ("hours", "quota", "tight-hourly-cap")  # with them one instance may be all that there is
 RECORDED = 5  # of so many trials one is recorded and replayed: that takes half of the trial's time again
 FREED_S = 1800.0  # how long a trial goes on after the faults once the deployment is torn down
 
@@ -206,7 +207,7 @@ class Trial:
 
     def _run_to_rest(self) -> None:
         pause_s, limit_s = BUSY_S, self.plan.limit_s
-        if self.faults.seen["hours"] or self.faults.seen["quota"]:  # one instance may be all that there is
+        if any(self.faults.seen[kind] for kind in ONE_BY_ONE):
             limit_s += sum(job.tasks * max(job.longest_s, job.longest_attempt_s) for job in self.jobs.values())
         while not self.auditor.violations:
             self._step(pause_s)

@@ -31,6 +31,7 @@ class LaunchChecker(Checker):
         """ECS tasks that were started."""
         self._unsent: set[AttemptKey] = set()
         self._suspended: set[str] = set()
+        self._gave_way: set[AttemptKey] = set()
         """Runs that were suspended at some time."""
         self._copies: defaultdict[tuple[str, int, int], list[str]] = defaultdict(list)
 
@@ -115,14 +116,16 @@ class LaunchChecker(Checker):
             self.facts.violated(invariant, f"{key} is placed on {target}, which takes no work", target)
 
     def _check_room(self) -> None:
-        """The attempts of runs that were suspended do not count: a launch in doubt gives its place back meanwhile, and
-        takes it again when it turns out to have started. Whether it runs still is seen later."""
+        """A launch in doubt that has given its place back does not count, nor do the attempts of runs that were
+        suspended, where that happens unseen: it takes its place again when it turns out to have started. Whether it
+        runs still is seen later."""
         stored = self.facts.stored
         self._suspended |= {run_id for run_id, record in stored.records.items() if record.suspended_at}
+        self._gave_way |= {live.key for live in stored.live.values() if not live.instance}
         used: Counter[tuple[str, int]] = Counter()
         tasks: Counter[str] = Counter()
         for live in stored.live.values():
-            if live.key.run_id in self._suspended:
+            if live.key.run_id in self._suspended or live.key in self._gave_way:
                 continue
             tasks[live.instance] += 1
             record = stored.records.get(live.key.run_id)
