@@ -20,13 +20,17 @@ NAMED = 4  # pools, as examples
 SHOWN = 7  # lines in one picture: more cannot be told apart
 
 
-def market_page(cluster: View, prices: Prices, now: float) -> Page:
-    """cluster: DescribeCluster. prices: epoch seconds and USD an hour, each until the next. now: epoch seconds."""
+def market_page(cluster: View, prices: Prices, now: float, unread: Sequence[str] = ()) -> Page:
+    """cluster: DescribeCluster. prices: epoch seconds and USD an hour, each until the next. now: epoch seconds. unread:
+    cells whose prices EC2 did not tell."""
     pools = sorted(map(_pool, cluster["fleets"]), key=lambda pool: (not pool["chosen"], pool["usdPerVcpu"] or 1e9))
     return Page(
         title="Market · Argosy",
         heading="Market",
-        facts=[("cells", ", ".join(cluster["cells"]))],
+        facts=[
+            ("cells", ", ".join(cluster["cells"])),
+            *([("prices cannot be read in", ", ".join(unread))] if unread else ()),
+        ],
         tiles=list(_tiles(pools)),
         figures=[_history(pools, prices, now), _reasons(pools), _verdicts(pools)],
     )

@@ -205,6 +205,7 @@ def _create_bus(events: Any, names: Names) -> None:
 
 
 def _create_parameters(ssm: Any, prefix: str, deployment: dict[str, Any], images: Iterable[str]) -> None:
-    ssm.put_parameter(Name=f"/{prefix}/deployment", Value=json.dumps(deployment), Type="String")
+    # A slow machine's client asks twice, where it takes the first answer for lost.
+    ssm.put_parameter(Name=f"/{prefix}/deployment", Value=json.dumps(deployment), Type="String", Overwrite=True)
     for image in images:
-        ssm.put_parameter(Name=f"/{prefix}/images/{image}", Value=f"argosy/{image}", Type="String")
+        ssm.put_parameter(Name=f"/{prefix}/images/{image}", Value=f"argosy/{image}", Type="String", Overwrite=True)

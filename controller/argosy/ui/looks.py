@@ -82,7 +82,8 @@ class Looks:
         """Prices of all deployed pools in every cell."""
         cluster = self._cluster()
         pools = frozenset((each["cell"], each["instanceType"]) for each in cluster["fleets"])
-        return market_page(cluster, self._once(pools, MARKET_S, lambda: self._prices(pools)), self.now())
+        prices, unread = self._once(pools, MARKET_S, lambda: self._prices(pools))
+        return market_page(cluster, prices, self.now(), unread)
 
     def plan(self, run_id: str) -> Page:
         """What the run would cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
@@ -116,14 +117,21 @@ class Looks:
     def _cluster(self) -> JSON:
         return self._once("cluster", CLUSTER_S, self.access.api.cluster_columns)
 
-    def _prices(self, pools: Set[tuple[str, str]]) -> Prices:
-        """pools: (cell, instance type)."""
+    def _prices(self, pools: Set[tuple[str, str]]) -> tuple[Prices, list[str]]:
+        """pools: (cell, instance type). Also the cells whose prices cannot be read."""
         found: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+        unread = []
         for cell in sorted({cell for cell, _ in pools}):
             names = sorted(name for each, name in pools if each == cell)
-            series, _ = history(self.access.client("ec2", cell), names, self.now())
+            try:
+                series, _ = history(self.access.client("ec2", cell), names, self.now())
+            except Exception as fault:
+                if not is_from_aws(fault):
+                    raise
+                unread.append(cell)
+                continue
             found |= {pool: (each.times, each.prices) for pool, each in series.items()}
-        return found
+        return found, unread
 
     def _spec(self, run_id: str) -> JSON:
         bucket, key = layout.split_s3(layout.spec_uri(str(self._found(run_id)["output"])))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from argosy.client.api import ApiError
 from argosy.figures.document import Page, parts
@@ -122,3 +123,23 @@ def test_the_market_asks_for_prices_again_when_there_are_other_pools() -> None:
     clock.time += CLUSTER_S
     assert "m5.large in us-east-1a" in parts(shown.market())["verdicts"]
     assert len(asked) == 2
+
+
+def test_a_cell_whose_prices_cannot_be_read_is_named_and_hides_nothing_else() -> None:
+    shown, _, _ = with_clock()
+
+    class Refusing:
+        def get_paginator(self, name: str) -> None:
+            raise ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "no"}}, "DescribeSpotPriceHistory")
+
+    shown.access.client = lambda service, region=None: Refusing()  # type: ignore[method-assign]
+    page = shown.market()
+    assert ("prices cannot be read in", "us-east-1") in page.facts
+    assert "c5.xlarge in us-east-1a" in parts(page)["verdicts"]
+
+
+def test_a_fault_of_ours_is_not_taken_for_one_of_the_prices() -> None:
+    shown, _, _ = with_clock()
+    shown.access.client = lambda service, region=None: None  # type: ignore[method-assign]
+    with pytest.raises(AttributeError):
+        shown.market()
