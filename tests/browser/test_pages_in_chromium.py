@@ -253,5 +253,5 @@ def test_an_open_run_without_a_history_has_no_broken_picture(page: Tab, tmp_path
     file = tmp_path / "empty.html"
     file.write_text(one_file(run_page(run_view(cost={"byWaste": {}}), None, None), "x"))
     page.open(file.as_uri())
-    assert page.value("document.querySelectorAll('.empty').length") == 5
+    assert page.value("document.querySelectorAll('.empty').length") == 6
     assert page.complaints == []

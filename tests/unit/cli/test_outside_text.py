@@ -131,9 +131,9 @@ class Ecs:
 
 def log_of(*flags: str, is_terminal: bool) -> Any:
     arn = "arn:aws:ecs:us-east-1:1:task/argosy/aa"
-    view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=arn)])
+    rows = {"tasks": [task_row(0, status="RUNNING", taskArn=arn)], "nextToken": None}
     world = World(others={"logs": OneLine(), "ecs": Ecs()}, is_terminal=is_terminal)
-    return world.answers("DescribeRun", view).argosy("logs", RUN_ID, *flags)
+    return world.answers("DescribeRun", run_view()).answers("ListTasks", rows).argosy("logs", RUN_ID, *flags)
 
 
 def test_a_log_on_a_terminal_is_shown() -> None:

@@ -49,7 +49,7 @@ def attempts(
     which: Chosen,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many, the last ones.")] = 1000,
 ) -> None:
-    """The attempts of a run that all filters choose: those that ended, then those that are alive."""
+    """A run's attempts that all filters choose, the last to end last."""
     outcomes = _outcomes(which.outcome or [])
     since = 0.0 if which.since is None else past_moment(which.since, session.tools.now())
     found = _RowsOfRun(session, run, which.task)

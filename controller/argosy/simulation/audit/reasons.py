@@ -23,7 +23,7 @@ Truth = Callable[[RunRecord], bool]
 
 A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
 ORDERED = 1  # instances of an order that takes the last room, and by which its fleet is not raised in the same commit
-TROUBLE = ("no task can be started: ", "the run could not be prepared: ", "suspended: ", "not closed: ")
+TROUBLE = ("no task can be started: ", "the run could not be prepared: ", "not closed: ")
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
@@ -57,6 +57,7 @@ class ReasonChecker(Checker):
             "the price caps": lambda run: not math.isinf(self.facts.policy.max_usd_per_hour),
             "this deployment has no fleets": lambda run: not self.facts.stored.pools,
             "its results are being listed": _never,
+            "suspended: ": lambda run: run.suspended_at > 0,
         }
         ends: Mapping[str, Truth] = {
             "cancelled": lambda run: run.id in self._cancelled,
@@ -68,7 +69,8 @@ class ReasonChecker(Checker):
         }
         trouble = dict.fromkeys(TROUBLE, lambda run: not self.facts.nothing_goes_wrong)
         self._waits, self._ends = {**waits, **trouble}, {**ends, **trouble}
-        self._said_at_the_end = dict.fromkeys(set(waits) - {"its results are being listed"}, _never)
+        of_tasks = waits.keys() - {"its results are being listed", "suspended: "}
+        self._said_at_the_end = {**waits, **dict.fromkeys(of_tasks, _never), "its results are being listed": _always}
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("dynamodb", "transact_write_items"): self._asked}
@@ -156,6 +158,10 @@ class ReasonChecker(Checker):
 
 def _never(record: RunRecord) -> bool:
     return False
+
+
+def _always(record: RunRecord) -> bool:
+    return True
 
 
 def _most(pool: Mapping[str, Any]) -> int:
