@@ -63,6 +63,7 @@ def decide(
         actions += [] if launching else _last_remarks(state)
     actions += upkeep.halts(state, functions)
     actions += upkeep.verifications(moment)
+    actions += upkeep.waits_that_are_over(state)
     actions += upkeep.closings(state, now)
     actions += upkeep.folds(state, now)
     return actions

@@ -20,6 +20,7 @@ from argosy.model.actions import (
     MendState,
     PrepareRun,
     ReadHistory,
+    Remark,
     ResolveLaunches,
     ReviveTasks,
     StopAttempt,
@@ -33,7 +34,7 @@ from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
@@ -99,6 +100,14 @@ def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
         if run.is_over_time(now) and not (run.halted or run.done):
             limit = f"timeout.runDurationSeconds allows: {run.terms.duration_limit_s:.0f} s"
             yield HaltRun(run.id, f"the run took longer than {limit}")
+
+
+def waits_that_are_over(state: State) -> Iterator[Remark]:
+    """A run whose tasks have all ended waits for none of them. What it says of its closing stays."""
+    for run in state.runs.values():
+        is_closing = run.manifest_bounds or run.manifest_after or Subject(What.CLOSE, run.id) in state.setbacks
+        if run.waiting and run.complete and not (run.done or is_closing):
+            yield Remark(run.id, "", unaffordable=False)
 
 
 def closings(state: State, now: float) -> Iterator[CloseRun]:

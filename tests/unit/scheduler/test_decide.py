@@ -387,6 +387,17 @@ def test_results_are_verified_and_complete_runs_closed() -> None:
     assert decided(state, VerifyResult, CloseRun) == [CloseRun(RUN_ID)]
 
 
+def test_a_run_whose_tasks_have_all_ended_says_no_more_that_one_waits() -> None:
+    """Its last task ended while it was taken for one that waits. What a closing says of itself stays."""
+    state = state_with_instance(tasks=1)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    state.runs[RUN_ID].waiting = "waiting for ordered instances to join the cluster"
+    assert decided(state, Remark) == [Remark(RUN_ID, "", unaffordable=False)]
+    told(state, NotCarriedOut("not closed: refused", about=Subject(What.CLOSE, RUN_ID)))
+    assert (state.runs[RUN_ID].waiting, decided(state, Remark)) == ("not closed: refused", [])
+
+
 def test_orphans_are_stopped() -> None:
     state = state_with_instance()
     key = launched(state)
