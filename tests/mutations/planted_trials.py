@@ -221,7 +221,10 @@ def the_runs_limit_is_named(patch: Patch) -> None:
     patch.setattr(capacity, "DEPLOYMENT", RUN_LIMIT)
 
 
-@planted("a run whose tasks are all cancelled still waits for instances", "cancel", "bad-program")
+@planted(
+    "a run whose tasks are all cancelled still waits for instances",
+    check=scenario("tests.unit.scheduler.test_decide", "test_a_run_that_is_stopped_waits_for_nothing"),
+)
 def halted_runs_wait_on(patch: Patch) -> None:
     real = halts.give_up
 

@@ -24,6 +24,7 @@ Truth = Callable[[RunRecord], bool]
 A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
 ORDERED = 1  # instances of an order that takes the last room, and by which its fleet is not raised in the same commit
 TROUBLE = ("no task can be started: ", "the run could not be prepared: ", "not closed: ")
+EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is told next time
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
@@ -34,6 +35,7 @@ class ReasonChecker(Checker):
         super().__init__(facts)
         self._cancelled: set[str] = set()
         self._judged: dict[str, str] = {}
+        self._untrue_since: dict[tuple[str, str], float] = {}
         self._was_full = False
         """Before the latest commit, by which the same tick may have withdrawn an order."""
         self._targets: Counter[str] = Counter()
@@ -87,9 +89,13 @@ class ReasonChecker(Checker):
         self._was_full, self._targets = self._is_full(), self._wanted()
 
     def _check(self, record: RunRecord, said: str, truths: Mapping[str, Truth]) -> None:
-        for begins, is_true in truths.items():
-            if said.startswith(begins) and not is_true(record):
-                self.facts.violated("reason", f"{record.id} is said to be so, and is not: {said}", record.id)
+        untrue = any(said.startswith(begins) and not is_true(record) for begins, is_true in truths.items())
+        if not untrue:
+            self._untrue_since.pop((record.id, said), None)
+            return
+        since = self._untrue_since.setdefault((record.id, said), self.facts.world.now)
+        if not said.startswith(EARLY) or self.facts.world.now - since > EARLY_S + self.facts.stands_still_s:
+            self.facts.violated("reason", f"{record.id} is said to be so, and is not: {said}", record.id)
 
     def _asked(self, request: JSON, reply: JSON) -> None:
         """Which cancellations the commit takes out of the inbox: each is named after its run."""

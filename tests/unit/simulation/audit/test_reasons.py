@@ -13,7 +13,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.audit.facts import Commit, TrialFacts
-from argosy.simulation.audit.reasons import ReasonChecker
+from argosy.simulation.audit.reasons import EARLY, EARLY_S, ReasonChecker
 from argosy.simulation.regions import Regions
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
@@ -55,8 +55,13 @@ def checked(
         checker.effects()["dynamodb", "transact_write_items"]({"TransactItems": [{"Delete": {"Key": key}}]}, {})
     stored.version = 1
     checker.committed(Commit(0, {}, [], frozenset()))
+    if waiting.startswith(EARLY):
+        assert not facts.violations, "a fleet that is not seen yet is told in the next tick"
+        facts.world.run_for(EARLY_S + 1)
+        stored.version = 2
+        checker.committed(Commit(1, {}, [], frozenset()))
     before = len(facts.violations)
-    checker.committed(Commit(1, {}, [], frozenset()))  # of the api, which changes nothing
+    checker.committed(Commit(stored.version, {}, [], frozenset()))  # of the api, which changes nothing
     assert len(facts.violations) == before
     assert {found.invariant for found in facts.violations} <= {"reason"}
     return len(facts.violations)
