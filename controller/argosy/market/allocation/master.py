@@ -43,6 +43,16 @@ class Unsolved(Exception):
     """HiGHS found no optimum."""
 
 
+def optimum(lp: Any) -> tuple[FloatArray, FloatArray]:
+    """The value of each column and the dual of each row. Raises Unsolved."""
+    lp.run()
+    status = lp.modelStatusToString(lp.getModelStatus())
+    if status != "Optimal":
+        raise Unsolved(f"the LP has no optimum: {status}")
+    answer = lp.getSolution()
+    return np.array(answer.col_value), np.array(answer.row_dual)
+
+
 def is_available() -> bool:
     """Whether HiGHS is installed; without it there is only the greedy answer."""
     from importlib.util import find_spec
@@ -89,12 +99,7 @@ class Master:
 
     def solve(self) -> Solution:
         """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 exceed what floats hold."""
-        self._lp.run()
-        status = self._lp.modelStatusToString(self._lp.getModelStatus())
-        if status != "Optimal":
-            raise Unsolved(f"the LP has no optimum: {status}")
-        answer = self._lp.getSolution()
-        column, dual = np.array(answer.col_value), np.array(answer.row_dual)
+        column, dual = optimum(self._lp)
         shapes, sizes, pools = self.pattern.shape[1], len(self._problem.sizes), len(self._problem.offered.price)
         uses = shapes + pools + (self._kinds > 0)
         return Solution(

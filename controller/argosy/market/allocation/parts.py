@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.market.allocation.master import OPTIONS, Unsolved
+from argosy.market.allocation.master import OPTIONS, optimum
 from argosy.market.allocation.problem import Offered
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
@@ -76,12 +76,7 @@ class PartsLp:
 
     def solve(self) -> PartsSolution:
         """Unsolved when HiGHS finds no optimum."""
-        self._lp.run()
-        status = self._lp.modelStatusToString(self._lp.getModelStatus())
-        if status != "Optimal":
-            raise Unsolved(f"the LP has no optimum: {status}")
-        answer = self._lp.getSolution()
-        column, dual = np.array(answer.col_value), np.array(answer.row_dual)
+        column, dual = optimum(self._lp)
         full = np.maximum(-dual[self._groups :].reshape(-1, 3), 0)
         return PartsSolution(
             bought=np.maximum(column[self._groups : self._groups + self._pools], 0),
