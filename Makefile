@@ -25,8 +25,8 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # With it every process compiles all that it imports: the tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tensorflow demo demo-tensorflow demo-containers base-image images-test test test-fast test-deep coverage
-.PHONY: test-containers bench check format lint requirements
+.PHONY: help setup tensorflow runner demo demo-tensorflow demo-containers base-image images-test test test-fast test-deep
+.PHONY: coverage test-containers bench check format lint reference requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
 help: ## Print this list
@@ -54,6 +54,15 @@ tensorflow: $(TENSORFLOW) ## Make .venv-tensorflow, which runs the TensorFlow im
 $(TENSORFLOW): $(TENSORFLOW_FILES) requirements/install.sh | $(LOCAL)
 	@ENVIRONMENT=.venv-tensorflow requirements/install.sh $(TENSORFLOW_FILES)
 	@touch $@
+
+# The init of every container is written in Go, which is taken from PyPI where there is none: .venv-runner.
+RUNNER := build/runner/arm64/argosy-runner
+RUNNER_FILES := $(wildcard containers/runner/*.go) containers/runner/go.mod containers/runner/build.sh requirements/runner.txt
+
+runner: $(RUNNER) ## Build the runner, the init of every container, into build/runner
+
+$(RUNNER): $(RUNNER_FILES) | $(or $(wildcard $(DEV)),$(LOCAL))
+	@containers/runner/build.sh
 
 # checkov pins versions that are not ours: it has an environment of its own.
 CHECKOV := .venv-checkov/.installed
@@ -139,12 +148,15 @@ format: $(DEV) ## Format the code and repair what lint can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+reference: $(DEV) ## Write docs/reference from the code that it is about
+	@$(BIN)/python -m tests.reference
+
 requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS=--upgrade for newer versions)
 	$(BIN)/python requirements/export.py --uv $(BIN)/uv $(ARGS)
 
 # --- AWS --------------------------------------------------------------------------------------------------------------
 
-synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no account)
+synth: $(DEV) $(NODE) $(RUNNER) ## Write the CloudFormation templates to cdk.out (needs no account)
 	$(CDK) synth --quiet --context stage=$(STAGE) $(ARGS)
 
 doctor: $(LOCAL) ## What does the AWS account lack for a deployment, and what to type (STAGE=main)
@@ -161,13 +173,13 @@ DEPLOY = $(PUBLISHED) && CDK_DOCKER=$(or $(ENGINE),docker) \
 # CHECKED_ACCOUNT=no deploys without the doctor's leave.
 CHECKED_ACCOUNT ?= yes
 
-deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=main)
+deploy: $(DEV) $(NODE) $(RUNNER) ## Deploy to the AWS account of your credentials (STAGE=main)
 	@$(BIN)/python -m stacks.preflight --ask=$(CHECKED_ACCOUNT) -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
 	@$(BIN)/python -m stacks.amis -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
 	$(DEPLOY)
 
 # New instances start from the newest AMIs; those that there are live on. The pins go into cdk.context.json.
-roll: $(DEV) $(NODE) ## Pin the newest AMIs and deploy them; running tasks are not touched (STAGE=main)
+roll: $(DEV) $(NODE) $(RUNNER) ## Pin the newest AMIs and deploy them; running tasks are not touched (STAGE=main)
 	@$(BIN)/python -m stacks.amis --newest -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
 	$(DEPLOY)
 
@@ -183,6 +195,6 @@ destroy-cell: $(DEV) $(NODE) ## Take one further cell down, instances included (
 	$(CDK) destroy "$$stack" -c stage=$(STAGE) -c bundle=source -c engine=any $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
-	rm -rf .venv .venv-tensorflow .venv-checkov node_modules cdk.out build out dist argosy.egg-info .coverage
+	rm -rf .venv .venv-tensorflow .venv-checkov .venv-runner node_modules cdk.out build out dist argosy.egg-info .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -39,13 +39,14 @@ class Export:
 EXPORTS = (
     Export("requirements/dev.txt", group="dev"),
     Export("requirements/local.txt", group="local"),
-    Export("requirements/controller.txt"),
+    Export("requirements/controller.txt", group="functions"),
     Export("requirements/install.txt", group="install", only_group=True),
     Export("containers/digits/requirements.txt", source="containers/digits/requirements.in", python="3.12"),
     Export("containers/sweep/requirements.txt", source="containers/sweep/requirements.in", python="3.12"),
     # From 3.11 on, because .venv-tensorflow is made from these too.
     Export("requirements/tensorflow.txt", source="requirements/tensorflow.in"),
     Export("requirements/checkov.txt", source="requirements/checkov.in", apart=True),  # it pins others than ours
+    Export("requirements/runner.txt", source="requirements/runner.in", apart=True),
     *(
         Export(f"containers/{image}/requirements-{flavour}.txt", source=f"containers/{image}/requirements-{flavour}.in")
         for image in ("tensorflow-inference", "tensorflow-benchmark", "recommender")

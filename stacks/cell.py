@@ -21,6 +21,7 @@ from stacks.capacity import Fleets
 from stacks.functions import log_group
 from stacks.launch import LaunchTemplates
 from stacks.network import Network
+from stacks.runner import Runner
 from stacks.tasks import TaskDefinitions, TaskRoles
 from stacks.teardown import Teardown
 from stacks.watchdog import Watchdog
@@ -29,19 +30,30 @@ from stacks.watchdog import Watchdog
 class Cell(Construct):
     """One Region's share of the deployment."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, roles: TaskRoles) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        region: str,
+        roles: TaskRoles,
+        dependencies: bool,
+    ) -> None:
         super().__init__(scope, id)
         self.network = Network(self, "Network", settings=settings, region=region)
         self.cluster = ecs.Cluster(self, "Cluster", cluster_name=settings.prefix, vpc=self.network.vpc)
         self.log_group = log_group(self, "TaskLogs", name=f"/ecs/{settings.prefix}/tasks", settings=settings)
         self.execution_role = roles.execution
-        self.instance_role = instance_role(self, settings, region)
+        self.runner = Runner(self, "Runner", settings=settings, dependencies=dependencies)
+        self.instance_role = instance_role(self, settings, region, self.runner)
         self.templates = LaunchTemplates(
             self,
             "Launch",
             settings=settings,
             role=self.instance_role,
             security_group=self.network.security_group,
+            runner=self.runner,
         )
         self.fleets = Fleets(
             self,
@@ -64,7 +76,7 @@ class Cell(Construct):
         return [*(child for child in self.node.children if child is not self.fleets), *self.fleets.lists]
 
 
-def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role:
+def instance_role(scope: Construct, settings: Settings, region: str, runner: Runner) -> iam.Role:
     """Named, so that the controller's rights can name it from another Region's stack."""
     role = iam.Role(
         scope,
@@ -73,7 +85,7 @@ def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role
         description="The ECS agent on Argosy's container instances",
         assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
     )
-    rights = grants.instance(grants.Arns(settings), region)
+    rights = grants.instance(grants.Arns(settings), region, [each.arn for each in runner.of.values()])
     for statement in rights:
         role.add_to_policy(statement)
     nag.acknowledge_wildcards(role, rights)
@@ -83,7 +95,7 @@ def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role
 class CellStack(cdk.Stack):
     """A further Region: its cell, the forwarding of its events, its watchdog, its alarms, its teardown."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, dependencies: bool) -> None:
         super().__init__(
             scope,
             id,
@@ -95,7 +107,7 @@ class CellStack(cdk.Stack):
             iam.Role.from_role_arn(self, "ExecutionRole", arns.role("execution"), mutable=False),
             iam.Role.from_role_arn(self, "TaskRole", arns.role("task"), mutable=False),
         )
-        self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles)
+        self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles, dependencies=dependencies)
         forwarding = Forwarding(self, "Forwarding", settings=settings, region=region)
         watchdog = Watchdog(self, "Watchdog", settings=settings, region=region, dead_letters=forwarding.undelivered)
         alarms = CellAlarms(

@@ -49,7 +49,8 @@ def build(app: cdk.App, settings: Settings) -> Deployment:
     dependencies = app.node.try_get_context("bundle") != "source"
     home = HomeStack(app, settings.prefix, settings=settings, dependencies=dependencies)
     cells = [
-        CellStack(app, cell_stack_name(settings, cell), settings=settings, region=cell) for cell in settings.cells[1:]
+        CellStack(app, cell_stack_name(settings, cell), settings=settings, region=cell, dependencies=dependencies)
+        for cell in settings.cells[1:]
     ]
     images = ImagesStack(app, _images_name(settings), settings=settings) if settings.images else None
     for stack in cells:

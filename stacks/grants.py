@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 
 from argosy.settings.settings import Settings
 
-JOURNAL = "argosy/journal/"  # folder of the results bucket
+JOURNAL, PROGRAMS = "argosy/journal/", "argosy/programs/"  # folders of the results bucket
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,9 @@ def execution(arns: Arns) -> list[iam.PolicyStatement]:
     ]
 
 
-def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
-    """The ECS agent on an instance: it may join our cluster and no other, and speak for itself."""
+def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.PolicyStatement]:
+    """The ECS agent on an instance: it may join our cluster and no other, and speak for itself. The boot script reads
+    the runner: exact objects of the Region's assets."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
     hosts = arns.of("ecs", f"container-instance/{arns.settings.prefix}/*", region)
     reports = ["SubmitTaskStateChange", "SubmitContainerStateChange", "SubmitAttachmentStateChanges"]
@@ -218,6 +219,7 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
         allow(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"], [hosts], ArnEquals=ours),
         allow(["ecs:TagResource"], [hosts], StringEquals={"ecs:CreateAction": "RegisterContainerInstance"}),
         allow(["ecs:DiscoverPollEndpoint"], ["*"]),  # knows no resource
+        allow(["s3:GetObject"], runners),
     ]
 
 
@@ -306,7 +308,8 @@ def teardown_wait(arns: Arns, region: str, bucket: str | None = None) -> list[ia
 
 
 def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that use the deployment: find it, call the api, look at it, read results and logs."""
+    """For people and programs that use the deployment: find it, call the api, look at it, read results and logs, and
+    bring programs of their own. These lie under their digests, and nobody may delete or list more for it."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
     streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")
@@ -325,5 +328,6 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         allow(["ecs:DescribeContainerInstances"], hosts, ArnEquals=ours),
         # What is for sale, and which log a definition writes: these know no resource that could be named here.
         allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
+        allow(["s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{PROGRAMS}*"]),
         *_reads(arns, bucket),
     ]

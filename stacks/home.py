@@ -44,7 +44,9 @@ class HomeStack(cdk.Stack):
         )
         self.store = Store(self, "Store", settings=settings)
         roles = self._task_roles(settings)
-        self.cell = Cell(self, "Cell", settings=settings, region=settings.region, roles=roles)
+        self.cell = Cell(
+            self, "Cell", settings=settings, region=settings.region, roles=roles, dependencies=dependencies
+        )
         self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
         Events(self, "Events", settings=settings, store=self.store, controller=self.controller)
         self.watchdog = Watchdog(

@@ -34,7 +34,10 @@ def image_asset(scope: Construct, id: str, folder: Path, flavour: str, settings:
     """flavour: empty for an image that has none."""
     model = settings.inference_model if _takes(folder, "MODEL") else None
     base = settings.base_image if _takes(folder, "BASE") else None
-    arguments = {"FLAVOUR": flavour, "MODEL": model or "", "BASE": base or ""}
+    version = settings.python if _takes(folder, "VERSION") else None
+    if version and base is None:
+        base = f"python:{version}-slim"
+    arguments = {"FLAVOUR": flavour, "MODEL": model or "", "BASE": base or "", "VERSION": version or ""}
     return assets.DockerImageAsset(
         scope,
         id,

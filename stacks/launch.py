@@ -3,12 +3,14 @@
 A fleet is made with version 1 of its type's template, which always exists, and names that in its own template for ever:
 CloudFormation replaces a fleet whose template it would have to change. The controller moves fleets to later versions.
 
-The boot script (user_data/) runs once. Its firewall is a unit of systemd, so that it stands again after a reboot.
+The boot script (user_data/) runs once. Its firewall is a unit of systemd, so that it stands again after a reboot. What
+it sets in Docker, our runner as the init of containers, stays as well.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -19,6 +21,7 @@ from constructs import Construct
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings
+from stacks.runner import Published, Runner
 
 USER_DATA = Path(__file__).parent / "user_data"
 
@@ -34,9 +37,10 @@ class LaunchTemplates(Construct):
         settings: Settings,
         role: iam.IRole,
         security_group: ec2.ISecurityGroup,
+        runner: Runner,
     ) -> None:
         super().__init__(scope, id)
-        self._settings, self._security_group = settings, security_group
+        self._settings, self._security_group, self._runner = settings, security_group, runner
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[role.role_name])
         self._pins = settings.amis.get(cdk.Stack.of(self).region, Amis())
         self.by_type = {name: self._template(name) for name in settings.instance_types.all}
@@ -58,7 +62,7 @@ class LaunchTemplates(Construct):
                 image_id=self._image(settings.image_of(name)),
                 iam_instance_profile=ec2.CfnLaunchTemplate.IamInstanceProfileProperty(arn=self._profile.attr_arn),
                 security_group_ids=[self._security_group.security_group_id],
-                user_data=cdk.Fn.base64(user_data(settings, name)),
+                user_data=cdk.Fn.base64(user_data(settings, name, self._runner.of[kind.architecture])),
                 # Tasks must not reach the instance's role: tokens only, and no reply survives a bridge's extra hop.
                 metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
                     http_endpoint="enabled",
@@ -97,9 +101,10 @@ def _root_volume(size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingPrope
     )
 
 
-def user_data(settings: Settings, name: str) -> str:
+def user_data(settings: Settings, name: str, runner: Published) -> str:
     """The boot script of a type's instances. The firewall comes first: if it fails there is no agent configuration, so
-    nothing joins."""
+    nothing joins. An instance on which the runner cannot be installed joins without the attribute that runs with a
+    program of their own ask for."""
     agent = {
         "ECS_CLUSTER": settings.prefix,
         "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
@@ -112,24 +117,37 @@ def user_data(settings: Settings, name: str) -> str:
         "ECS_DISABLE_PRIVILEGED": "true",
         "ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE": "true",
     }
-    if attributes := settings.policy().attributes_of(name):
-        agent["ECS_INSTANCE_ATTRIBUTES"] = json.dumps(attributes, separators=(",", ":"))
     if load_catalogue()[name].gpus:
         agent["ECS_ENABLE_GPU_SUPPORT"] = "true"
     lines = "".join(f"{name}={value}\n" for name, value in agent.items())
-    script, unit = "/usr/local/sbin/argosy-firewall", "/etc/systemd/system/argosy-firewall.service"
+    policy = settings.policy()
     return "\n".join(
         [
             "#!/bin/bash",
             "set -euo pipefail",
-            f"cat > {script} {_here((USER_DATA / 'argosy-firewall.sh').read_text(encoding='utf-8'))}",
-            f"chmod 755 {script}",
-            f"cat > {unit} {_here((USER_DATA / 'argosy-firewall.service').read_text(encoding='utf-8'))}",
+            *_written("/usr/local/sbin/argosy-firewall", "argosy-firewall.sh", mode="755"),
+            *_written("/etc/systemd/system/argosy-firewall.service", "argosy-firewall.service"),
             "systemctl daemon-reload",
             "systemctl enable --now argosy-firewall.service",
             f"cat >> /etc/ecs/ecs.config {_here(lines)}",
+            *_written("/usr/local/sbin/argosy-install-runner", "install-runner.sh", mode="755"),
+            f"if /usr/local/sbin/argosy-install-runner {runner.arguments}; then",
+            f"cat >> /etc/ecs/ecs.config {_here(_attributes(policy.attributes_of(name)))}",
+            "else",
+            f"cat >> /etc/ecs/ecs.config {_here(_attributes(policy.own_attributes_of(name)))}",
+            "fi",
         ]
     )
+
+
+def _attributes(given: Mapping[str, str]) -> str:
+    return f"ECS_INSTANCE_ATTRIBUTES={json.dumps(given, separators=(',', ':'))}\n" if given else ""
+
+
+def _written(path: str, name: str, mode: str | None = None) -> list[str]:
+    """The lines that write a file of `user_data` on the instance."""
+    content = (USER_DATA / name).read_text(encoding="utf-8")
+    return [f"cat > {path} {_here(content)}", *([f"chmod {mode} {path}"] if mode else [])]
 
 
 def _here(text: str) -> str:

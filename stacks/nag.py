@@ -102,6 +102,8 @@ def _written(value: Any) -> str:
             return f"<{name}.{attribute}>"
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(_written(part) for part in parts)
+        case {"Fn::Sub": str(text)}:
+            return text.replace("${", "<").replace("}", ">")
     raise TypeError(f"an ARN made of {value!r}")
 
 

@@ -84,6 +84,7 @@ class Outputs(Construct):
             "logGroup": f"/ecs/{settings.prefix}/tasks",
             "table": f"{settings.prefix}-state",
             "queueUrl": home.store.queue.queue_url,
+            "python": settings.python,
         }
         return ssm.StringParameter(
             self,

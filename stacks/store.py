@@ -11,6 +11,8 @@ from constructs import Construct
 
 from argosy.settings.settings import Settings
 
+CALLS_KEPT_DAYS = 30  # what `argosy.map` has sent: the run that reads it is over by then
+
 
 class Store(Construct):
     """`table`, `queue`, `dead_letters` and `bucket`."""
@@ -75,6 +77,9 @@ class Store(Construct):
                 s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
                 s3.LifecycleRule(
                     id="journal", prefix="argosy/journal/", expiration=cdk.Duration.days(max(1, settings.journal_days))
+                ),
+                s3.LifecycleRule(
+                    id="calls", prefix="argosy/programs/calls/", expiration=cdk.Duration.days(CALLS_KEPT_DAYS)
                 ),
             ],
         )

@@ -84,6 +84,7 @@ _LONGEST_FIRST = (
     "tests/simulation",
     "tests/scenarios",
     "tests/contract",
+    "tests/unit/sdk/mapping",
     "tests/properties",
     "tests/mutations",
     "tests/unit/containers",

@@ -1,1 +1,61 @@
-"""Argosy's controller: decides where and on what batch tasks run, and survives what AWS does to them."""
+"""Massive batch computations on EC2 Spot, from Python: `argosy.Client`, `argosy.map` and `argosy.Executor`.
+
+The names below are the library's public ones ([the SDK](../../docs/sdk.md)). Each is loaded when it is first used, so
+that `import argosy` costs nothing, and the functions in Lambda need nothing of it. Type checkers read `__init__.pyi`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PUBLIC = {  # name -> (module, its name there)
+    "ArgosyError": ("argosy.client.errors", "ArgosyError"),
+    "CannotPickle": ("argosy.sdk.mapping.pickling", "CannotPickle"),
+    "Client": ("argosy.sdk.client", "Client"),
+    "Cluster": ("argosy.sdk.views", "ClusterView"),
+    "Executor": ("argosy.sdk.mapping.executor", "RemoteExecutor"),
+    "InvalidSpec": ("argosy.sdk.errors", "InvalidSpec"),
+    "MissingPackage": ("argosy.sdk.errors", "MissingPackage"),
+    "Plan": ("argosy.sdk.views", "RunPlan"),
+    "RemoteError": ("argosy.sdk.mapping.outcomes", "RemoteError"),
+    "RemoteTraceback": ("argosy.sdk.mapping.outcomes", "RemoteTraceback"),
+    "Result": ("argosy.sdk.results", "TaskResult"),
+    "Run": ("argosy.sdk.run", "RunHandle"),
+    "RunFailed": ("argosy.sdk.errors", "RunFailed"),
+    "UnreadableResult": ("argosy.sdk.mapping.outcomes", "UnreadableResult"),
+    "WaitTimedOut": ("argosy.client.waiting", "WaitTimedOut"),
+    "map": ("argosy.sdk.mapping.mapped", "map_items"),
+}
+__all__ = [
+    "ArgosyError",
+    "CannotPickle",
+    "Client",
+    "Cluster",
+    "Executor",
+    "InvalidSpec",
+    "MissingPackage",
+    "Plan",
+    "RemoteError",
+    "RemoteTraceback",
+    "Result",
+    "Run",
+    "RunFailed",
+    "UnreadableResult",
+    "WaitTimedOut",
+    "map",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'argosy' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, member = _PUBLIC[name]
+    found = getattr(import_module(module), member)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

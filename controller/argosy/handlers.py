@@ -199,14 +199,17 @@ def api_of_process() -> Any:
     clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
     objects = S3ItemsReader(clients.get("s3"))
+    images = SsmImages(clients.get("ssm"), settings.prefix, settings.python)
+    sources = Sources(images, objects, EcsDefinitions(partial(clients.get, "ecs")))
+    if folders := _json("ARGOSY_IMAGES"):  # local mode's are folders
+        from argosy.aws.folder_images import FolderImages
+
+        found = FolderImages(images, **folders)
+        sources = replace(sources, images=found, unknown_image=found.unknown, image_notes=found.notes)
     return Api(
         store=store,
         wake=wake,
-        sources=Sources(
-            images=SsmImages(clients.get("ssm"), settings.prefix),
-            items=objects,
-            definitions=EcsDefinitions(partial(clients.get, "ecs")),
-        ),
+        sources=sources,
         limits=limits_of(settings, os.environ["ARGOSY_BUCKET"]),
         cluster=os.environ["ARGOSY_CLUSTER"],
         cells=settings.cells,
@@ -254,7 +257,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
             cluster=os.environ["ARGOSY_CLUSTER"],
             ecs=clients.get("ecs", region),
             ec2=clients.get("ec2", region),
-            rates=CallRates.of_aws(time.time, time.sleep),
+            rates=CallRates.of_aws(time.time, time.sleep, _json("ARGOSY_CALL_RATES").get("times", 1)),
         )
         for region in settings.cells
     ]

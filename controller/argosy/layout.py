@@ -15,6 +15,8 @@ from typing import Any
 
 DEFAULT_PART_SUFFIX = ".jsonl"
 JOURNAL = "argosy/journal/"  # expires, and is denied to programs: no run may have its results in it
+PROGRAMS = "argosy/programs/"  # users' own programs by their digest: archives, wheels, jobs, data
+CALLS = f"{PROGRAMS}calls/"  # what `argosy.map` sends to its tasks; expires
 INDEX_DIGITS = 7  # one more than the largest index of a million tasks has; names sort like indexes
 _PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
 RETRIES_METADATA = "argosy-retries"  # S3 user metadata of a marker: how often its run was reopened

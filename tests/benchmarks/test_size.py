@@ -4,7 +4,7 @@ what does it cost to tell what happened?
 Floors: 98 % of the rate (DESIGN section 6); journal and history together 0.25 write units a task at a million tasks,
 and what is recorded gives every commit again. `make bench` runs 20,000 tasks, of which a run's course takes a greater
 share: it is stored some hundred times, however many tasks there are. The full million is
-`argosy simulate --cells 8 --faults interruptions`, and here with ARGOSY_BENCH_TASKS=1000000 and
+`argosy simulate --cells 8 --faults interruptions`, and here with BENCH_TASKS=1000000 and
 `-o faulthandler_timeout=0`.
 """
 
@@ -20,7 +20,7 @@ from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.scale.report import RECORDS, report_of
 from argosy.simulation.scale.run import ScaleRun, Size
 
-TASKS = int(os.environ.get("ARGOSY_BENCH_TASKS", "20000"))
+TASKS = int(os.environ.get("BENCH_TASKS", "20000"))
 IS_FULL = TASKS >= 500_000
 INSTANCES = 5_000 if IS_FULL else 1_500
 RATE_USED, DESCRIBES_PER_TASK = 0.98, 0.05

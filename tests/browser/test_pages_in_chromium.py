@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy.api.cluster_columns import at_work, in_columns
+from argosy.client.failures import kinds_of
 from argosy.figures.campaign import campaign_page
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, one_file
@@ -110,8 +112,9 @@ def pages_of_every_state() -> dict[str, Page]:
     view, told, pages = history(30, 600)
     kinds = [{**told["failures"][0], "reason": f"{HOSTILE} {kind} {'x' * 300}"} for kind in range(50)]
     explained = {"sentence": "no instance fits", "cluster": {"reasons": [{"refused": 3, "detail": "needs 4 GPUs"}]}}
+    view["failureGroups"] = kinds
+    said = [replace(each, said=f"{HOSTILE} {'y' * 300}") for each in kinds_of(view)]
     open_run = {**view, "status": "RUNNING", "stoppedAt": None, "waiting": "no capacity", "statusReason": "r" * 300}
-    failing = {**told, "failures": kinds}
     reply = looks().access.api.cluster_columns()
     nothing = {"instances": in_columns({"instances": []})["instances"], "attempts": at_work(State(), {})}
     empty = {**reply, "fleets": [], **nothing}
@@ -124,8 +127,8 @@ def pages_of_every_state() -> dict[str, Page]:
     story = {"seed": 7, "invariant": "twice", "sentence": "s", "replay": "argosy simulate", "story": [HOSTILE]}
     return {
         "submitted": run_page(run_view(tasks=tasks(pending=9), startedAt=None), None, None, None, NOW),
-        "running": run_page(open_run, failing, attempts_of(pages), explained, NOW),
-        "failed": run_page({**view, "status": "FAILED"}, failing, attempts_of(pages)),
+        "running": run_page(open_run, told, attempts_of(pages), explained, NOW),
+        "failed": run_page({**view, "status": "FAILED"}, told, attempts_of(pages), kinds=said),
         "ended without a history": run_page(view, None, None),
         "costs": cost_page(view, None),
         "no runs": runs_page([], more=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
 from tests.container_engines import asking, calls, hello, leave_a_container, start, use
 from tests.fakes.serving import served
+from tests.fakes.waiting import until
 
 
 @pytest.fixture(params=["fake", "podman", "docker"])
@@ -231,9 +233,45 @@ def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
         run_arguments(ContainerEngine("podman"), "n", Program([], {}, tmp_path, None))
 
 
+@pytest.mark.parametrize(("engine", "named"), [("podman", "make runner"), ("docker", "/etc/docker/daemon.json")])
+def test_a_users_program_is_refused_in_a_sentence_where_there_is_no_runner(
+    fake: Path, images: Path, tmp_path: Path, engine: str, named: str
+) -> None:
+    started = start(EngineRuntime(engine, images, runner=tmp_path / "argosy-runner"), "true", has_runner=True)
+    assert started.end() == Ended(64)
+    assert named in started.line()
+    started.container.stop()
+    started.container.kill()
+
+
+def test_a_users_program_has_the_runner_for_its_init(fake: Path, images: Path, tmp_path: Path) -> None:
+    runner = tmp_path / "argosy-runner"
+    runner.write_text('#!/bin/sh\necho "init: $*"\n')
+    runner.chmod(0o755)
+    isolation = {"entry_point": "argosy:program"}
+    started = start(EngineRuntime("podman", images, runner=runner), "true", isolation=isolation, has_runner=True)
+    assert started.end() == Ended(0)
+    assert started.line() == "init: -- argosy:program true"
+
+
+def test_a_docker_whose_daemon_has_the_runner_for_its_init_may_use_it(fake: Path, images: Path, tmp_path: Path) -> None:
+    fake.mkdir(exist_ok=True)
+    (fake / "init").write_text(str(tmp_path / "argosy-runner"))
+    runtime = EngineRuntime("docker", images, runner=tmp_path / "argosy-runner")
+    assert start(runtime, "exit 7", has_runner=True).end() == Ended(7)
+
+
 def test_a_container_killed_for_its_memory_says_so(fake: Path, images: Path) -> None:
     started = start(EngineRuntime("podman", images), "kill -9 $$", {"FAKE_OOM": "1"})
     assert started.end() == Ended(137, OUT_OF_MEMORY)
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
+@pytest.mark.usefixtures("busybox")
+def test_a_real_container_over_its_memory_says_so(runtime: EngineRuntime) -> None:
+    """podman learns it from control groups of version 2 only; elsewhere the exit code says what it may have been."""
+    reason = OUT_OF_MEMORY if Path("/sys/fs/cgroup/cgroup.controllers").exists() else None
+    assert start(runtime, "/bin/busybox tail /dev/zero; exit $?").end() == Ended(137, reason)
 
 
 def test_an_image_is_built_once_and_others_are_pulled(fake: Path, images: Path) -> None:
@@ -246,6 +284,17 @@ def test_an_image_is_built_once_and_others_are_pulled(fake: Path, images: Path) 
         runtime.pull("registry/x")
     (fake / "images" / "registry_y").write_text('["sh"]')
     assert runtime.pull("registry/y").reference == "registry/y"
+
+
+def test_an_image_whose_folder_has_changed_is_built_again_and_that_is_said(fake: Path, images: Path) -> None:
+    said: list[str] = []
+    runtime = EngineRuntime("podman", images, tell=said.append)
+    for _ in range(2):
+        runtime.pull("argosy/engine-test")
+    assert (len(calls(fake, "build")), said) == (1, [])
+    (images / "engine-test" / "program.sh").write_text("echo new")
+    until(lambda: runtime.pull("argosy/engine-test") and len(calls(fake, "build")) == 2)
+    assert said == ["argosy/engine-test has changed: it is built again"]
 
 
 def test_the_flavour_is_always_said(fake: Path, images: Path) -> None:
@@ -275,6 +324,18 @@ def test_another_base_is_said_to_the_images_that_ask_for_one(fake: Path, images:
     assert plain == ["--tag", "argosy/engine-test", str(images / "engine-test")]
 
 
+@pytest.mark.parametrize(("printed", "version"), [("3.13", "3.13"), ("no such file", "3.12"), (None, "3.12")])
+def test_the_python_of_the_stock_image_is_that_of_the_base(
+    fake: Path, images: Path, printed: str | None, version: str
+) -> None:
+    """Where the base cannot say, or is not there yet, it is the one that the Dockerfile names."""
+    if printed is not None:
+        (fake / "images").mkdir(parents=True, exist_ok=True)
+        (fake / "images" / "localhost_base").write_text(json.dumps(["sh", "-c", f"echo {printed}"]))
+    assert EngineRuntime("podman", images, base_image="localhost/base").python == version
+    assert EngineRuntime("podman", images).python == "3.12"
+
+
 def test_an_image_that_shares_files_is_built_from_the_folder_above(fake: Path, images: Path) -> None:
     (images / "engine-test" / "Dockerfile.dockerignore").write_text("*\n!shared/*.py\n")
     EngineRuntime("podman", images).pull("argosy/engine-test")
@@ -286,6 +347,10 @@ def test_an_engine_is_asked_whether_it_works(fake: Path, monkeypatch: pytest.Mon
     check("podman")
     (fake / "broken").touch()
     with pytest.raises(NoEngineError, match="podman does not work: Cannot connect to the daemon"):
+        check("podman")
+    (fake / "broken").unlink()
+    (fake / "limited").touch()
+    with pytest.raises(NoEngineError, match=r"podman starts no container here: .*setrlimit.*containers\.conf"):
         check("podman")
     (tmp_path / "bin" / "podman").write_text("no program")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

@@ -95,7 +95,12 @@ def test_a_port_that_is_taken_is_refused_with_another_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [*ARGOSY, "local", "--port", str(port)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+            [*ARGOSY, "local", "--no-state", "--port", str(port)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
     assert done.returncode == 2
     assert f"next: choose another port: argosy local --port {port + 1}" in done.stderr

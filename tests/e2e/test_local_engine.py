@@ -58,6 +58,14 @@ def real_image(folder: Path) -> None:
     (folder / "Dockerfile").write_text("\n".join([*lines, "STOPSIGNAL SIGTERM", f"ENTRYPOINT {entry}", ""]))
 
 
+def fake_runner(folder: Path) -> Path:
+    """The Python runner where the stand-in's containers expect a file."""
+    path = folder / "argosy-runner"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m argosy.runner "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture(scope="module", params=["fake", "podman", "docker"])
 def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     home = tmp_path_factory.mktemp("engine")
@@ -66,7 +74,10 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as shell:
         engine = use(request.param, home, shell)
         (fake_image if request.param == "fake" else real_image)(folder)
-        with embedded(LocalOptions(images_root=folder.parent, state_dir=home / "state", engine=engine)) as running:
+        options = LocalOptions(images_root=folder.parent, state_dir=home / "state", engine=engine)
+        if request.param == "fake":
+            options = replace(options, runner=fake_runner(home))
+        with embedded(options) as running:
             yield running
         assert left(engine) == []
         if request.param != "fake":
@@ -133,6 +144,48 @@ def test_an_instance_that_is_lost_takes_its_containers_with_it(local: Cluster) -
     local.until(lambda: local.ask("DescribeRun", runId=run_id)["interruptions"] == 1)
     local.ask("CancelRun", runId=run_id)
     local.finished(run_id)
+
+
+def test_a_users_program_in_a_container_has_its_inputs_and_its_result(local: Cluster) -> None:
+    options = local.aws.options
+    if not options.runner.is_file():
+        pytest.skip("the runner is not built: make runner")
+    if options.engine == "docker":
+        pytest.skip("Docker's containers have the init of its daemon")
+    local.s3.put_object(Bucket="argosy-results", Key="inputs/1/x.txt", Body=b"given\n")
+    shell = ["sh", "-c"] if "FAKE_ENGINE" in os.environ else ["/bin/busybox", "sh", "-c"]
+    busybox = "" if "FAKE_ENGINE" in os.environ else "/bin/busybox "
+    script = f'{busybox}cat "$ARGOSY_IN/x.txt"; echo $ARGOSY_TASK_INDEX $HOME; echo aside >&2'
+    spec = {
+        "version": 1,
+        "name": "own",
+        "run": [*shell, script],
+        "inputs": ["s3://argosy-results/inputs/1/"],
+        "result": "stdout",
+        "container": {"image": "argosy/worker"},
+        "resources": {"vcpus": 1, "memory": 64},
+        "array": {"size": 2},
+    }
+    run_id = local.ask("SubmitRun", spec=spec)["runId"]
+    view = local.finished(run_id)
+    assert (view["status"], view["attempts"]) == ("SUCCEEDED", 2), view
+    lines = local.read(f"{run_id}/parts/part-0000001.jsonl").decode().splitlines()
+    assert lines[0] == "given"
+    assert lines[1].startswith("1 /")
+
+
+def test_a_program_that_the_engine_cannot_start_is_not_tried_again(local: Cluster, tmp_path: Path) -> None:
+    options = local.aws.options
+    if "FAKE_ENGINE" not in os.environ:
+        pytest.skip("what is missing is taken away from the stand-in")
+    kept = options.runner.rename(tmp_path / "argosy-runner")
+    try:
+        spec = {"version": 1, "name": "own", "run": ["true"], "result": "none", "array": {"size": 1}}
+        spec |= {"container": {"image": "argosy/worker"}, "retryStrategy": {"attempts": 3}}
+        view = local.finished(local.ask("SubmitRun", spec=spec)["runId"])
+        assert (view["status"], view["attempts"]) == ("FAILED", 1), view
+    finally:
+        kept.rename(options.runner)
 
 
 def argosy(*words: str) -> tuple[int, str]:

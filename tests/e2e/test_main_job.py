@@ -89,7 +89,7 @@ def test_killing_the_controller_three_times_loses_nothing_and_starts_nothing_twi
 @pytest.mark.parametrize(
     ("command", "exit_code", "reason"),
     [
-        (["exit3", "-"], 3, "exited"),
+        (["exit3", "-"], 3, "ended with an error"),
         (["hog", "-"], 137, "OutOfMemory"),
         (["nothing", "${part}"], 0, "wrote no result"),
     ],

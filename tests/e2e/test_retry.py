@@ -62,7 +62,7 @@ def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluste
 def test_the_events_of_local_mode_tell_a_runs_story_and_go_on_from_any_change(local: Cluster) -> None:
     run_id = local.submit(["second", "${part}"], 3, retryStrategy={"attempts": 1})
     local.finished(run_id)
-    told = argosy(local, "events", run_id, "--json")
+    told = argosy(local, "events", run_id, "--json-lines")
     assert told.returncode == 0, told.stderr
     changes = [json.loads(line) for line in told.stdout.splitlines()]
     story = [each["type"] for each in changes]
@@ -70,6 +70,6 @@ def test_the_events_of_local_mode_tell_a_runs_story_and_go_on_from_any_change(lo
     assert {"run.prepared", "run.running", "task.placed", "task.ended", "task.verified"} <= set(story)
     failed = [each for each in changes if each.get("chargedTo") == "user"]
     assert [(each["tasks"], each["exitCode"], each["status"]) for each in failed] == [([[0, 0]], 1, "FAILED")]
-    rest = argosy(local, "events", run_id, "--since", changes[2]["sequence"], "--json")
+    rest = argosy(local, "events", run_id, "--since", changes[2]["sequence"], "--json-lines")
     assert [json.loads(line) for line in rest.stdout.splitlines()] == changes[3:]
     assert f"{run_id} ended as PARTIAL" in argosy(local, "events", run_id, "--type", "run").stdout

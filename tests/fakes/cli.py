@@ -133,7 +133,8 @@ class Functions:
     """Lambda with one function, the api. `answers`: action -> what it answers, the last one for ever."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, list[Any]] = {}
+        gone = {"statusCode": 404, "body": {"error": {"code": "ResourceNotFoundException", "message": "no history"}}}
+        self.answers: dict[str, list[Any]] = {"DescribeTask": [gone]}
         self.requests: list[dict[str, Any]] = []
         self.error = ""
 
@@ -207,6 +208,8 @@ class Objects:
         self.bodies: dict[tuple[str, str], bytes] = {}
         self.refuses: dict[str, Exception] = {}  # by key
         self.metadata: dict[str, dict[str, str]] = {}  # by key
+        self.refuses_writes: Exception | None = None
+        self.written: list[str] = []  # keys
 
     def put(self, uri: str, body: bytes | str | dict[str, Any]) -> None:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -219,6 +222,24 @@ class Objects:
         if (Bucket, Key) not in self.bodies:
             raise refusal("NoSuchKey", operation="GetObject")
         return {"Body": io.BytesIO(self.bodies[Bucket, Key]), "Metadata": self.metadata.get(Key, {})}
+
+    def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        if Key in self.refuses:
+            raise self.refuses[Key]
+        if (Bucket, Key) not in self.bodies:
+            raise refusal("404", operation="HeadObject")
+        return {"ContentLength": len(self.bodies[Bucket, Key])}
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
+        if self.refuses_writes:
+            raise self.refuses_writes
+        self.written.append(Key)
+        self.bodies[Bucket, Key] = Body
+
+    def upload_file(self, path: str, bucket: str, key: str, Callback: Callable[[int], None]) -> None:
+        body = Path(path).read_bytes()
+        self.put_object(Bucket=bucket, Key=key, Body=body)
+        Callback(len(body))
 
     def get_paginator(self, operation: str) -> Pages:
         assert operation == "list_objects_v2"
@@ -267,6 +288,20 @@ class World:
         result = self.argosy(*words, "--json")
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
+
+
+def failure_kind(count: int, index: int, exit_code: int | None, reason: str, **changes: Any) -> dict[str, Any]:
+    """One of `failureGroups` of a run view."""
+    return {
+        "reason": reason,
+        "exitCode": exit_code,
+        "count": count,
+        "firstIndex": index,
+        "lastIndex": index + count - 1,
+        "firstAt": "2026-11-21T06:26:43.000Z",
+        "lastAt": "2026-11-21T06:27:43.000Z",
+        **changes,
+    }
 
 
 FAILURE = {

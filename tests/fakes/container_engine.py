@@ -19,6 +19,7 @@ HOME = Path(os.environ["FAKE_ENGINE"])
 WITH_VALUE = {
     "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--shm-size", "--device",
     "--gpus", "--env", "--entrypoint", "--security-opt", "--pids-limit", "--label",
+    "--init-path",
 }  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def info(words: list[str]) -> int:
     if (HOME / "broken").exists():
         print("Cannot connect to the daemon", file=sys.stderr)
         return 1
+    if words[:1] == ["--format"]:
+        print((HOME / "init").read_text() if (HOME / "init").exists() else "docker-init")
     return 0
 
 
@@ -77,7 +80,16 @@ def start(words: list[str]) -> int:
 
 
 def run(words: list[str]) -> int:
-    (HOME / "created" / words[words.index("--name") + 1]).write_text(json.dumps(words))
+    if "--rootfs" in words:  # in an empty folder, where there is no program
+        if (HOME / "limited").exists():
+            print(
+                "Error: crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted: OCI permission denied",
+                file=sys.stderr,
+            )
+            return 126
+        return 127
+    name = words[words.index("--name") + 1] if "--name" in words else "unnamed"
+    (HOME / "created" / name).write_text(json.dumps(words))
     given: dict[str, list[str]] = {}
     while words[0].startswith("--"):
         flag, equals, value = words.pop(0).partition("=")
@@ -85,7 +97,8 @@ def run(words: list[str]) -> int:
     entry = json.loads((HOME / "images" / words[0].replace("/", "_")).read_text())
     program = [*given.get("--entrypoint", entry), *words[1:]]
     program = program[1:] if program[0] == "/bin/busybox" else program  # the shell of this machine stands in
-    state = HOME / "containers" / given["--name"][0]
+    program = [*given["--init-path"], "--", *program] if "--init-path" in given else program
+    state = HOME / "containers" / name
     try:
         process = subprocess.Popen(
             program,

@@ -49,6 +49,7 @@ def history(instances: int, attempts: int, seed: int = 0) -> tuple[JSON, JSON, l
             "lastAt": None,
         },
     ]
+    view["failureGroups"] = failures
     told = {"runId": view["runId"], "asOf": 9, "origin": ORIGIN, "series": series, "failures": failures}
     told |= {"orders": _orders(lives), "ordersLeftOut": 0, "instancesLeftOut": 0, "damaged": 0, "nextToken": None}
     page = {

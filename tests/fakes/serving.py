@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from argosy.local.clients import LocalClients
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
-from argosy.local.server.front import Admin, Front
+from argosy.local.server.front import Admin, Front, OwnPart
 from argosy.local.server.tables import OwnTable
 from argosy.loopback.server import Application, Bounds, WsgiServer
 
@@ -48,6 +48,7 @@ def front(
     admin: Admin | None = None,
     moto: Application = no_moto,
     away: Mapping[str, Region] | None = None,
+    own: Iterable[OwnPart] = (),
 ) -> Iterator[LocalClients]:
     """LocalClients of a front with these parts behind it (away: the services of other Regions than us-east-1).
 
@@ -55,7 +56,11 @@ def front(
     """
     cells = {"us-east-1": Region(ecs, ec2), **(away or {})}
     application = Front(
-        cells=cells, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto, table=OwnTable("argosy-state")
+        cells=cells,
+        functions=LambdaApi(functions or {}),
+        admin=admin or {},
+        moto=moto,
+        own=[OwnTable("argosy-state"), *own],
     )
     with served(application) as server:
         clients = LocalClients(f"http://127.0.0.1:{server.port}", "us-east-1")

@@ -36,6 +36,10 @@ def faults(data: Any) -> list[str]:
 
 
 GOOD: list[dict[str, Any]] = [
+    {"container": None, "run": ["python", "primes.py", "${start}"], "workdir": ".", "packages": ["numpy>=2", "x[y]"]},
+    {"container": {"image": "debian:12"}, "run": 'sort < "${range}"', "setup": "make\nmake install"},
+    {"run": ["x"], "inputs": "s3://bucket/${index}/", "result": "stdout", "job": "s3://own/a.json"},
+    {"run": ["x"], "inputs": ["s3://bucket/", "s3://bucket/a b"], "result": "none"},
     {"name": "a"},
     {"name": "a" * 63},
     {"container": container(image="123456789012.dkr.ecr.us-east-1.amazonaws.com/team/tf:2.17_gpu")},

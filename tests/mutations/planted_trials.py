@@ -22,11 +22,12 @@ from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
+from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.recording.recorder import Recorder
 from argosy.recording.tick_record import TickRecord, digest_of
-from argosy.scheduler import capacity, upkeep
+from argosy.scheduler import capacity, queue, upkeep
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
 from argosy.simulation.plan import TrialPlan
@@ -269,3 +270,17 @@ def markers_name_the_first_try(patch: Patch) -> None:
 def every_marker_is_of_success(patch: Patch) -> None:
     real = markers.put_marker
     patch.setattr(results, "put_marker", lambda s3, run, succeeded: real(s3, run, True))
+
+
+@planted(
+    "a program of a user's own is placed on instances without the runner that starts it", "own-program", "no-runner"
+)
+def programs_go_anywhere(patch: Patch) -> None:
+    real = queue._where
+    patch.setattr(queue, "_where", lambda terms: tuple(each for each in real(terms) if RUNNER_ATTRIBUTE not in each))
+
+
+@planted("what S3 does to the runner is the user's failure", "own-program", "bad-program")
+def the_runners_trouble_is_the_users(patch: Patch) -> None:
+    real = attempts.account_for
+    patch.setattr(attempts, "account_for", lambda seen, cause, instance, has_runner: real(seen, cause, instance))

@@ -100,12 +100,12 @@ def demo_outcome(seed: int) -> Outcome:
     first, second = (load(IMAGES / f"digits/{name}.yaml")[0] for name in ("run", "run-gpu"))
     types = [name for names in LOCAL_TYPES.values() for name in names]
     prices, patience = walking_prices(load_catalogue()), {**EAGER_POLICY, "linger_s": 10.0}
-    cluster = Controlled(types=types, prices=prices, tick_s=1.0, starts_s=1.0, **patience)
+    cluster = Controlled(types=types, prices=prices, tick_s=0.5, starts_s=0.3, **patience)
     plan = planned(cluster, first, types)
     chance = Chance(seed, 6.5, 13.0)
     world = cluster.world
     world.workload = chance.task
-    world.agent_behaviour = lambda instance: AgentBehaviour(register_s=0.5 + 2 * share(seed, instance.instance_id))
+    world.agent_behaviour = lambda instance: AgentBehaviour(register_s=0.2 + share(seed, instance.instance_id))
     cluster.submit(plan["tasks"], **first)
     while not any(cluster.fleet_targets().values()):
         cluster.tick()

@@ -170,6 +170,21 @@ def test_cancelling_stops_everything_and_the_cluster_goes_to_zero() -> None:
     assert set(cluster.fleet_targets().values()) == {0}
 
 
+def test_queued_tasks_of_a_cancelled_run_never_start() -> None:
+    """Neither those that wait for a place nor those that wait at an agent, whatever ends and frees its place."""
+    cluster = Controlled(work_s=20.0)
+    cluster.submit(400)
+    while not cluster.starts():
+        cluster.tick()
+    assert len(cluster.starts()) < 400
+    cluster.cancel()
+    cluster.tick()
+    before = cluster.starts()
+    cluster.run_to_rest()
+    assert cluster.starts() == before
+    assert cluster.record().status == RunStatus.CANCELLED
+
+
 def test_the_kill_switch_launches_nothing_more() -> None:
     cluster = Controlled()
     cluster.store.killed = "the stack is being deleted"

@@ -15,6 +15,7 @@ from argosy.simulation.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 ZONE = ("us-east-1a",)
+NEEDS, OTHER = "needs-261121-062733-k3f9", "other-261121-062734-aaaa"
 
 
 def one_busy_instance(work_s: float = 20_000.0, tasks: int = 4, **policy: float) -> tuple[Controlled, str]:
@@ -182,6 +183,29 @@ def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
     assert pool.unregistered in (0, 3)
+
+
+def test_where_instances_join_without_the_runner_no_more_are_bought_for_runs_that_need_it_but_for_others() -> None:
+    """Otherwise they would be bought, found unfit and let go again and again; one with the runner ends it."""
+    cluster = Controlled()
+    usual = cluster.world.agent_behaviour
+    cluster.world.agent_behaviour = lambda instance: AgentBehaviour(attributes={})
+    cluster.submit(12, NEEDS, placement={"constraints": ["attribute:argosy.runner == 1"]})
+    cluster.run_for(1500.0)
+    launched = {*cluster.world.ec2.ledger.instances}
+    cluster.run_for(1500.0)
+    assert {*cluster.world.ec2.ledger.instances} == launched
+    assert not cluster.live_instances()
+    assert "instances joined without the runner" in cluster.record(NEEDS).waiting
+    cluster.submit(12, OTHER)
+    cluster.run_for(900.0)
+    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
+    cluster.world.agent_behaviour = usual
+    cluster.run_to_rest()
+    assert cluster.record(NEEDS).status == RunStatus.SUCCEEDED
+    state = cluster.controllers[0].state
+    assert state is not None
+    assert not [each for each in state.pools.values() if each.without_runner_at]
 
 
 def test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replaced() -> None:

@@ -19,7 +19,7 @@ from botocore import xform_name
 
 ROOT = Path(__file__).resolve().parents[2] / "controller"
 TRANSFERS = {  # boto3's S3 transfers, which are no operations of the service
-    "upload_file": ("put_object",),
+    "upload_file": ("put_object", "abort_multipart_upload"),  # of a large one that fails
     "upload_fileobj": ("put_object",),
     "download_file": ("head_object", "get_object"),
     "download_fileobj": ("head_object", "get_object"),

@@ -95,6 +95,8 @@ def text(value: Any) -> str:
             return str(separator).join(text(part) for part in parts)
         case {"Fn::Base64": inner}:
             return text(inner)
+        case {"Fn::Sub": str(written)}:
+            return written.replace("${AWS::", "<").replace("${", "<").replace("}", ">")
         case _:
             return str(value)
 

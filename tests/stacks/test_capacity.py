@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import OTHER_RESOURCES, Settings
 from stacks.launch import USER_DATA
+from stacks.runner import SOURCE, RunnerNotBuiltError, built
 from tests.stacks.templates import Template, text
 
 pytestmark = pytest.mark.stacks
@@ -113,12 +117,7 @@ def test_the_boot_script_writes_the_firewall_as_it_is_tested_and_starts_it_at_ev
     home: Template, tmp_path: Path
 ) -> None:
     """The script's here-documents are carried out by a real shell, in a folder that stands for the root."""
-    template = next(iter(home.of_type("AWS::EC2::LaunchTemplate").values()))
-    script = text(template["LaunchTemplateData"]["UserData"])
-    for folder in ("usr/local/sbin", "etc/systemd/system", "etc/ecs"):
-        (tmp_path / folder).mkdir(parents=True)
-        script = script.replace(f" /{folder}/", f" {tmp_path}/{folder}/")
-    subprocess.run(["bash", "-c", f"systemctl() {{ :; }}\n{script}"], check=True)
+    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path, installs="false")
     written = tmp_path / "usr/local/sbin/argosy-firewall"
     assert written.read_text() == (USER_DATA / "argosy-firewall.sh").read_text()
     assert written.stat().st_mode & 0o777 == 0o755
@@ -126,6 +125,64 @@ def test_the_boot_script_writes_the_firewall_as_it_is_tested_and_starts_it_at_ev
     assert unit == (USER_DATA / "argosy-firewall.service").read_text()
     assert {"Before=docker.service ecs.service", "RequiredBy=ecs.service"} <= set(unit.splitlines())
     assert "ECS_CLUSTER=argosy" in (tmp_path / "etc/ecs/ecs.config").read_text().splitlines()
+
+
+def booted(template: dict[str, Any], root: Path, installs: str) -> None:
+    """The boot script is carried out below `root`. installs: a command in place of the runner's installation."""
+    script = text(template["LaunchTemplateData"]["UserData"])
+    script = re.sub(r"^if /usr/local/sbin/argosy-install-runner .*; then$", f"if {installs}; then", script, flags=re.M)
+    for folder in ("usr/local/sbin", "etc/systemd/system", "etc/ecs"):
+        (root / folder).mkdir(parents=True)
+        script = script.replace(f" /{folder}/", f" {root}/{folder}/")
+    subprocess.run(["bash", "-c", f"systemctl() {{ :; }}\n{script}"], check=True)
+
+
+@pytest.mark.parametrize(("installs", "expected"), [("true", ['{"argosy.runner":"1"}']), ("false", [])])
+def test_only_an_instance_with_the_runner_says_so(
+    home: Template, tmp_path: Path, installs: str, expected: list[str]
+) -> None:
+    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path, installs)
+    lines = (tmp_path / "etc/ecs/ecs.config").read_text().splitlines()
+    assert [line.partition("=")[2] for line in lines if line.startswith("ECS_INSTANCE_ATTRIBUTES=")] == expected
+    assert "ECS_CLUSTER=argosy" in lines
+    installer = tmp_path / "usr/local/sbin/argosy-install-runner"
+    assert installer.read_text() == (USER_DATA / "install-runner.sh").read_text()
+    assert installer.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_type_fetches_the_runner_of_its_architecture_by_its_digest(home: Template) -> None:
+    """With the argument that its template gives; the instances' role may read that object and no other."""
+    (role,) = [id for id, each in home.of_type("AWS::IAM::Role").items() if "InstanceRole" in id]
+    readable = [r for each in home.role_statements(role) if "s3:GetObject" in each.actions for r in each.resources]
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    fetched = set()
+    for template in home.of_type("AWS::EC2::LaunchTemplate").values():
+        script = text(template["LaunchTemplateData"]["UserData"])
+        (found,) = re.findall(r'^if \S*argosy-install-runner "(\S+)" us-east-1 (\S+); then$', script, re.M)
+        assert found[1] == digest
+        fetched.add(found[0].replace("https://s3.us-east-1.<URLSuffix>/", "arn:aws:s3:::"))
+    assert fetched == set(readable)
+    assert all("/" in each and "*" not in each for each in readable)
+
+
+@pytest.mark.parametrize("stack", ["argosy-dev", "argosy-dev-eu-west-1"])
+def test_every_cell_has_the_runner_among_its_own_regions_assets(wide: dict[str, Template], stack: str) -> None:
+    region = "eu-west-1" if stack.endswith("eu-west-1") else "us-east-1"
+    for template in wide[stack].of_type("AWS::EC2::LaunchTemplate").values():
+        assert f'"https://s3.{region}.<URLSuffix>/' in text(template["LaunchTemplateData"]["UserData"])
+
+
+def test_a_deployment_without_a_built_runner_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(RunnerNotBuiltError, match="make runner"):
+        built("x86_64", tmp_path)
+    (tmp_path / "arm64").mkdir()
+    (tmp_path / "arm64" / "argosy-runner").touch()
+    assert built("arm64", tmp_path) == tmp_path / "arm64" / "argosy-runner"
+
+
+def test_the_boot_script_is_as_small_as_ec2_takes_it(wide: dict[str, Template]) -> None:
+    for template in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values():
+        assert len(text(template["LaunchTemplateData"]["UserData"]).encode()) < 16_384
 
 
 def test_the_agents_settings(home: Template) -> None:
@@ -267,4 +324,5 @@ def test_the_agent_of_a_type_registers_the_attributes_that_its_owner_gives(wide:
             if tag["Key"] == "Name"
         }
         given[name] = [json.loads(line.partition("=")[2]) for line in lines]
-    assert given == {"c5.large": [], "p3.2xlarge": [], "g5.xlarge": [{"team": "vision", "tier": "a 1"}]}
+    runner, own = {"argosy.runner": "1"}, {"team": "vision", "tier": "a 1"}
+    assert given == {"c5.large": [runner], "p3.2xlarge": [runner], "g5.xlarge": [own | runner, own]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -17,6 +19,7 @@ from stacks.launch import LaunchTemplates
 pytestmark = pytest.mark.stacks
 BASE = "/aws/service/ecs/optimized-ami/amazon-linux-2023/"
 PINNED = "ami-0123456789abcdef0"  # for ARM with GPUs, which AWS has no image for
+RUNNER: Any = SimpleNamespace(of={name: SimpleNamespace(arguments="of-tests") for name in ("x86_64", "arm64")})
 NAMES = {
     "cpu": [name for name, kind in load_catalogue().items() if not kind.gpus],
     "gpu": [name for name, kind in load_catalogue().items() if kind.gpus],
@@ -40,7 +43,7 @@ def images_of(settings: Settings, folder: Path) -> dict[str, str]:
     stack = cdk.Stack(app, "Types", env=cdk.Environment(region="us-east-1"))
     role = iam.Role.from_role_name(stack, "Role", "role")
     group = ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")
-    LaunchTemplates(stack, "Launch", settings=settings, role=role, security_group=group)
+    LaunchTemplates(stack, "Launch", settings=settings, role=role, security_group=group, runner=RUNNER)
     app.synth()
     body = json.loads((folder / "Types.template.json").read_text())
     found = {}

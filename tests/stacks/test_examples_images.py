@@ -46,7 +46,7 @@ def test_an_image_is_built_from_its_own_files_and_the_shared_ones(templates: dic
     """So that a change of one image's program leaves the others as they are."""
     folder = templates["argosy-images"].folder
     assets = json.loads((folder / "argosy-images.assets.json").read_text())["dockerImages"].values()
-    (source,) = [each["source"] for each in assets if each["source"]["dockerFile"] == "digits/Dockerfile"]
+    (source,) = [each["source"] for each in assets if each["source"].get("dockerFile") == "digits/Dockerfile"]
     staged = folder / source["directory"]
     assert {str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()} == {
         "digits/Dockerfile",
@@ -59,6 +59,7 @@ def test_an_image_is_built_from_its_own_files_and_the_shared_ones(templates: dic
 def test_images_that_come_in_flavours_are_published_once_for_each(templates: dict[str, Template]) -> None:
     assert published(templates["argosy-images"]) == {
         "digits": BASE,
+        "python": BASE | {"VERSION": "3.12"},
         "recommender": CPU,
         "recommender-gpu": GPU,
         "sweep": BASE,

@@ -59,10 +59,16 @@ def test_results_stay_unless_the_settings_say_otherwise(home: Template, wide: di
 
 
 def test_unfinished_uploads_go_after_a_day_and_the_record_of_decisions_after_its_days(home: Template) -> None:
-    rules = home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
-    uploads, journal = sorted(rules, key=lambda rule: "Prefix" in rule)
-    assert uploads["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
-    assert (journal["Prefix"], journal["ExpirationInDays"]) == (layout.JOURNAL, 30)
+    rules = {rule["Id"]: rule for rule in home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]}
+    assert set(rules) == {"unfinished-uploads", "journal", "calls"}
+    assert rules["unfinished-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert (rules["journal"]["Prefix"], rules["journal"]["ExpirationInDays"]) == (layout.JOURNAL, 30)
+
+
+def test_what_maps_have_sent_goes_after_a_month_and_programs_stay(home: Template) -> None:
+    rules = {rule["Id"]: rule for rule in home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]}
+    assert (rules["calls"]["Prefix"], rules["calls"]["ExpirationInDays"]) == (layout.CALLS, 30)
+    assert [rule["Prefix"] for rule in rules.values() if layout.PROGRAMS.startswith(rule.get("Prefix", "-"))] == []
 
 
 def test_the_queue_hands_what_it_cannot_deliver_to_the_dead_letters(home: Template) -> None:
@@ -211,6 +217,7 @@ def test_the_command_finds_the_deployment_by_one_parameter(home: Template) -> No
         "logGroup": "/ecs/argosy/tasks",
         "table": "argosy-state",
         "queueUrl": found["queueUrl"],
+        "python": "3.12",
     }
 
 

@@ -52,8 +52,15 @@ def test_from_an_empty_folder_it_finds_its_own_images(site: Path, tmp_path: Path
     assert found == str(site / "argosy/containers/digits/run.yaml")
 
 
-def test_its_extra_asks_for_what_the_groups_ask_for() -> None:
+EXTRAS = {"cli": ["cli"], "map": ["map"], "frame": ["frame"], "local": ["cli", "map", "functions", "local"]}
+
+
+def test_its_extras_ask_for_what_the_groups_ask_for() -> None:
     """The lock files are made from the groups; a wheel can only name extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    groups = [*project["dependency-groups"]["cli"], *project["dependency-groups"]["local"]]
-    assert project["project"]["optional-dependencies"]["local"] == [each for each in groups if isinstance(each, str)]
+    groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
+    asked = {
+        extra: [each for name in names for each in groups[name] if isinstance(each, str)]
+        for extra, names in EXTRAS.items()
+    }
+    assert extras == asked

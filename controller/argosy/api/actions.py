@@ -19,7 +19,7 @@ from functools import singledispatchmethod
 from typing import Any
 
 from argosy import layout
-from argosy.api import explaining, history, listing, reading, requests, retrying, spending, views
+from argosy.api import cancelling, explaining, history, listing, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
@@ -31,7 +31,7 @@ from argosy.api.run_course import history_page
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import inbox
-from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.inbox import RetryRequest, SubmitRequest
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
@@ -232,7 +232,7 @@ class Api:
     def _list(self, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
         after = None if request.next_token is None else requests.page_place(request.next_token)
         page, following = reading.page(self.store, request.max_results, after)
-        records = reading.with_retries(self.store, page)
+        records = reading.with_requests(self.store, page)
         runs = [views.run_view(each) for each in spending.up_to_now(self.store, records, self.now(), self.policy)]
         return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
 
@@ -243,12 +243,9 @@ class Api:
             if reading.is_stranded(self.store, request.run_id):
                 with _refusing():  # the controller would set the request aside without a reply
                     retrying.check_readable(self.store, request.run_id)
-            now = max(self.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it cancels
-            cancel = CancelRequest(request.run_id, now, request.reason)
-            place = inbox.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
-            with suppress(AlreadyExists):  # the same request, delivered twice
-                self.store.create({(inbox.INBOX, place): inbox.to_bytes(cancel)})
+            cancelling.put(self.store, record, request.reason, request_id, self.now())
             self.wake.controller()
+            record = replace(record, cancelled=True)
         return views.full_run_view(record)
 
     @_act.register

@@ -15,7 +15,7 @@ from typing import Any
 
 from argosy.api.shapes import amount_of, shape_faults
 from argosy.catalogue.lookup import load_catalogue
-from argosy.layout import JOURNAL, split_s3
+from argosy.layout import JOURNAL, PROGRAMS, split_s3
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
@@ -30,6 +30,7 @@ from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.models import RunSpec
 from argosy.spec.overrides import length_faults
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
 from argosy.spec.templates import item_faults
 
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
@@ -50,6 +51,7 @@ class DeploymentLimits:
     pools: tuple[tuple[str, str, str], ...] = ()  # (cell, instance type, zone) that may be bought; empty = unknown
     policy: Policy = field(default_factory=Policy)  # of it, the attributes that instances get
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
+    input_buckets: frozenset[str] = frozenset()  # that programs may read, beside `buckets`
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Sources:
     images: ImageResolver
     items: ItemsReader
     definitions: DefinitionReader
+    unknown_image: Callable[[str], str] | None = None  # why nothing stands for a name; None: it can be published
+    image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what may not be meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         policy=settings.policy(),
         registry_region=settings.region if settings.subnets == "private" else "",
         families=settings.families,
+        input_buckets=frozenset(settings.input_buckets),
     )
 
 
@@ -104,14 +109,14 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     """
     spec, faults = _check(data, limits, now)
     known = {fault.path for fault in faults}
-    image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, sources.images)
+    image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, sources)
     count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, sources.items)
     own_faults = [] if known & {"", "taskDefinition"} else list(_definition_faults(data, limits, sources.definitions))
     image_faults += _out_of_reach("container.image", image, limits)
     if spec is None or faults or image_faults or item_faults or own_faults:
         raise SpecError([*faults, *image_faults, *item_faults, *own_faults])
     form = to_json(spec)
-    notes = [*_flavour_notes(form, sources.images), *_constraint_notes(form, limits)]
+    notes = [*_flavour_notes(form, sources.images), *sources.image_notes(image), *_constraint_notes(form, limits)]
     return Admission(form, image, shards.task_count(form, count), tuple(notes))
 
 
@@ -163,12 +168,49 @@ def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator
     if bucket is not None and bucket not in limits.buckets:
         allowed = ", ".join(sorted(limits.buckets))
         yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
-    if bucket == split_s3(limits.default_output)[0] and f"{key.rstrip('/')}/".startswith(JOURNAL):
-        yield Fault("output", f"{JOURNAL} is the controller's own record: it expires, and programs may not write there")
+    if bucket == split_s3(limits.default_output)[0]:
+        yield from _own_folder_faults(f"{key.rstrip('/')}/")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
+    yield from _program_faults(data, limits)
+
+
+def _own_folder_faults(key: str) -> Iterator[Fault]:
+    """Folders of the deployment's own bucket that no run may have its results in."""
+    if key.startswith(JOURNAL):
+        yield Fault("output", f"{JOURNAL} is the controller's own record: it expires, and programs may not write there")
+    if key.startswith(PROGRAMS):
+        yield Fault("output", f"{PROGRAMS} is where users' own programs lie: name another folder")
+
+
+def _program_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
+    """What a program needs has to lie where its tasks may read it."""
+    for name in UNPACKED:
+        if data.get(name) is not None:
+            yield Fault(
+                name,
+                "is packed by whoever submits, and this is not: `argosy submit`, `argosy run` and the SDK pack it and"
+                " send job in its place",
+            )
+    inputs = data.get("inputs")
+    listed = [(f"inputs[{i}]", uri) for i, uri in enumerate(inputs)] if isinstance(inputs, list) else []
+    for path, uri in [("job", data.get("job")), ("inputs", inputs), *listed]:
+        yield from _unreadable_faults(path, uri, limits)
+
+
+def _unreadable_faults(path: str, uri: Any, limits: DeploymentLimits) -> Iterator[Fault]:
+    try:
+        bucket, key = split_s3(uri)
+    except (ValueError, AttributeError):
+        return  # absent, or reported as a fault of the field
+    readable = limits.buckets | limits.input_buckets
+    if bucket not in readable:
+        allowed = ", ".join(sorted(readable))
+        yield Fault(path, f"bucket {bucket[:63]} is not one that this deployment's programs may read: {allowed}")
+    elif bucket == split_s3(limits.default_output)[0] and key.startswith(JOURNAL):
+        yield Fault(path, f"{JOURNAL} is the controller's own record, which programs may not read")
 
 
 def _family_faults(name: Any, families: tuple[str, ...]) -> Iterator[Fault]:
@@ -229,17 +271,19 @@ def _text_faults(path: str, texts: Any, check: Callable[[Sequence[str]], list[st
     return alone or [Fault(path, message) for message in check(texts)]
 
 
-def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fault]]:
+def _image(data: Mapping[str, Any], sources: Sources) -> tuple[str, list[Fault]]:
     image = data["container"].get("image") if data.get("container") else None
+    if image is None and data.get("run") is not None:
+        image = DEFAULT_IMAGE
     if image is None:
         return "", []
     resources = data.get("resources")
     architecture = resources.get("architecture") if isinstance(resources, Mapping) else None
     if architecture not in (None, X86_64) and image.startswith(OWN_NAMESPACE):
         return "", [Fault("resources.architecture", f"{image} is built for {X86_64}")]
-    resolved = images.resolve(image)
+    resolved = sources.images.resolve(image)
     if resolved is None:
-        return "", [Fault("container.image", _unpublished(image))]
+        return "", [Fault("container.image", (sources.unknown_image or _unpublished)(image))]
     return resolved, []
 
 

@@ -15,7 +15,7 @@ from argosy.market.progress import progress_of
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
 from argosy.model.run_record import RunRecord
-from argosy.model.runs import Run
+from argosy.model.runs import CANCELLING, Run
 from argosy.model.tasks import TaskStatus
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.budget import is_about_money
@@ -57,7 +57,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         sentence = f"launching is switched off for the whole deployment: {switched_off}"
     return {
         "runId": run.id,
-        "status": run.status.value,
+        "status": CANCELLING if run.cancelled and not run.done else run.status.value,
         "pending": pending,
         "verdict": verdict,
         "sentence": sentence,
@@ -109,7 +109,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
     closed = record.has_ended
     return {
         "runId": record.id,
-        "status": record.status,
+        "status": record.shown_status,
         "pending": 0 if closed else record.task_count,
         "verdict": "done" if closed else "waiting",
         "sentence": "the run is over" if closed else record.waiting or "the controller has not taken the run in yet",

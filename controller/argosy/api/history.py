@@ -15,7 +15,7 @@ import numpy as np
 
 from argosy import layout
 from argosy.api import reading
-from argosy.api.views import iso
+from argosy.api.views import iso, reason_of
 from argosy.model import documents, ended_attempts
 from argosy.model.arns import arn_of, cell_of
 from argosy.model.attempts import AttemptStatus
@@ -32,7 +32,6 @@ JSON = dict[str, Any]
 logger = logging.getLogger(__name__)
 MOST_ROWS = ROWS_PER_PART  # of a page; 4.3 MB in base64, and Lambda answers with 6 MB at most
 MOST_ATTEMPTS = 2_000  # of a task, the last ones: 1,200 bytes each at most
-OTHER_REASONS = "(other reasons)"
 LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the definitions that Argosy registers
 ALIVE = 0  # in place of an Outcome
 _COLUMNS = (  # of a reply: name, dtype, column of `EndedAttempts`
@@ -258,7 +257,3 @@ def log_of(record: RunRecord, definitions: DefinitionReader) -> dict[str, str | 
 
 def _gpu_ids(instance: Instance | None, mask: int) -> list[str]:
     return [gpu for bit, gpu in enumerate(instance.gpu_ids if instance else ()) if mask >> bit & 1]
-
-
-def reason_of(record: RunRecord, row: int) -> str | None:
-    return (record.reasons[row] if 0 <= row < len(record.reasons) else OTHER_REASONS) or None

@@ -16,7 +16,7 @@ from argosy.engine.loading import records_of
 from argosy.model import documents, ended_attempts, inbox
 from argosy.model.damage import FAULTS
 from argosy.model.history_parts import ROWS_PER_PART
-from argosy.model.inbox import RetryRequest, SubmitRequest
+from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.packing import Unreadable
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
@@ -46,17 +46,22 @@ def retry_pointer(run_id: str) -> Key:
     return SUBMITTED, f"{run_id}#retry"
 
 
+def cancel_pointer(run_id: str) -> Key:
+    """The same for the last request to cancel the run."""
+    return SUBMITTED, f"{run_id}#cancel"
+
+
 def run(store: Store, run_id: str) -> RunRecord | None:
     """The run's record, folded in or not; None for one that does not exist."""
     if not _RUN_ID.fullmatch(run_id):
         return None
     # Folded in between the first two looks, it is found at the third.
     record = _folded(store, run_id) or _in_inbox(store, run_id) or _folded(store, run_id)
-    if record is None or not _may_be_reopened(record):
+    if record is None or not (_may_be_reopened(record) or _may_be_cancelled(record)):
         return record
-    [shown] = with_retries(store, [record])
+    [shown] = with_requests(store, [record])
     # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
-    return shown if shown.retry_at else _folded(store, run_id)
+    return shown if shown.retry_at or not shown.has_ended else _folded(store, run_id)
 
 
 def is_stranded(store: Store, run_id: str) -> bool:
@@ -106,23 +111,31 @@ def _rows_in(body: bytes) -> int:
     return 0
 
 
-def with_retries(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when.
+def with_requests(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
+    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when. Those of runs
+    that are to be cancelled are so at once.
 
-    Takes as many reads as there are records that may be reopened, whatever the inbox holds.
+    Takes as many reads as there are records that may be reopened or cancelled, whatever the inbox holds.
     """
-    retries = _retries_in_inbox(store, [record.id for record in records if _may_be_reopened(record)])
-    asked = {request.run_id: request.requested_at for request in retries}
-    return [
-        replace(record, status=RunStatus.SUBMITTED, status_reason="", stopped_at=0.0, retry_at=asked[record.id])
-        if record.id in asked and _may_be_reopened(record)
-        else record
-        for record in records
-    ]
+    pointers = [retry_pointer(record.id) for record in records if _may_be_reopened(record)]
+    pointers += [cancel_pointer(record.id) for record in records if _may_be_cancelled(record)]
+    asked = {request.run_id: request for request in _in_inbox_at(store, pointers)}
+    return [_as_asked(record, asked.get(record.id)) for record in records]
+
+
+def _as_asked(record: RunRecord, request: RetryRequest | CancelRequest | None) -> RunRecord:
+    if isinstance(request, RetryRequest):
+        begun = {"status": RunStatus.SUBMITTED, "status_reason": "", "stopped_at": 0.0, "cancelled": False}
+        return replace(record, **begun, retry_at=request.requested_at)  # type: ignore[arg-type]
+    return replace(record, cancelled=True) if isinstance(request, CancelRequest) else record
 
 
 def _may_be_reopened(record: RunRecord) -> bool:
     return record.has_ended and record.status is not RunStatus.SUCCEEDED
+
+
+def _may_be_cancelled(record: RunRecord) -> bool:
+    return not record.has_ended and not record.cancelled
 
 
 def page(store: Store, limit: int, after: str | None) -> tuple[list[RunRecord], str | None]:
@@ -169,13 +182,13 @@ def _submitted(body: bytes) -> RunRecord | None:
     return None
 
 
-def _retries_in_inbox(store: Store, run_ids: Sequence[str]) -> Iterator[RetryRequest]:
+def _in_inbox_at(store: Store, pointers: Sequence[Key]) -> Iterator[RetryRequest | CancelRequest]:
     """The last request for each of the runs, where it is not folded in yet."""
-    pointers = store.read_many(map(retry_pointer, run_ids))
-    for body in store.read_many((inbox.INBOX, place.decode()) for place in pointers.values()).values():
+    places = store.read_many(pointers)
+    for body in store.read_many((inbox.INBOX, place.decode()) for place in places.values()).values():
         with suppress(ValueError):
             request = inbox.from_bytes(body)
-            if isinstance(request, RetryRequest):
+            if isinstance(request, RetryRequest | CancelRequest):
                 yield request
 
 

@@ -37,22 +37,30 @@ def _printable(text: str) -> str:
 
 
 class SubmitRun(Strict):
+    """Start a run. client_token: the same token with the same spec starts nothing a second time."""
+
     action: Literal["SubmitRun"]
     client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
     spec: dict[str, Any]
 
 
 class ValidateRun(Strict):
+    """Check a spec against the deployment; nothing is started."""
+
     action: Literal["ValidateRun"]
     spec: dict[str, Any]
 
 
 class PlanRun(Strict):
+    """What the run would buy, cost and take now; nothing is started."""
+
     action: Literal["PlanRun"]
     spec: dict[str, Any]
 
 
 class DescribeRun(Strict):
+    """One run. include: a page of its tasks, and what it has cost."""
+
     action: Literal["DescribeRun"]
     run_id: str
     include: list[Literal["tasks", "cost"]] = Field(default_factory=list)
@@ -61,18 +69,24 @@ class DescribeRun(Strict):
 
 
 class ListRuns(Strict):
+    """The runs, the newest first."""
+
     action: Literal["ListRuns"]
     max_results: int = Field(default=20, ge=1, le=PAGE_LIMIT)
     next_token: str | None = None
 
 
 class CancelRun(Strict):
+    """Stop a run's tasks and start no more; what has ended well stays."""
+
     action: Literal["CancelRun"]
     run_id: str
     reason: Annotated[str, Field(max_length=255), AfterValidator(_printable)] = ""
 
 
 class RetryRun(Strict):
+    """Run the failed tasks of an ended run once more, the cancelled ones too if asked. budget_usd: of all tries."""
+
     action: Literal["RetryRun"]
     run_id: str
     failed: bool = True
@@ -88,15 +102,17 @@ class RetryRun(Strict):
 
 
 class ExplainRun(Strict):
+    """Why the run's tasks, or the task `index`, wait or run where they do."""
+
     action: Literal["ExplainRun"]
     run_id: str
     index: int | None = Field(default=None, ge=0)
 
 
 class DescribeCluster(Strict):
-    """form: its instances as objects, or as columns, which take a fifth of the bytes. include: which attempts are at
-    work on them, as columns; how it came along in the last `history_hours`, or in as many before `until` (epoch
-    seconds)."""
+    """The cluster now. form: its instances as objects, or as columns, which take a fifth of the bytes. include: which
+    attempts are at work on them, as columns; how it came along in the last `history_hours`, or in as many before
+    `until` (epoch seconds)."""
 
     action: Literal["DescribeCluster"]
     form: Literal["objects", "columns"] = "objects"
@@ -119,7 +135,8 @@ def _known_types(types: list[str]) -> list[str]:
 
 
 class ListChanges(Strict):
-    """since: after which change; since_seconds: those of the last seconds; neither: all that are kept."""
+    """What has changed, in order. since: after which change; since_seconds: those of the last seconds; neither: all
+    that are kept."""
 
     action: Literal["ListChanges"]
     since: Annotated[str, BeforeValidator(_place)] | None = None
@@ -138,18 +155,24 @@ class ListChanges(Strict):
 
 
 class DescribeHistory(Strict):
+    """A run's course: its samples, orders and instances, page by page."""
+
     action: Literal["DescribeHistory"]
     run_id: str
     next_token: str | None = None
 
 
 class DescribeTask(Strict):
+    """One task with all its attempts."""
+
     action: Literal["DescribeTask"]
     run_id: str
     index: int = Field(ge=0)
 
 
 class ListAttempts(Strict):
+    """The ended attempts of a run as columns, page by page."""
+
     action: Literal["ListAttempts"]
     run_id: str
     next_token: str | None = None
@@ -181,8 +204,9 @@ def _cluster_query(expression: str) -> str:
 
 
 class ListTasks(Strict):
-    """run_id None: the tasks of all open runs. instance, cell: of the attempt that is alive, else of the last one.
-    failed: whether an attempt has failed by itself, whatever came after it. exit_code: of the last that ended."""
+    """Tasks by what they have in common. run_id None: the tasks of all open runs. instance, cell: of the attempt that
+    is alive, else of the last one. failed: whether an attempt has failed by itself, whatever came after it. exit_code:
+    of the last that ended."""
 
     action: Literal["ListTasks"]
     run_id: str | None = None
@@ -198,7 +222,8 @@ class ListTasks(Strict):
 
 
 class ListInstances(Strict):
-    """type: a name, or a pattern such as `g5.*`. where: a cluster query, of registered instances."""
+    """Instances by what they have in common. type: a name, or a pattern such as `g5.*`. where: a cluster query, of
+    registered instances."""
 
     action: Literal["ListInstances"]
     status: Annotated[list[str], AfterValidator(_one_of([each.value for each in InstanceStatus]))] = Field(

@@ -80,7 +80,7 @@ def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None
     if not record.has_ended and reading.is_stranded(store, run_id):
         return check_readable(store, run_id)
     if not record.has_ended:
-        raise NotRetried(f"{run_id} is {record.status}: only a run that has ended can be tried again")
+        raise NotRetried(f"{run_id} is {record.shown_status}: only a run that has ended can be tried again")
     if record.status is RunStatus.SUCCEEDED:
         raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
     run = check_readable(store, run_id)

@@ -14,16 +14,13 @@ from typing import Any
 from argosy import layout
 from argosy.api import reading
 from argosy.api.cluster_course import course_between, order_view
-from argosy.api.history import History, reason_of
-from argosy.api.views import iso
+from argosy.api.history import History
+from argosy.api.views import failure_groups_view, iso
 from argosy.model import documents
 from argosy.model.cluster_course import PlacedOrder
-from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import instance_facts
 from argosy.model.packing import Unreadable
-from argosy.model.run_record import RunRecord
 from argosy.model.series import Sample, Series
-from argosy.model.tasks import NO_EXIT_CODE
 from argosy.ports import ItemsUnreadable
 
 JSON = dict[str, Any]
@@ -43,8 +40,7 @@ def history_page(past: History, version: int, after: str | None, now: float) -> 
         view["instancesLeftOut"] = max(0, record.instance_count - len(used))
         view["series"] = _series_view(_series_of(past))
         view |= _orders_view(past, list(used.values()), now)
-        groups = sorted(record.failure_groups, key=lambda each: -each[2])
-        view["failures"] = [_group_view(record, group) for group in groups]
+        view["failures"] = failure_groups_view(record)
         view["damaged"] = len(past.damaged)
     return view, following
 
@@ -135,15 +131,3 @@ def _delivered(orders: Sequence[PlacedOrder], used: Sequence[JSON]) -> list[int]
         counts.append(following.get(place, len(times)) - begin)
         following[place] = begin
     return counts[::-1]
-
-
-def _group_view(record: RunRecord, group: FailureGroup) -> JSON:
-    return {
-        "reason": reason_of(record, group.reason),
-        "exitCode": None if group.exit_code == NO_EXIT_CODE or group.reason < 0 else group.exit_code,
-        "count": group.count,
-        "firstIndex": group.first_index,
-        "lastIndex": group.last_index,
-        "firstAt": iso(group.first_at),
-        "lastAt": iso(group.last_at),
-    }

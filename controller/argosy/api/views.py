@@ -29,6 +29,7 @@ from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 
 JSON = dict[str, Any]
 FAILURES_SHOWN = 10
+OTHER_REASONS = "(other reasons)"
 _SPENT_ON = ("useful", "boot", "idle", "redone", "failed")  # members of Costs
 
 
@@ -44,7 +45,7 @@ def run_view(record: RunRecord) -> JSON:
     return {
         "runId": record.id,
         "name": record.name,
-        "status": record.status,
+        "status": record.shown_status,
         "statusReason": record.status_reason or None,
         "submittedAt": iso(record.submitted_at),
         "startedAt": iso(record.started_at),
@@ -62,7 +63,7 @@ def run_view(record: RunRecord) -> JSON:
 
 
 def full_run_view(record: RunRecord) -> JSON:
-    """A run as DescribeRun shows it: also its latest failures, and why nothing starts."""
+    """A run as DescribeRun shows it: also its failures, the latest and in groups, and why nothing starts."""
     failures = [
         {
             "index": failure.index,
@@ -78,12 +79,36 @@ def full_run_view(record: RunRecord) -> JSON:
         **run_view(record),
         "retries": record.retries,
         "failures": failures,
+        "failureGroups": failure_groups_view(record),
+        "memoryMib": record.needs.memory_mib or None,
+        "expectsResult": record.expects_result,
         "waiting": record.waiting or None,
         "purchase": purchase_view(record),
         "deadline": iso(record.deadline_at or 0.0),
         "late": _is_late(record),
         "budget": budget_view(record),
     }
+
+
+def failure_groups_view(record: RunRecord) -> list[JSON]:
+    """Its attempts that failed, in at most 50 groups of like reason and exit code, the most frequent first."""
+    return [
+        {
+            "reason": reason_of(record, group.reason),
+            "exitCode": None if group.exit_code == NO_EXIT_CODE or group.reason < 0 else group.exit_code,
+            "count": group.count,
+            "firstIndex": group.first_index,
+            "lastIndex": group.last_index,
+            "firstAt": iso(group.first_at),
+            "lastAt": iso(group.last_at),
+        }
+        for group in sorted(record.failure_groups, key=lambda each: -each[2])
+    ]
+
+
+def reason_of(record: RunRecord, row: int) -> str | None:
+    """The text of a row of the run's reasons; None where it says nothing."""
+    return (record.reasons[row] if 0 <= row < len(record.reasons) else OTHER_REASONS) or None
 
 
 def purchase_view(record: RunRecord) -> JSON:

@@ -96,10 +96,11 @@ class CallRates:
     fleets: TokenBucket  # ModifyFleet, TerminateInstances
 
     @classmethod
-    def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None]) -> CallRates:
+    def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None], times: float = 1) -> CallRates:
+        """times: faster than AWS allows, where what is called is none (local mode)."""
         return cls(
-            launches=TokenBucket(40, 100, clock, sleep, reserve=20),
-            reads=TokenBucket(20, 100, clock, sleep),
-            definitions=TokenBucket(1, 20, clock, sleep, reserve=10),
-            fleets=TokenBucket(5, 50, clock, sleep),
+            launches=TokenBucket(40 * times, 100, clock, sleep, reserve=20),
+            reads=TokenBucket(20 * times, 100, clock, sleep),
+            definitions=TokenBucket(1 * times, 20, clock, sleep, reserve=10),
+            fleets=TokenBucket(5 * times, 50, clock, sleep),
         )

@@ -15,7 +15,7 @@ from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.resources import Resources
-from argosy.model.run_terms import ARM64, RESERVED_PORTS, X86_64, Port
+from argosy.model.run_terms import ARM64, PROGRAM_ENTRY_POINT, RESERVED_PORTS, X86_64, Port
 from argosy.model.runs import Run
 from argosy.spec.definitions import ways_to_the_host
 from argosy.spec.shards import task_overrides
@@ -83,6 +83,8 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
             },
         },
     }
+    if run.terms.needs_runner:
+        container["entryPoint"] = [PROGRAM_ENTRY_POINT]
     if run.host_ports:
         container["portMappings"] = [
             {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports

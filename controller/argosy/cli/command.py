@@ -1,7 +1,7 @@
 """How does a function become a command? It gets a `Session`, and the options that choose an AWS and the output.
 
-A parameter whose type is a dataclass stands for one option per field, so that options that belong together travel
-together.
+A parameter of the type `RunId` is a whole id when the function gets it, whatever names the run on the command line. One
+whose type is a dataclass stands for one option per field, so that options that belong together travel together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from argosy.cli.options import AnyRunId, RunId
 from argosy.cli.problems import reported
 from argosy.cli.session import ENDPOINT_VARIABLES, REGION_VARIABLES, Session, Tools
 from argosy.client.aws_clients import DEFAULT_REGION, Connection
@@ -59,6 +60,10 @@ _Stage = Annotated[
 ]
 _Json = Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")]
 
+_JsonLines = Annotated[
+    bool, typer.Option("--json-lines", help="One JSON document in a line for each piece of the answer, as it comes.")
+]
+
 _CONNECTION: dict[str, tuple[Any, Any]] = {
     "endpoint_url": (_Endpoint, None),
     "region": (_Region, None),
@@ -68,25 +73,32 @@ _CONNECTION: dict[str, tuple[Any, Any]] = {
 
 
 def command(
-    app: typer.Typer, name: str, *, panel: str, as_json: bool = True, connected: bool = True
+    app: typer.Typer, name: str, *, panel: str, as_json: bool = True, as_lines: bool = False, connected: bool = True
 ) -> Callable[[Body], Body]:
     """Makes `body(session, ...)` the command `name` of `app`.
 
-    as_json: it has --json (`session.wants_json`). connected: it has the options that choose an AWS.
+    as_json: it has --json (`session.wants_json`): one document, whatever happens. as_lines: it also has --json-lines
+    (`session.wants_lines`), for answers that come piece by piece. connected: it has the options that choose an AWS.
     """
     added = dict(_CONNECTION) if connected else {}
+    if as_lines:
+        added = {"wants_lines": (_JsonLines, False), **added}
     if as_json:
         added = {"wants_json": (_Json, False), **added}
 
     def register(body: Body) -> Body:
         own = [each for each in inspect.signature(body, eval_str=True).parameters.values() if each.name != "session"]
+        runs = [each.name for each in own if each.annotation in (RunId, AnyRunId)]
 
         def run(ctx: typer.Context, **values: Any) -> None:
             given = {option: values.pop(option) for option in added}
-            wants_json = given.pop("wants_json", False)
+            wants_json, wants_lines = given.pop("wants_json", False), given.pop("wants_lines", False)
             tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
+            session = Session(tools, Connection(**given), wants_json or wants_lines, wants_lines)
             with reported():
-                body(Session(tools, Connection(**given), wants_json), **_grouped(own, values))
+                for each in runs:
+                    values[each] = session.run_id(values[each]) if values[each] else None
+                body(session, **_grouped(own, values))
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         options = [inspect.Parameter(key, keyword, default=d, annotation=a) for key, (a, d) in added.items()]

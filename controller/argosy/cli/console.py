@@ -23,11 +23,21 @@ class PlainText(Text):
         return self
 
 
+_COMMANDS = ("next: ", "or: ")
+
+
 class PlainTextConsole(Console):
     """Styles come from arguments and `PlainText`, never from what is printed: `[x9.large]` is not looked up."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Nothing is cropped. A command to type next stays one line, however narrow the terminal is: it is copied."""
+        if objects and all(isinstance(each, str) and each.lstrip().startswith(_COMMANDS) for each in objects):
+            options.setdefault("soft_wrap", True)
+        options.setdefault("crop", False)
+        super().print(*objects, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Strings, as lines and in tables."""

@@ -7,14 +7,14 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from argosy.cli import panels
+from argosy.cli import help, panels
 from argosy.cli.cluster import instances, prices
 from argosy.cli.deployment import doctor
 from argosy.cli.here import local
 from argosy.cli.here.demo import command as demo
 from argosy.cli.late import Late, LateGroup
 from argosy.cli.outside_text import say
-from argosy.cli.problems import AWS_FAULT, print_traceback
+from argosy.cli.problems import AWS_FAULT, USAGE, print_traceback
 from argosy.cli.runs import (
     attempts,
     cost,
@@ -24,6 +24,7 @@ from argosy.cli.runs import (
     plan,
     results,
     retry,
+    run,
     status,
     submit,
     tasks,
@@ -31,6 +32,7 @@ from argosy.cli.runs import (
     validate,
     watch,
 )
+from argosy.cli.start import lacking
 
 _QUERY = "Which instances does a placement expression choose?"
 _DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
@@ -51,18 +53,19 @@ class Commands(LateGroup):
     }
 
 
-_RUNS = (submit, plan, watch, status, tasks, attempts, ui, retry, explain, cost, results, logs, events, validate)
+_RUNS = (run, submit, plan, watch, status, tasks, attempts, ui, retry, explain, cost, results, logs, events, validate)
 app = typer.Typer(
     name="argosy",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for part in (*_RUNS, instances, prices, doctor, local, demo):
     part.register(app)
+help.register(app, panels.HERE)
 
 
 def _version(wanted: bool) -> None:
@@ -90,5 +93,8 @@ def main(program: Callable[[], object] = app) -> None:
     try:
         program()
     except Exception as fault:
+        if said := lacking(fault):
+            say(said, err=True)
+            raise SystemExit(USAGE) from fault
         print_traceback(fault)
         raise SystemExit(AWS_FAULT) from fault

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +41,8 @@ def exit_code_of(error: ArgosyError) -> int:
 
 def show(error: ArgosyError) -> None:
     """On standard error, so that piped output stays clean."""
-    typer.secho(visible(f"error: {error.message}"), err=True, fg="red")
+    colour = None if os.environ.get("NO_COLOR") or os.environ.get("TERM", "").lower() == "dumb" else "red"
+    typer.secho(visible(f"error: {error.message}"), err=True, fg=colour)
     for line in error.details:
         say(f"  {line}", err=True)
     if error.next_step:

@@ -11,7 +11,8 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from argosy.client.deployment import Deployment
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPED_WIDTH = 200  # columns when the output is not a terminal: wide enough that no id is ever cut
+PIPED_WIDTH = 10_000  # columns when the output is not a terminal: a row stays one line
 ENDPOINT_VARIABLES = ["ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL"]
 REGION_VARIABLES = ["AWS_REGION", "AWS_DEFAULT_REGION"]
 
@@ -55,6 +56,8 @@ class Session:
     tools: Tools
     connection: Connection
     wants_json: bool = False
+    wants_lines: bool = False  # of JSON, as they come; then wants_json holds as well
+    _gathered: list[Any] | None = None
 
     @cached_property
     def access(self) -> Access:
@@ -71,6 +74,12 @@ class Session:
         """Raises ArgosyError when there is no deployment."""
         return self.access.api
 
+    def run_id(self, wanted: str) -> str:
+        """The whole id of the run that is meant. Raises ArgosyError."""
+        from argosy.client.run_names import is_run_id, run_id_of
+
+        return wanted if is_run_id(wanted) else run_id_of(self.api, wanted)
+
     def client(self, service: str, region: str | None = None) -> Any:
         """The boto3 client of a service. region: when it is not the deployment's own."""
         return self.access.client(service, region)
@@ -83,8 +92,32 @@ class Session:
             return PlainTextConsole()
         return PlainTextConsole(width=PIPED_WIDTH, soft_wrap=True)
 
+    @property
+    def can_redraw(self) -> bool:
+        """Whether a picture can be drawn anew in its place; a dumb terminal gets lines, like a pipe."""
+        return self.tools.is_terminal() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
     def print_json(self, document: Any) -> None:
-        say(json.dumps(document, indent=2, default=str))
+        """The answer of a command with --json."""
+        if self._gathered is not None:
+            self._gathered.append(document)
+            return
+        say(json.dumps(document, indent=None if self.wants_lines else 2, default=str))
+
+    def print_json_line(self, document: Any) -> None:
+        """A piece of the answer of a command with --json-lines."""
+        say(json.dumps(document, default=str))
+
+    @contextmanager
+    def one_document(self, together: Callable[[list[Any]], Any]) -> Iterator[None]:
+        """What is printed as JSON inside becomes one document, even when something is raised."""
+        self._gathered = []
+        try:
+            yield
+        finally:
+            found, self._gathered = self._gathered, None
+            if found:
+                self.print_json(together(found))
 
     def again(self, words: str) -> str:
         """A command line that reaches the same AWS: `argosy watch RUN --endpoint-url ...`."""

@@ -21,9 +21,11 @@ class Access:
     _clients: dict[tuple[str, str | None], Any] = field(default_factory=dict)
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """The boto3 client of a service. region: when it is not the deployment's own."""
+        """The boto3 client of a service. region: when it is not the deployment's own. Raises InvalidInput for an
+        endpoint that is no address."""
         key = (service, region)
         if key not in self._clients:
+            self.connection.check()
             connection = replace(self.connection, region=region) if region else self.connection
             self._clients[key] = self.make(connection, service)
         return self._clients[key]

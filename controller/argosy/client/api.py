@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from argosy.client.errors import ArgosyError
+from argosy.client.errors import ArgosyError, error_code
 
+PAGE_OF_RUNS = 100
 PAGE_SIZE = 1000  # tasks, or instances, asked for at once
 _USERS_FAULTS = (400, 404, 409, 410)  # a different request would succeed
 
@@ -74,15 +75,18 @@ class ApiClient:
             token = page.get("nextToken")
         return {**view, "taskList": tasks, "nextToken": None}
 
-    def runs(self, limit: int) -> dict[str, Any]:
-        """The newest `limit` runs; `nextToken` is null when there are no others."""
-        page = self._call("ListRuns", maxResults=min(limit, 100))
-        runs, token = list(page["runs"]), page.get("nextToken")
-        while token and len(runs) < limit:
-            page = self._call("ListRuns", maxResults=min(limit - len(runs), 100), nextToken=token)
-            runs += page["runs"]
+    def runs(self, limit: int, statuses: Collection[str] = ()) -> dict[str, Any]:
+        """The newest `limit` runs; `nextToken` is null when there are no others. statuses: none means all."""
+        runs: list[dict[str, Any]] = []
+        token: str | None = None
+        while True:
+            size = PAGE_OF_RUNS if statuses else min(limit - len(runs), PAGE_OF_RUNS)
+            page = self._call("ListRuns", maxResults=size, **({"nextToken": token} if token else {}))
+            runs += [each for each in page["runs"] if not statuses or each["status"] in statuses]
             token = page.get("nextToken")
-        return {"runs": runs, "nextToken": token}
+            if token is None or len(runs) >= limit:
+                cut_at = runs[limit - 1]["runId"] if len(runs) > limit else None
+                return {"runs": runs[:limit], "nextToken": token or cut_at}
 
     def cancel(self, run_id: str, reason: str | None) -> dict[str, Any]:
         """The run view after the request."""
@@ -161,7 +165,12 @@ class ApiClient:
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})
-        answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode())
+        try:
+            answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode())
+        except Exception as fault:
+            if error_code(fault) == "ResourceNotFoundException":
+                raise _no_function(self._function_name) from fault
+            raise
         reply = json.loads(answer["Payload"].read() or b"null")
         if answer.get("FunctionError"):
             raise _crashed(self._function_name, reply)
@@ -171,6 +180,13 @@ class ApiClient:
             raise ApiError(reply["statusCode"], reply["body"]["error"])
         body: dict[str, Any] = reply["body"]
         return body
+
+
+def _no_function(function_name: str) -> ArgosyError:
+    return ArgosyError(
+        f"The deployment's function {function_name} is not there.",
+        next_step="a local mode that is just starting has it in some seconds; else `argosy doctor` says more",
+    )
 
 
 def _crashed(function_name: str, reply: Any) -> ArgosyError:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from argosy.client.errors import InvalidInput
+
 DEFAULT_REGION = "us-east-1"
 API_TIMEOUT_S = 70  # the api function may take a minute; botocore's own default would retry at 60 s
+CONNECT_TIMEOUT_S = 60  # botocore's own
 POOL_SIZE = 32  # parallel GETs of results
 
 
@@ -20,6 +23,22 @@ class Connection:
     region: str | None = None
     profile: str | None = None
     stage: str = "main"
+    patience_s: float | None = None  # how long a call may take; None = as long as the api function may
+
+    def check(self) -> None:
+        """Raises InvalidInput for an endpoint that is no address."""
+        url = self.endpoint_url
+        if url is None:
+            return
+        if "://" not in url:
+            raise InvalidInput(f"The endpoint {url} has no scheme.", next_step=f"write http://{url}")
+        try:
+            found = urlsplit(url)
+            is_address = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+        except ValueError:  # the port is no number, or too large
+            is_address = False
+        if not is_address:
+            raise InvalidInput(f"The endpoint {url} is no address.", next_step="write it like http://127.0.0.1:4566")
 
     @property
     def is_loopback(self) -> bool:
@@ -40,10 +59,12 @@ def make_client(connection: Connection, service: str) -> Any:
     keys: dict[str, str] = {}
     if connection.is_loopback and not connection.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
         keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    hurried = connection.patience_s is not None
     config = Config(
-        read_timeout=API_TIMEOUT_S,
+        connect_timeout=connection.patience_s or CONNECT_TIMEOUT_S,
+        read_timeout=connection.patience_s or API_TIMEOUT_S,
         max_pool_connections=POOL_SIZE,
-        retries={"mode": "standard", "max_attempts": 4},
+        retries={"mode": "standard", "max_attempts": 1 if hurried else 4},
         user_agent_extra="argosy-cli",
         s3={"addressing_style": "path"} if connection.is_loopback else {},
     )

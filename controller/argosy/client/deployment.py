@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, error_code
 from argosy.model.arns import cell_of
+from argosy.spec.program import STOCK_PYTHON
 
 Client = Callable[[str], Any]
 
@@ -26,6 +27,7 @@ class Deployment:
     bucket: str
     log_group: str
     cells: tuple[str, ...] = ()
+    python: str = STOCK_PYTHON  # of the image argosy/python
 
 
 def prefix_of(stage: str) -> str:
@@ -46,19 +48,24 @@ def find_deployment(connection: Connection, client: Client) -> Deployment:
     prefix = prefix_of(connection.stage)
     # Local mode has no stacks.
     found = _from_parameter(client, prefix) or (None if connection.is_loopback else _from_stack(client, prefix))
+    if found is None and connection.is_loopback:
+        raise ArgosyError(
+            f"The AWS at {connection.endpoint_url} has no deployment of the stage {connection.stage}: it is still "
+            "starting, or is no local mode.",
+            next_step=f"type it again in some seconds; a local mode is started by `{_local(connection)}`",
+        )
     if found is None:
         raise ArgosyError(
             f"No deployment found: there is no parameter /{prefix}/deployment and no stack {prefix}.",
-            next_step=_where_else(connection),
+            next_step="type `make deploy`, or name another --stage, --region or --profile (`argosy local` needs no "
+            "account)",
         )
     return found
 
 
-def _where_else(connection: Connection) -> str:
-    if connection.is_loopback:
-        port = urlsplit(connection.endpoint_url or "").port
-        return f"type `argosy local{f' --port {port}' if port else ''}`"
-    return "type `make deploy`, or name another --stage, --region or --profile (`argosy local` needs no account)"
+def _local(connection: Connection) -> str:
+    port = urlsplit(connection.endpoint_url or "").port
+    return f"argosy local{f' --port {port}' if port else ''}"
 
 
 def _from_parameter(client: Client, prefix: str) -> Deployment | None:
@@ -79,6 +86,7 @@ def _from_parameter(client: Client, prefix: str) -> Deployment | None:
         bucket=body["bucket"],
         log_group=body["logGroup"],
         cells=tuple(body.get("cells") or ()),
+        python=str(body.get("python") or STOCK_PYTHON),
     )
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"})
+_SOON = "type it again in some seconds"
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"})
 
 
@@ -48,20 +54,53 @@ def is_from_aws(fault: Exception) -> bool:
     return type(fault).__module__.partition(".")[0] in ("botocore", "boto3")
 
 
+def answer_or(otherwise: T, ask: Callable[[], T]) -> T:
+    """What a deployment answers; `otherwise` where none can be reached or it refuses, for what can be done without.
+    Faults of ours are raised."""
+    try:
+        return ask()
+    except ArgosyError:
+        return otherwise
+    except Exception as fault:
+        if not is_from_aws(fault):
+            raise
+        return otherwise
+
+
 def from_aws(fault: Exception) -> ArgosyError:
     """What botocore raised, as a sentence and a next step."""
     code = error_code(fault)
+    if _http_status(fault) == HTTPStatus.SERVICE_UNAVAILABLE:
+        return ArgosyError("The endpoint is not ready: local mode may still be starting.", next_step=_SOON)
     if code:
         return ArgosyError(f"AWS refused the call. {fault}", next_step=_next_step(code))
     kind = type(fault).__name__
     if kind in ("NoCredentialsError", "PartialCredentialsError"):
-        step = "type `aws configure sso` or `aws configure`, or name a profile with --profile"
+        step = (
+            "type `aws configure sso` or `aws configure`, or name a profile with --profile; without an account type "
+            "`argosy local` in another terminal and here `export ARGOSY_ENDPOINT_URL=http://127.0.0.1:4566`"
+        )
         return ArgosyError("No AWS credentials were found.", next_step=step)
     if kind == "EndpointConnectionError":
-        endpoint = getattr(fault, "kwargs", {}).get("endpoint_url", "the endpoint")
+        endpoint = str(getattr(fault, "kwargs", {}).get("endpoint_url", "the endpoint"))
         step = "for local AWS type `argosy local`, else check --endpoint-url, --region and the network"
-        return ArgosyError(f"Nothing answers at {endpoint}.", next_step=step)
+        return ArgosyError(f"Nothing answers at {endpoint}{_named_by(endpoint)}.", next_step=step)
+    if kind == "ResponseParserError":
+        step = "check --endpoint-url, ARGOSY_ENDPOINT_URL and AWS_ENDPOINT_URL"
+        return ArgosyError("What answers at the endpoint does not speak like AWS.", next_step=step)
     return ArgosyError(f"The call to AWS failed: {fault}", next_step="type `argosy doctor`")
+
+
+def _named_by(endpoint: str) -> str:
+    """The variable that has named the endpoint, which is easily forgotten."""
+    names = ("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL")
+    found = next((name for name in names if (url := os.environ.get(name)) and endpoint.startswith(url)), "")
+    return f", which {found} names" if found else ""
+
+
+def _http_status(fault: Exception) -> int:
+    response = getattr(fault, "response", None)
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) if isinstance(response, dict) else 0
 
 
 def _next_step(code: str) -> str:

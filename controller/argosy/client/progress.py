@@ -8,6 +8,7 @@ from typing import Any
 
 DONE = ("succeeded", "failed", "cancelled")
 TERMINAL = frozenset({"SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED"})
+CANCELLING = "CANCELLING"  # from the request to the end
 RATE_WINDOW_S = 60.0
 
 

@@ -4,7 +4,7 @@ the run's origin."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.model.ended_attempts import Outcome
+from argosy.model.tasks import NO_EXIT_CODE
+
 JSON = Mapping[str, Any]
 Floats = NDArray[np.float64]
 TENTHS = 10.0
 ALIVE = 0  # in place of an outcome
+_OUTCOMES = {ALIVE: "running", **{each.value: each.name.lower() for each in Outcome}}
 
 
 class Fate(IntEnum):
@@ -113,6 +117,26 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
         reasons=list(reasons),
         damaged=damaged,
     )
+
+
+def rows_of_attempts(pages: Sequence[JSON]) -> Iterator[dict[str, Any]]:
+    """All pages of ListAttempts, an attempt at a time. Times are epoch seconds, None = not known, or not yet."""
+    table, origin = attempts_of(pages), pages[0]["origin"]
+    columns = (table.index, table.attempt, table.outcome, table.exit_code, table.reason, table.instance)
+    times = (table.started, table.stopped)
+    for index, attempt, outcome, code, reason, instance, started, stopped in zip(
+        *(column.tolist() for column in (*columns, *times)), strict=True
+    ):
+        yield {
+            "index": index,
+            "attempt": attempt,
+            "outcome": _OUTCOMES.get(outcome, str(outcome)),
+            "exitCode": None if code == NO_EXIT_CODE else code,
+            "reason": table.reasons[reason] or None,
+            "instance": table.instances[instance] or None,
+            "startedAt": origin + started if started else None,
+            "stoppedAt": origin + stopped if stopped else None,
+        }
 
 
 _COLUMNS = {

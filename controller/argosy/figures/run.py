@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from argosy.client.progress import TERMINAL
+from argosy.client.failures import FailuresAlike, kinds_of
+from argosy.client.progress import CANCELLING, TERMINAL
 from argosy.figures import axes, lanes, spending, svg
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.history import TENTHS, Attempts, Fate, Floats
@@ -40,9 +41,16 @@ _LOG_TICKS = (
 
 
 def run_page(
-    view: View, history: View | None, attempts: Attempts | None, explained: View | None = None, now: float = 0.0
+    view: View,
+    history: View | None,
+    attempts: Attempts | None,
+    explained: View | None = None,
+    now: float = 0.0,
+    kinds: Sequence[FailuresAlike] | None = None,
 ) -> Page:
-    """view: DescribeRun with its cost. history, attempts: None where the deployment keeps none. now: epoch seconds."""
+    """view: DescribeRun with its cost. history, attempts: None where the deployment keeps none. now: epoch seconds.
+    kinds: of its failures; None = as the view has them."""
+    failed = failures(view, kinds_of(view) if kinds is None else kinds)
     return Page(
         title=f"{view['runId']} · Argosy",
         heading=view["runId"],
@@ -50,7 +58,7 @@ def run_page(
         facts=list(_facts(view)),
         tiles=list(_tiles(view, now)),
         warnings=[*_warnings(view), *_gaps(history, attempts)],
-        figures=list(_figures(view, history, attempts, explained)),
+        figures=list(_figures(view, history, attempts, explained, failed)),
         next_steps=_steps(view),
     )
 
@@ -120,18 +128,22 @@ def _first_start(view: View) -> str:
 
 def _steps(view: View) -> list[tuple[str, str]]:
     run = view["runId"]
+    if view["status"] == CANCELLING:
+        return [("Follow it:", f"argosy watch {run}")]
     if view["status"] not in TERMINAL:
         return [("Follow it:", f"argosy watch {run}"), ("Stop it:", f"argosy cancel {run}")]
     steps = [("Results:", f"argosy results {run} --download out")]
     return [*steps, ("Try what failed again:", f"argosy retry {run}")] if view["tasks"]["failed"] else steps
 
 
-def _figures(view: View, history: View | None, attempts: Attempts | None, explained: View | None) -> Iterator[Figure]:
+def _figures(
+    view: View, history: View | None, attempts: Attempts | None, explained: View | None, failed: Figure
+) -> Iterator[Figure]:
     series = _from_origin(history or {})
     yield _states(series)
     yield spending.over_time(view, series)
     yield how_long(attempts)
-    yield failures(view, history)
+    yield failed
     yield _lanes(view, history, attempts)
     yield bought(history)
     if explained is not None and view["status"] not in TERMINAL:
@@ -217,22 +229,24 @@ def _bins(ran: Floats) -> tuple[Floats, Floats, axes.Axis]:
     return edges, placed, axes.Axis(float(placed[0]), float(placed[-1]), ticks)
 
 
-def failures(view: View, history: View | None) -> Figure:
-    """Grouped, the most frequent first, with the way to a log of each."""
+def failures(view: View, kinds: Sequence[FailuresAlike]) -> Figure:
+    """Grouped, the most frequent first, with what one attempt of each printed last and the way to its log."""
     key, title = "failures", "Failures"
-    rows = (history or {}).get("failures") or _latest(view)
-    if not rows:
+    if not kinds:
         return Figure(key, title, empty="No attempt has failed.")
-    shown = []
-    for each in sorted(rows, key=lambda row: -row["count"]):
-        code = "" if each["exitCode"] is None else f"exit {each['exitCode']}"
-        first, last = each["firstIndex"], each["lastIndex"]
-        tasks = f"{first}" if first == last else f"{first} to {last}"
-        log = element("code", f"argosy logs {view['runId']} --task {last}")
-        shown.append((f"{each['count']:,}", each["reason"] or "no reason given", code, tasks, log))
-    table = Table((">Attempts", "Reason", "Exit", "Tasks", "What they printed"), shown, stacks=True)
-    total = sum(each["count"] for each in rows)
-    return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(rows), 'group')}.", table=table)
+    shown = [
+        (
+            f"{kind.count:,}",
+            kind.cause,
+            f"{kind.first}" if kind.first == kind.last else f"{kind.first} to {kind.last}",
+            kind.said,
+            element("code", f"argosy logs {view['runId']} --task {kind.first}"),
+        )
+        for kind in kinds
+    ]
+    table = Table((">Attempts", "Why", "Tasks", "Its last line", "All they printed"), shown, stacks=True)
+    total = sum(kind.count for kind in kinds)
+    return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(kinds), 'group')}.", table=table)
 
 
 def bought(history: View | None) -> Figure:
@@ -257,19 +271,6 @@ def bought(history: View | None) -> Figure:
     left_out = (history or {}).get("ordersLeftOut", 0)
     note = f"{counted(len(orders) + left_out, 'order')} of all runs whose tasks had no place then."
     return Figure(key, title, note=note, table=Table(heads, rows, left=left_out), wide=True)
-
-
-def _latest(view: View) -> list[dict[str, Any]]:
-    """The run's last failures, grouped like a history's."""
-    groups: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for each in view.get("failures", ()):
-        place = each["reason"], each["exitCode"]
-        start = {"reason": place[0], "exitCode": place[1], "count": 0, "firstIndex": each["index"], "lastIndex": 0}
-        group = groups.setdefault(place, start)
-        group["count"] += 1
-        group["firstIndex"] = min(group["firstIndex"], each["index"])
-        group["lastIndex"] = max(group["lastIndex"], each["index"])
-    return list(groups.values())
 
 
 def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figure:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from argosy.lifecycle.marks import set_task
 from argosy.model.attempts import StopCause
 from argosy.model.events import TaskSeen
+from argosy.model.exit_codes import OUT_OF_MEMORY, TEMPORARY
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.run_terms import ExitRule
@@ -22,7 +23,6 @@ from argosy.model.tasks import TaskStatus
 
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
-OUT_OF_MEMORY = "OutOfMemoryError"  # the agent's word for a container that the kernel killed for its memory
 # Names of the agent's errors about a container that could not be made (aws.md 9.6).
 CANNOT_START = (
     "CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError",
@@ -39,15 +39,16 @@ class Account(Enum):
     SUCCESS = "success"
     USER = "user"
     LOST = "lost"  # infrastructure: spot, host, agent
-    START = "start"  # infrastructure, but one that rarely heals: the image, the log group, the container's set-up
+    START = "start"  # infrastructure, but one that rarely heals: the image, the log group, the container's set-up, S3
     BUSY = "busy"  # the registry asks to go slower: it heals by itself
     CANCELLED = "cancelled"
 
 
-def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> Account:
+def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None, *, has_runner: bool = False) -> Account:
     """Classify a stopped task (aws.md 9.6). An exit code of 0 is success whatever else was going on.
 
     A host that went while we asked for the stop leaves open how the attempt would have ended: not the user's.
+    has_runner: the runner ends with an exit code of its own when S3 fails it, which is not the user's either.
     """
     if seen.exit_code == 0:
         return Account.SUCCESS
@@ -61,6 +62,8 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
         return Account.BUSY if REGISTRY_IS_BUSY.search(seen.reason) else Account.START
     if seen.exit_code is None:
         return Account.LOST  # it never started, or its end was not seen
+    if has_runner and seen.exit_code == TEMPORARY:
+        return Account.START  # it has tried for a minute, so that a few more tries are enough
     return Account.USER
 
 

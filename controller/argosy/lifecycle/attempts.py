@@ -21,6 +21,7 @@ from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
+from argosy.model.exit_codes import SAYS_NOTHING, explained
 from argosy.model.open_ends import MissingResult, OpenEnd
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
@@ -275,7 +276,7 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
     cause = _cause_in(state, row, seen)
     return AttemptEnd(
         index=int(table["index"][row]),
-        account=account_for(seen, cause, instance),
+        account=account_for(seen, cause, instance, has_runner=run.terms.needs_runner),
         cause=cause,
         reason=_shown_reason(run, seen, cause),
         seen=seen,
@@ -329,6 +330,8 @@ def _work(account: Account, status: TaskStatus) -> Work:
 def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
     if cause is StopCause.TIMED_OUT:
         return f"the attempt took longer than {run.terms.attempt_timeout_s:.0f} s"
+    if seen.reason == SAYS_NOTHING or not (seen.reason or seen.exit_code is None):
+        return explained(None, seen.exit_code, has_runner=run.terms.needs_runner)
     return seen.reason or seen.stop_code or "the task stopped"
 
 

@@ -64,6 +64,7 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
     if not instance.registered_at:
         pools.note_registered(state, instance)
         instance.registered_at = instance.idle_since = seen.registered_at or now
+        pools.note_runner(state, instance)
     health.note_remaining(state, instance, seen.remaining, now, policy)
     state.changed_instances.add(instance.id)
 

@@ -7,6 +7,7 @@ from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, Tar
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
+from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.state import State
 
 NEVER_JOINED = "it never joined the cluster"
@@ -248,6 +249,20 @@ def note_memory(state: State, instance: Instance) -> None:
     pool = state.pools.get(instance.pool)
     if pool is not None and pool.registered_memory_mib != instance.total.memory_mib:
         pool.registered_memory_mib = instance.total.memory_mib
+        state.changed_pools = True
+
+
+def note_runner(state: State, instance: Instance) -> None:
+    """It has just joined, with the runner or without: `market/offers.py` counts on what the cell's last ones had."""
+    if RUNNER_ATTRIBUTE in instance.attributes:
+        for pool in state.pools.values():
+            if pool.cell == instance.cell and pool.without_runner_at:
+                pool.without_runner_at = 0.0
+                state.changed_pools = True
+        return
+    own = state.pools.get(instance.pool)
+    if own is not None and instance.owned and instance.attributes:
+        own.without_runner_at = instance.registered_at
         state.changed_pools = True
 
 

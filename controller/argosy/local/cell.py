@@ -17,7 +17,7 @@ from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
 from argosy.local.agents.agent import AgentOptions, Agents
 from argosy.local.agents.host import Host
-from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.agents.log_shipper import LogShipper, LogStore
 from argosy.local.containers.runtime import Runtime
 from argosy.local.options import LocalOptions
 
@@ -40,14 +40,18 @@ class LocalCell:
         aws = AwsRegion(time.time, region, account, self._emit, id_source=lambda service: _new_id)
         prices = walking_prices(self._catalogue)
         self.ecs = EcsModel(aws)
+        # Half of all messages, which ECS sends too and nobody here reads: tasks that start and end tell as much.
+        self.ecs.ledger.tells_resources = False
         self.ec2 = Ec2Model(aws, Ec2Setup(self._catalogue, settings.zones_of(region), prices, options.boot_s))
         for name in settings.instance_types.all:
             image_id = _IMAGES[self._catalogue[name].gpus > 0]
             tags = {"argosy:stage": settings.stage, "Name": settings.prefix}
             self.ec2.add_launch_template(f"{settings.prefix}-{name}", image_id=image_id, tags=tags)
 
-    def start(self, images: Runtime, options: AgentOptions, logs: Any, complain: Callable[[str], None]) -> ExitStack:
-        """Starts agents and clock; closing the result ends them. logs: CloudWatch Logs client of the Region."""
+    def start(
+        self, images: Runtime, options: AgentOptions, logs: LogStore, complain: Callable[[str], None]
+    ) -> ExitStack:
+        """Starts agents and clock; closing the result ends them. logs: of the Region."""
         with ExitStack() as parts:  # what was started before a fault is ended again
             shipper = LogShipper(logs, complain)
             parts.callback(shipper.close)

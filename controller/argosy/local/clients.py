@@ -16,10 +16,10 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "TMPDI
 class LocalClients:
     """boto3 clients of one endpoint, each made once; thread-safe."""
 
-    def __init__(self, endpoint: str, region: str) -> None:
+    def __init__(self, endpoint: str, region: str, key: str = KEY) -> None:
         # No proxies: the loopback interface is reached directly, whatever the environment says.
         self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
-        self._session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=KEY, region_name=region)
+        self._session = boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name=region)
         self.endpoint = endpoint
         self._clients: dict[tuple[str, str | None], Any] = {}
         self._guard = Lock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import uuid
 from collections.abc import Callable
@@ -17,17 +18,24 @@ from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment
 from argosy.local.containers.engine import EngineRuntime, real_gpus
 from argosy.local.containers.engine_run import Door
+from argosy.local.containers.followers import Followers
 from argosy.local.containers.images import ImageStore
+from argosy.local.containers.leftovers import label
 from argosy.local.containers.runtime import Runtime
-from argosy.local.deployment import Names, create
-from argosy.local.forwarder import EventForwarder
+from argosy.local.delivery import EventDelivery
+from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Names, create
+from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.deployed import deploy, specs
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.lambdas.ticker import Ticker
+from argosy.local.moto import queues
 from argosy.local.moto.app import MotoApp
+from argosy.local.moto.events import MotoRules
+from argosy.local.moto.logs import MotoLogs
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
+from argosy.local.server.queue import OwnQueue
 from argosy.local.server.tables import OwnTable
 from argosy.local.state_folder import StateFolder
 from argosy.local.task_definitions import register
@@ -52,6 +60,8 @@ class LocalAws:
         self.cells: dict[str, LocalCell] = {}  # by Region; the first is home
         self.functions: dict[str, LambdaFunction] = {}
         self.function_errors = 0  # failed invocations, other than killed ones: then the logs are kept
+        self._kept: Kept | None = None
+        self._start_key = secrets.token_hex(8)  # of this process's own requests, which are served before all others
         self._port = port
         self._parts = ExitStack()
 
@@ -79,17 +89,21 @@ class LocalAws:
 
     def _start(self) -> None:
         self.state_dir = self.make_state_dir()
+        if self.options.keep is not None:
+            self._kept = self._parts.enter_context(Kept(self.options.keep, fresh=self.options.fresh))
         self._make_models()
         self._serve()
-        clients = LocalClients(self.endpoint_url, self.region)
+        clients = LocalClients(self.endpoint_url, self.region, self._start_key)
         self._parts.callback(clients.close)
-        self._forward = EventForwarder(clients("events"), self.region, self.names.prefix, _complain)
-        self._parts.callback(self._forward.close)
+        rules = MotoRules(ACCOUNT, self.region)
+        self._deliver = EventDelivery(rules, self.region, self.names.prefix, self._queue.put, _complain)
+        self._parts.callback(self._deliver.close)
         images = self._runtime()
-        deployment = create(clients, self.options.settings, self.names, images.names())
+        deployment = create(clients, self.options.settings, self.names, images.names(), images.python)
         for region in self.cells:
             names = replace(self.names, region=region)
             register(clients("ecs", region), images, names, self.options.settings.stop_timeout_s)
+        self._restore(clients)
         self._start_agents(clients, images)
         self._start_functions(clients, deployment["queueUrl"])
 
@@ -98,31 +112,65 @@ class LocalAws:
             self.cells[region] = LocalCell(region, ACCOUNT, self.options, self._send)
 
     def _serve(self) -> None:
-        moto = MotoApp()
+        self._moto = moto = MotoApp()
         self._parts.callback(moto.close)
+        self._queue = OwnQueue(self.names.queue, VISIBILITY_S, MAX_RECEIVES, self._bury)
         table = OwnTable(self.names.table)
-        front = Front(
-            cells=self.cells, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto, table=table
+        if self._kept is not None:
+            self._kept.keep_models(table.model, self.cells)
+        own = (table, self._queue)
+        self._front = Front(
+            cells=self.cells,
+            functions=LambdaApi(self.functions),
+            admin=self._admin(),
+            moto=moto,
+            own=own,
+            start_key=self._start_key,
         )
-        self._server = WsgiServer(front, self._port)
+        self._server = WsgiServer(self._front, self._port)
         self._server.start()
         self._parts.callback(self._server.close)
         self._parts.callback(moto.stop_waiting)
+        self._parts.callback(self._queue.close)
         self.endpoint_url = f"http://{LOOPBACK}:{self._server.port}"
+
+    def _restore(self, clients: LocalClients) -> None:
+        """What an earlier local mode left: objects, log lines, and the news that its instances are gone."""
+        if self._kept is None:
+            return
+        self._kept.keep_objects(ACCOUNT, self._moto)
+        for region in self.cells:
+            MotoLogs(ACCOUNT, region, self._kept.lines).restore(self.names.log_group)
+        for message in self._kept.farewells(ACCOUNT):
+            self._deliver(message)
+        clients("events").enable_rule(Name=self.names.tick_rule)  # there may be work; the controller disables it
 
     def _runtime(self) -> Runtime:
         options = self.options
+        followers = Followers()
+        self._parts.callback(followers.close)
         if options.engine is None:
-            return ImageStore(options.images_root, options.pythons)
+            return ImageStore(options.images_root, options.pythons, self._scratch(), followers)
+        followers.label(options.engine, label(self._server.port))
         door = Door(self._server.port, self._server.serve_too)
-        runtime = EngineRuntime(options.engine, options.images_root, real_gpus(), door, options.settings.base_image)
+        base = options.settings.base_image
+        runtime = EngineRuntime(
+            options.engine, options.images_root, real_gpus(), door, base, options.runner, tell=_complain
+        )
         self._parts.callback(runtime.close)
         return runtime
+
+    def _scratch(self) -> Path:
+        """Where users' programs work. It goes with the process; the next one removes that of a killed one."""
+        folder = StateFolder()
+        self._parts.callback(folder.close, keep=False)
+        return folder.path
 
     def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
         """The cells share what this machine can run."""
         environment_for = child_environment if self.options.engine is None else container_environment
         processes = max(1, self.options.processes // len(self.cells))
+        lines = None if self._kept is None else self._kept.lines
         for region, cell in self.cells.items():
             environment = environment_for(self.endpoint_url, region)
             options = AgentOptions(
@@ -132,24 +180,32 @@ class LocalAws:
                 self.options.stop_timeout_s,
                 min_free_bytes=self.options.min_free_bytes,
             )
-            self._parts.push(cell.start(images, options, clients("logs", region), _complain))
+            self._parts.push(cell.start(images, options, MotoLogs(ACCOUNT, region, lines), _complain))
 
     def _start_functions(self, clients: LocalClients, queue_url: str) -> None:
         deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
         self.functions.update(deploy(deployed, self.state_dir, self.function_failed))
         for function in self.functions.values():
             self._parts.callback(function.close)
+            function.warm()
+        self._front.open()
         controller = self.functions[self.names.controller_function]
+        controller.on_wait = self._queue.nudge  # what waits for it has written something that it is to read
         events, rule = clients("events"), self.names.tick_rule
         ticker = Ticker(
             controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s, _complain
         )
         self._parts.callback(ticker.close)
         ticker.start()
+        # The first look at a state that an earlier local mode left; and the first run need not wait for what it loads.
+        controller.invoke_later(json.dumps({"source": "argosy.local"}).encode(), str(uuid.uuid4()))
 
     def _send(self, message: dict[str, Any]) -> None:
         """Called under the models' locks, in order; all cells' events come to home's bus."""
-        self._forward(message)
+        self._deliver(message)
+
+    def _bury(self, body: str) -> None:
+        queues.send(ACCOUNT, self.region, self.names.dead_queue, body)
 
     def _cell_of(self, instance_id: str) -> LocalCell:
         """Raises KeyError."""

@@ -10,9 +10,11 @@ from typing import Any
 from argosy.messages.eventbridge import RULE_PATTERNS
 from argosy.model.arns import arn_of
 from argosy.settings.settings import Settings
+from argosy.spec.program import STOCK_PYTHON
 
 Client = Callable[..., Any]  # a boto3 client by service name and, for another than the home Region, that
 MAX_RECEIVES = 5  # then a message goes to the dead queue
+VISIBILITY_S = 60.0  # of a message that was received and is not deleted
 LOCAL_TYPES = {
     "cpu": ["c5.large", "c5.xlarge", "c5.2xlarge", "c5.4xlarge"],
     "gpu": ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge"],
@@ -46,6 +48,10 @@ class Names:
     @property
     def queue(self) -> str:
         return f"{self.prefix}-events"
+
+    @property
+    def dead_queue(self) -> str:
+        return f"{self.queue}-dead"
 
     @property
     def bucket(self) -> str:
@@ -83,8 +89,13 @@ def local_settings(**changes: Any) -> Settings:
     return Settings.model_validate(context)
 
 
-def create(client: Client, settings: Settings, names: Names, images: Iterable[str]) -> dict[str, Any]:
-    """Creates everything; returns the body of the parameter that tells users where it is."""
+def create(
+    client: Client, settings: Settings, names: Names, images: Iterable[str], python: str = STOCK_PYTHON
+) -> dict[str, Any]:
+    """Creates everything; returns the body of the parameter that tells users where it is.
+
+    python: the version that argosy/python has here.
+    """
     client("s3").create_bucket(Bucket=names.bucket)
     _create_table(client("dynamodb"), names.table)
     queue_url = _create_queue(client("sqs"), names)
@@ -104,6 +115,7 @@ def create(client: Client, settings: Settings, names: Names, images: Iterable[st
         "logGroup": names.log_group,
         "table": names.table,
         "queueUrl": queue_url,
+        "python": python,
     }
     _create_parameters(client("ssm"), names.prefix, deployment, images)
     return deployment
@@ -177,10 +189,10 @@ def _create_table(dynamodb: Any, name: str) -> None:
 
 
 def _create_queue(sqs: Any, names: Names) -> str:
-    dead_url = sqs.create_queue(QueueName=f"{names.queue}-dead")["QueueUrl"]
+    dead_url = sqs.create_queue(QueueName=names.dead_queue)["QueueUrl"]
     dead = sqs.get_queue_attributes(QueueUrl=dead_url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": MAX_RECEIVES})
-    attributes = {"RedrivePolicy": redrive, "VisibilityTimeout": "60"}
+    attributes = {"RedrivePolicy": redrive, "VisibilityTimeout": f"{VISIBILITY_S:.0f}"}
     return str(sqs.create_queue(QueueName=names.queue, Attributes=attributes)["QueueUrl"])
 
 
@@ -207,5 +219,8 @@ def _create_bus(events: Any, names: Names) -> None:
 def _create_parameters(ssm: Any, prefix: str, deployment: dict[str, Any], images: Iterable[str]) -> None:
     # A slow machine's client asks twice, where it takes the first answer for lost.
     ssm.put_parameter(Name=f"/{prefix}/deployment", Value=json.dumps(deployment), Type="String", Overwrite=True)
-    for image in images:
-        ssm.put_parameter(Name=f"/{prefix}/images/{image}", Value=f"argosy/{image}", Type="String", Overwrite=True)
+    values = {image: f"argosy/{image}" for image in images}
+    if "python" in values:
+        values[f"python/{deployment['python']}"] = values["python"]
+    for name, value in values.items():
+        ssm.put_parameter(Name=f"/{prefix}/images/{name}", Value=value, Type="String", Overwrite=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def package_root() -> Path:
@@ -14,3 +17,9 @@ def images_folder() -> Path:
     """Inside the package when it was installed from a wheel, else `containers/` of the checkout."""
     shipped = package_root() / "argosy" / "containers"
     return shipped if shipped.is_dir() else package_root().parent / "containers"
+
+
+def runner_file() -> Path:
+    """Where `make runner` puts the init of containers for this machine, whether or not it has."""
+    machine = platform.machine()
+    return package_root().parent / "build" / "runner" / _ARCHITECTURES.get(machine, machine) / "argosy-runner"

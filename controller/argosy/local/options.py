@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from argosy.local.deployment import local_settings
-from argosy.local.folders import images_folder
+from argosy.local.folders import images_folder, runner_file
 from argosy.settings.settings import Settings
 
 # The controller's patience, in proportion to boot times of a second. Tasks may wait long for a free core of this
@@ -32,8 +32,9 @@ EAGER_POLICY = MappingProxyType(
         "pending_patience_s": 36_000.0,
         "fate_s": 0.0,  # this machine's instances go down only when they are told to
         "retry_backoff_s": 0.5,
-        "boot_s": 3.0,
+        "boot_s": 1.0,
         "start_s": 1.0,
+        "machine_vcpus": float(os.cpu_count() or 1),
     }
 )
 EAGER_LOOP = MappingProxyType({"lease_s": 10.0, "wait_s": 1.0})
@@ -47,13 +48,17 @@ class LocalOptions:
     images_root: Path = field(default_factory=images_folder)
     pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
     engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
+    runner: Path = field(default_factory=runner_file)  # the init of podman's containers with a user's program
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
-    boot_s: float = 1.0  # from launch to a running instance
+    keep: Path | None = None  # where runs, results and logs outlive the process; None: nowhere
+    fresh: bool = False  # forget what is there
+    boot_s: float = 0.2  # from launch to a running instance
     tick_s: float = 1.0  # replaces the one-minute schedule
     processes: int = field(default_factory=lambda: max(4, os.cpu_count() or 1))  # tasks that really run at once
     min_free_bytes: int = 1024**2  # of the temporary folder's disk; with less no task is started
     stop_timeout_s: float | None = None  # None: each container's own stopTimeout
     loop: Mapping[str, float] = field(default_factory=lambda: EAGER_LOOP)
     policy: Mapping[str, float] = field(default_factory=lambda: EAGER_POLICY)
+    call_rates: float = 25.0  # the controller's calls in a second, as a multiple of what AWS allows
     api_handler: str = "argosy.handlers.api"
     controller_handler: str = "argosy.handlers.controller"

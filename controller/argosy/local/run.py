@@ -14,9 +14,12 @@ from argosy.local.options import LocalOptions
 
 
 def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None]) -> None:
-    """Run until Ctrl-C, SIGTERM or POST /argosy/shutdown; main thread only. Raises OSError if the port is taken."""
+    """Run until Ctrl-C, SIGTERM, the end of its terminal or POST /argosy/shutdown; main thread only. Raises OSError if
+    the port is taken, and what `LocalAws` raises for a state that cannot be used."""
     ended = threading.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        signals.append(signal.SIGHUP)
     before = {each: signal.signal(each, lambda *_: ended.set()) for each in signals}
     try:
         with LocalAws(port, options) as aws:

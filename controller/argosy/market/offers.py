@@ -16,6 +16,7 @@ from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
 from argosy.model.resources import Resources
+from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.runs import Run
 from argosy.model.wording import time_of_day
 
@@ -39,6 +40,8 @@ def offers_of(
     now: infinity includes the pools that are cooling off. attempt_s: how long an attempt takes that an interruption
     would have to repeat; None = the policy's guess.
     """
+    pools = list(pools)
+    bare = _cells_without_runner(pools, now, policy)
     found = [
         (pool, kind, purchase)
         for pool in pools
@@ -64,13 +67,29 @@ def offers_of(
             resources=resources_of(kind),
             disk_gib=policy.task_disk_gib_of(kind),
             most_tasks=policy.most_tasks_of(kind.name),
-            attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell, policy).items()),
+            attributes=_attributes_of(pool, kind, purchase, policy, has_runner=pool.cell not in bare),
             effective_usd_per_hour=useful,
             interruption_rate=rate,
         )
         for (pool, kind, purchase), price, useful, rate in zip(found, prices, effective, rates, strict=True)
     ]
     return sorted(offers, key=lambda offer: (offer.price_usd_per_hour, offer.pool, offer.purchase))
+
+
+def _cells_without_runner(pools: Iterable[Pool], now: float, policy: Policy) -> set[str]:
+    """Where the last instances have joined without it, and for a while: more would be bought again and again, for runs
+    that none of them serves."""
+    since = now - policy.cool_off_max_s
+    return {pool.cell for pool in pools if pool.without_runner_at and pool.without_runner_at > since}
+
+
+def _attributes_of(
+    pool: Pool, kind: InstanceType, purchase: Purchase, policy: Policy, *, has_runner: bool
+) -> tuple[tuple[str, str], ...]:
+    expected = expected_attributes(kind, pool.zone, purchase, pool.cell, policy)
+    if not has_runner:
+        expected.pop(RUNNER_ATTRIBUTE, None)
+    return tuple(expected.items())
 
 
 def rejected(

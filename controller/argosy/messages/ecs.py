@@ -17,6 +17,7 @@ from typing import Any
 
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
+from argosy.model.exit_codes import SAYS_NOTHING
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 MAX_TEXT = 1_000  # characters kept of a reason; ECS's own are shorter
@@ -27,7 +28,6 @@ MAX_ATTRIBUTE = 128  # characters of a name or value: ECS's limit
 LATEST_S = 4_102_444_800.0  # the year 2100: later times are not times
 _EC2_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 _KEY_VARIABLES = ("ARGOSY_RUN_ID", "ARGOSY_TASK_INDEX", "ARGOSY_TASK_ATTEMPT", LAUNCH_VARIABLE)
-_SAYS_NOTHING = "Essential container in task exited"  # the stoppedReason of every ordinary end
 
 
 def epoch_s(time: Any) -> float:
@@ -183,6 +183,6 @@ def _reason(stopped: str, container: str) -> str:
     """Both reasons in one line, without repetition. A stopped reason that says nothing is left out."""
     if not container or container in stopped:
         return stopped
-    if stopped in container or stopped == _SAYS_NOTHING:
+    if stopped in container or stopped == SAYS_NOTHING:
         return container
     return f"{stopped}: {container}"

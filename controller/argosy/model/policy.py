@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from argosy.model.instance_types import InstanceType
+from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 
 # GiB of an instance's only volume unless the owner says otherwise. The AMI takes 30; the rest is for images, each of
 # several GB with CUDA, and for what tasks write.
@@ -102,6 +103,7 @@ class Policy:
     alike_failures: int = 5  # so many tasks failing alike, and none succeeding, stop the run
     start_s: float = 5.0  # from a launch to its program's first line, the image at hand: what plans assume
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
+    machine_vcpus: float = 0.0  # of the one machine that all instances are (local mode); 0: each is its own
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered
 
     def without_price_caps(self) -> Policy:
@@ -115,6 +117,10 @@ class Policy:
         return next(named, self.linger_s)
 
     def attributes_of(self, instance_type: str) -> dict[str, str]:
+        """What an instance of the type is registered with: the owner's attributes, and that it has our runner."""
+        return {**self.own_attributes_of(instance_type), RUNNER_ATTRIBUTE: str(RUNNER_PROTOCOL)}
+
+    def own_attributes_of(self, instance_type: str) -> dict[str, str]:
         """The owner's attributes of an instance of the type; of several globs that match, the first counts."""
         found: dict[str, str] = {}
         for glob, given in self.attributes_by_type:

@@ -14,7 +14,7 @@ from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port, RunTerms
-from argosy.model.runs import TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus
+from argosy.model.runs import CANCELLING, TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
 
 NO_COUNTS = (0,) * len(TaskStatus)
@@ -94,6 +94,11 @@ class RunRecord:
     @property
     def has_ended(self) -> bool:
         return self.status in TERMINAL_RUN
+
+    @property
+    def shown_status(self) -> str:
+        """As users are shown it: from the request to cancel it to its end a run is CANCELLING."""
+        return CANCELLING if self.cancelled and not self.has_ended else self.status
 
     @property
     def instance_count(self) -> int:

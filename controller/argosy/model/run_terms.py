@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
+from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 
@@ -16,6 +17,13 @@ T = TypeVar("T")
 
 FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
 FALLBACK_LOSSES = 3
+# Of the runner that is every container's init (containers/runner). An instance whose runner speaks the protocol has the
+# attribute with its number.
+RUNNER_PROTOCOL = 1
+RUNNER_ATTRIBUTE = "argosy.runner"
+# The entry point of a container that the runner is to run a program in. Elsewhere there is no such file, so that the
+# task fails at once and does not run half.
+PROGRAM_ENTRY_POINT = "argosy:program"
 LONGEST_DEADLINE_S = 366 * 86_400.0  # our choice: a deadline more than a year away is a typing error
 
 Port = tuple[int, str]  # (1-65535, "tcp" | "udp")
@@ -39,6 +47,9 @@ class ExitRule:
     on_exit_code: str | None = None
     on_reason: str | None = None
     on_status_reason: str | None = None
+
+
+_RUNNER_RULES = (ExitRule("EXIT", str(WRONG_REQUEST)),)  # after the spec's own: trying again cannot help
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +133,7 @@ class RunTerms:
     architecture: str  # of the image: x86_64 | arm64 | any
     host_ports: tuple[Port, ...]  # that each task holds on its instance, sorted, so that equal sets are equal
     group: str | None  # the ECS task group
+    needs_runner: bool  # to fetch a program of the user's own, and to bring its result away
     # placement
     max_concurrent: int | None
     max_tasks_per_instance: int | None  # counts the tasks of the whole group
@@ -173,6 +185,7 @@ class RunTerms:
             architecture=spec.get("resources", {}).get("architecture", X86_64),
             host_ports=tuple(sorted(map(port_of, spec.get("container", {}).get("hostPorts", ())))),
             group=placement.get("group"),
+            needs_runner="run" in spec,
             max_concurrent=_optional(int, placement.get("maxConcurrentTasks")),
             max_tasks_per_instance=_optional(int, placement.get("maxTasksPerInstance")),
             constraints=tuple(placement.get("constraints", ())),
@@ -193,7 +206,7 @@ class RunTerms:
             expected_seconds=_optional(float, array.get("expectedSeconds")),
             shard_size=array.get("shardSize"),
             attempt_limit=int(retries.get("attempts", 1)),
-            exit_rules=tuple(map(_exit_rule, retries.get("evaluateOnExit", ()))),
+            exit_rules=(*map(_exit_rule, retries.get("evaluateOnExit", ())), *(_RUNNER_RULES if "run" in spec else ())),
             attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
             duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
         )

@@ -28,6 +28,7 @@ class RunStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+CANCELLING = "CANCELLING"  # shown in place of a status while a run that was cancelled has not ended; never stored
 MOST_NAMED = 20_000  # instances, in a run's record: 12 bytes each as stored, and an item holds 400 KB
 SHORTEST_S = 0.1  # the least that an attempt is expected to take
 TERMINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELLED})

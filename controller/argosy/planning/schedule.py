@@ -41,16 +41,23 @@ class Completion:
 
 
 def completion(
-    tasks: int, task_s: float, groups: Sequence[InstanceGroup], linger_s: float, launches_per_s: float
+    tasks: int,
+    task_s: float,
+    groups: Sequence[InstanceGroup],
+    linger_s: float,
+    launches_per_s: float,
+    at_once: int | None = None,
 ) -> Completion:
     """`tasks` equal tasks of `task_s` seconds each. An instance is paid until its work is over and it has been idle for
-    `linger_s`, at most until the end. At most `launches_per_s` tasks start in a second."""
+    `linger_s`, at most until the end. At most `launches_per_s` tasks start in a second, and `at_once` run at a time."""
     useful = [group for group in groups if group.instances * group.places > 0]
     if not tasks:
         return Completion(0.0, 0.0, 0.0)
     if not useful:
         return Completion(math.inf, math.inf, math.inf)
     end_s = max(_end(tasks, task_s, useful), tasks / launches_per_s + task_s)
+    if at_once is not None:
+        end_s = max(end_s, math.ceil(tasks / at_once) * task_s)
     hours = [group.instances * _paid_s(group, end_s, task_s, linger_s) / 3600 for group in useful]
     pairs = list(zip(hours, useful, strict=True))
     return Completion(

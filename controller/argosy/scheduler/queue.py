@@ -16,7 +16,7 @@ from argosy.market.on_demand import is_ever_available
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance
-from argosy.model.run_terms import ARM64, RunTerms
+from argosy.model.run_terms import ARM64, RUNNER_ATTRIBUTE, RUNNER_PROTOCOL, RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch, Queue, WeightedConstraint
@@ -148,6 +148,8 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
         found += (f"attribute:{GPU_MODEL_ATTRIBUTE} == {terms.gpu_model}",)
     if terms.gpu_memory_mib:
         found += (f"attribute:{GPU_MEMORY_ATTRIBUTE} >= {terms.gpu_memory_mib}",)
+    if terms.needs_runner:
+        found += (f"attribute:{RUNNER_ATTRIBUTE} == {RUNNER_PROTOCOL}",)
     if terms.cells:
         found += (f"attribute:{CELL_ATTRIBUTE} in [{', '.join(terms.cells)}]",)
     return found

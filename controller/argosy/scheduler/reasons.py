@@ -77,7 +77,17 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
                 (broken if pool.needs_mending else short).append((until, why))
             elif pool.key in refused:
                 dear.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
-    return _in_one_sentence(short, broken, dear)
+    return _in_one_sentence(short, broken, dear) or _without_runner(moment)
+
+
+def _without_runner(moment: Moment) -> str:
+    """What is left where nothing is short, broken or dear: new instances are not expected to have the runner."""
+    last = max((pool.without_runner_at for pool in moment.state.pools.values()), default=0.0)
+    until = time_of_day(last + moment.policy.cool_off_max_s)
+    return (
+        "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
+        f" tried again at {until} (docs/operations.md, The runner)"
+    )
 
 
 def _in_one_sentence(short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str]) -> str:

@@ -217,7 +217,9 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
         if instance.alive and (instance.interrupted_at or _drained_too_long(instance, now, policy)):
             look[table.on_instance(instance.id)] = True
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
-    return np.flatnonzero(known & look & ~lately_asked)
+    found = np.flatnonzero(known & look & ~lately_asked)
+    # Those that have not begun come first: thousands of stops take a while, and none of them is to begin meanwhile.
+    return found[np.argsort(table["started_at"][found] > 0, kind="stable")]
 
 
 def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:

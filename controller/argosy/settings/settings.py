@@ -200,6 +200,7 @@ class Settings(_SettingsModel):
     images: ImageNames = ()  # folders of containers/ whose images are published, or true (that needs Docker or podman)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
     base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # replaces BASE of the Dockerfiles
+    python: Literal["3.11", "3.12", "3.13", "3.14"] = "3.12"  # of argosy/python, in which users' own programs run
     inference_model: ImageNetModel | None = None  # the model that the inference image then contains, in /model
     # Of the controller. 0 = none: a new account may have 10 concurrent executions, which leaves nothing to reserve.
     # Reserving only saves invocations that end at once.

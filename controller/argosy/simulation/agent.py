@@ -9,15 +9,18 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.ids_and_times import as_uuid
+from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.simulation.virtual_task import VirtualTask, Workload
 
 JSON = dict[str, Any]
+WITH_RUNNER = MappingProxyType({RUNNER_ATTRIBUTE: str(RUNNER_PROTOCOL)})
 
 _CAPABILITIES = (
     "com.amazonaws.ecs.capability.docker-remote-api.1.24",
@@ -48,7 +51,7 @@ class AgentBehaviour:
     """How long the agent takes to learn of new work."""
     drains_s: float | None = 1.0
     """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=lambda: WITH_RUNNER)
     """ECS_INSTANCE_ATTRIBUTES."""
     shutdown_code: int | None = None
     """With which every task ends, and is reported, when the operating system shuts down; None = nothing is heard."""

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from argosy.emulator.ec2.records import MachineType
 from argosy.emulator.ec2.service import Ec2Instance
-from argosy.simulation.agent import AgentBehaviour
+from argosy.simulation.agent import WITH_RUNNER, AgentBehaviour
 from argosy.simulation.deployed_fleets import fleet_is_ours, is_ours
 from argosy.simulation.faults import Faults
 from argosy.simulation.timeline import Timeline
@@ -42,6 +42,7 @@ class MachineDefects:
             register_s=self._faults.between(10, 40),
             registers=not self._faults.strikes("no-register"),
             gpus=0 if gpus and self._faults.strikes("bad-gpu") else None,
+            attributes={} if self._faults.strikes("no-runner") else WITH_RUNNER,
             shutdown_code=self._shutdown_code(instance) if self._faults.strikes("os-shutdown") else None,
         )
 

@@ -58,6 +58,8 @@ class _Draft:
         expects_result, longest_s, failing = draw(0, 1) < 0.5, draw(40, 240), max(0.0, draw(-0.2, 0.3))
         if expects_result:
             spec["container"]["command"].append("${part}")
+        if self.faults.strikes("own-program"):
+            spec |= self._own_program(spec["container"]["environment"], "stdout" if expects_result else "none")
         shortest_s, capacity = 20.0, self._capacity()
         if self.faults.strikes("tight-budget"):
             shortest_s, longest_s = PAID_S
@@ -80,6 +82,10 @@ class _Draft:
             clean=self._share("clean") if self.faults.strikes("clean-exit") else 0.0,
             instant=self._share("instant") if self.faults.strikes("instant") else 0.0,
         )
+
+    def _own_program(self, environment: Mapping[str, str], result: str) -> dict[str, Any]:
+        container = {"image": "argosy/python", "environment": environment}
+        return {"run": ["python", "work.py", "${index}"], "container": container, "result": result}
 
     def _timeout(self, hangs: bool) -> dict[str, int]:
         """Attempts that may hang always have one, or their run might never end."""

@@ -11,6 +11,7 @@ from argosy.emulator.s3 import S3Model
 from argosy.layout import ATTEMPT_METADATA, attempt_uri, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
+from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.inbox import SubmitRequest
 from argosy.simulation.virtual_task import SIGTERM_CODE, TaskBehaviour
 from argosy.simulation.world import share
@@ -19,6 +20,7 @@ from argosy.spec import shards
 JSON = dict[str, Any]
 WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files beside their part, and how many
 BUCKET = "results"
+RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # of the failures with a runner: S3 fails it, or the request is wrong
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
 
 
@@ -80,11 +82,16 @@ class Programs:
         writes = job.expects_result and not failed and not self._unlucky(job.silent, "silent", key)
         return TaskBehaviour(
             duration_s=self._duration_s(job, key),
-            exit_code=1 if failed else 0,
+            exit_code=self._failure_code(job, key) if failed else 0,
             obeys_s=None if self._unlucky(job.deaf, "deaf", key) else 0.5,
             obeys_with=0 if self._unlucky(job.clean, "clean", key) else SIGTERM_CODE,
             at_the_end=partial(self._write, job, key) if writes else None,
         )
+
+    def _failure_code(self, job: SimulatedJob, key: AttemptKey) -> int:
+        """Of an attempt that fails: with a program of the user's own it may be the runner that did."""
+        chance = self._share("code", key) if "run" in job.spec else 1.0
+        return TEMPORARY if chance < RUNNER_FAILS else WRONG_REQUEST if chance < RUNNER_REFUSES else 1
 
     def _duration_s(self, job: SimulatedJob, key: AttemptKey) -> float:
         if self._unlucky(job.hanging, "hang", key):

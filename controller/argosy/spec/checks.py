@@ -12,6 +12,7 @@ from typing import Any
 from argosy.model.purchases import PurchaseMode
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
+from argosy.spec.program import program_faults
 from argosy.spec.shards import parse_range
 
 ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
@@ -20,7 +21,7 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
     checks = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    return [fault for check in checks for fault in check(data)]
+    return [fault for check in (*checks, program_faults) for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -30,8 +31,8 @@ def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _container_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     image, definition = _part(data, "container").get("image"), data.get("taskDefinition")
-    if image is None and definition is None:
-        yield Fault("container", "is required, with an image, unless taskDefinition is given")
+    if image is None and definition is None and data.get("run") is None:
+        yield Fault("container", "is required, with an image, unless run or taskDefinition is given")
     if image is not None and definition is not None:
         yield Fault("taskDefinition", "cannot be combined with container.image: give one of them")
     if definition is not None and data.get("resources") is not None:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from argosy.spec.suggestions import near_field, suggestion
 
 FAULT_LIMIT = 100  # a million bad items must not lead to a reply of a million lines
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
@@ -80,15 +81,16 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], fields_at: Callable[[str]
             holder, name = _plain_location(error["loc"][:-1]), error["loc"][-1]
             faults.append(Fault(path_text([*holder, name]), _unknown_field(holder, str(name), fields_at)))
         else:
-            faults.append(Fault(path_text(_plain_location(error["loc"])), _message(error)))
+            place = _plain_location(error["loc"])
+            faults.append(Fault(path_text(place), _message(error) + _meant(place, error)))
     return faults
 
 
 def _plain_location(location: Sequence[str | int]) -> list[str | int]:
-    """The location without pydantic's marks for a mapping's key and for the branch of `environment`."""
+    """The location without pydantic's marks for a mapping's key and for the branch of a field with two forms."""
     plain: list[str | int] = []
     for part in location:
-        branch = part in ("map", "list") and plain[-1:] == ["environment"]
+        branch = part in ("map", "list", "text") and plain[-1:] in (["environment"], ["run"], ["inputs"])
         if part != "[key]" and not branch:
             plain.append(part)
     return plain
@@ -96,8 +98,15 @@ def _plain_location(location: Sequence[str | int]) -> list[str | int]:
 
 def _unknown_field(holder: Sequence[str | int], name: str, fields_at: Callable[[str], Sequence[str]]) -> str:
     known = fields_at(path_text(holder))
-    near = difflib.get_close_matches(name[:80], known, n=1)
-    return f"unknown field; did you mean {near[0]}?" if near else f"unknown field; known: {', '.join(known)}"
+    near = near_field(name, known)
+    return f"unknown field; did you mean {near}?" if near else f"unknown field; known: {', '.join(known)}"
+
+
+def _meant(place: Sequence[str | int], error: Mapping[str, Any]) -> str:
+    """What the user may have meant: shown, since it repeats what was written."""
+    context = error.get("ctx", {})
+    said = suggestion(place, str(error["type"]), error.get("input"), str(context.get("expected", "")))
+    return "".join(char if char.isprintable() else "?" for char in said)
 
 
 def _message(error: Mapping[str, Any]) -> str:

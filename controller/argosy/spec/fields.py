@@ -27,6 +27,8 @@ MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
 DISK_LIMIT_GIB = 16_384  # a gp3 volume's limit as this project sets it (settings: diskGiB)
 GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints
 SOFT_LIMIT, WEIGHT_LIMIT = 10, 1_000_000  # ours: the sum of ten such weights still sorts beside other keys
+INPUT_LIMIT = 100  # ours: they travel in the overrides of a task, which have 8,192 characters
+PACKAGE_LIMIT = 100  # ours
 HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, including those of its agent
 RESERVED_ENVIRONMENT = ("ARGOSY_", "AWS_BATCH_")
 PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # with another value a task would see its neighbours' GPUs
@@ -175,6 +177,32 @@ ExitCodeGlob = Annotated[str, Field(pattern=r"^[0-9*?]{1,512}$")]  # Batch: digi
 ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
 
 
+def _input(uri: str) -> str:
+    """The bucket is written out, so that the deployment can say at submit whether its programs may read it."""
+    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*", uri, re.ASCII | re.DOTALL):
+        raise refused("must be s3://BUCKET/KEY, or s3://BUCKET/PREFIX/ for all objects below it; ${...} in the key")
+    return uri
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise refused("must not be empty")
+    return text
+
+
+def _program(words: Any) -> Any:
+    if isinstance(words, list) and not words[0].strip():
+        raise refused("must begin with the program to run")
+    return words
+
+
+def _requirement(text: str) -> str:
+    """By name: an option of pip's, a path or a bare address would mean something else on another machine."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(\s*[\[<>=!~;@(].*)?", text.strip(), re.ASCII):
+        raise refused("must be a requirement by name, such as pandas, numpy>=2 or torch==2.5.1")
+    return text
+
+
 class EnvironmentEntry(Strict):
     """One variable in ECS's own form."""
 
@@ -197,8 +225,30 @@ def _form(value: Any) -> str:
     return "list" if isinstance(value, list) else "map"
 
 
+def _words_or_text(value: Any) -> str:
+    return "list" if isinstance(value, list) else "text"
+
+
+def _as_list(given: str | list[str]) -> list[str]:
+    return [given] if isinstance(given, str) else given
+
+
 Environment = Annotated[
     Annotated[dict[EnvironmentName, Text], Tag("map")] | Annotated[list[EnvironmentEntry], Tag("list")],
     Discriminator(_form),
     AfterValidator(_as_mapping),
 ]
+
+Script = Annotated[Text, AfterValidator(_not_blank)]
+Program = Annotated[
+    Annotated[list[Text], Field(min_length=1, max_length=1000), Tag("list")] | Annotated[Script, Tag("text")],
+    Discriminator(_words_or_text),
+    AfterValidator(_program),
+]
+Input = Annotated[Text, Field(max_length=1024), AfterValidator(_input)]
+Inputs = Annotated[
+    Annotated[list[Input], Field(min_length=1, max_length=INPUT_LIMIT), Tag("list")] | Annotated[Input, Tag("text")],
+    Discriminator(_words_or_text),
+    AfterValidator(_as_list),
+]
+Requirement = Annotated[str, Field(max_length=512), AfterValidator(_requirement)]

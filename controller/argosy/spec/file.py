@@ -92,9 +92,7 @@ def _read_yaml(text: str) -> Document:
     except SpecError:
         raise
     except MarkedYAMLError as fault:
-        mark = fault.problem_mark or fault.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise SpecError([Fault("", f"not YAML: {shown(fault.problem or str(fault))}", line, column)]) from fault
+        raise SpecError([_unreadable(fault)]) from fault
     except ReaderError as fault:
         line, column = _line_and_column(text, fault.position)
         raise SpecError(
@@ -105,6 +103,17 @@ def _read_yaml(text: str) -> Document:
     if not reader.documents:
         raise SpecError([Fault("", "the file is empty", 1, 1)])
     return reader.document
+
+
+def _unreadable(fault: MarkedYAMLError) -> Fault:
+    """In words that say what to do, where that is known: at a quote's opening rather than at the end of the file."""
+    mark, problem = fault.problem_mark or fault.context_mark, shown(fault.problem or str(fault))
+    if "quoted scalar" in (fault.context or "") and fault.context_mark is not None and "end of stream" in problem:
+        mark, problem = fault.context_mark, "the quote that opens here is not closed"
+    elif "\\t" in problem and "cannot start any token" in problem:
+        problem = "the line begins with a tab: indent it with blanks"
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return Fault("", f"not YAML: {problem}", line, column)
 
 
 def _line_and_column(text: str, position: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from argosy.spec.fields import (
     DISK_LIMIT_GIB,
     GROUP_LIMIT,
     MEMORY_LIMIT_MIB,
+    PACKAGE_LIMIT,
     RULE_LIMIT,
     RUN_LIMIT_S,
     SOFT_LIMIT,
@@ -32,10 +33,14 @@ from argosy.spec.fields import (
     GroupName,
     HostPorts,
     Image,
+    Inputs,
+    Program,
     RangeText,
     ReasonGlob,
+    Requirement,
     S3Folder,
     S3Object,
+    Script,
     Strict,
     TagKey,
     TagValue,
@@ -273,11 +278,43 @@ class RunSpec(Strict):
     version: Version = Field(description="Version of this format.")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: ContainerSpec | None = Field(
-        default=None, description="What runs. It has an image unless taskDefinition is given."
+        default=None, description="What runs. It has an image unless run or taskDefinition is given."
     )
     task_definition: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}(:[1-9][0-9]{0,9})?$")] | None = Field(
         default=None,
         description="A registered ECS task definition, FAMILY or FAMILY:REVISION, in place of container.image.",
+    )
+    run: Program | None = Field(
+        default=None,
+        description="A program of your own: a list of words, or a text for `sh -c`; ${...} is substituted as in"
+        " container.command. It reads $ARGOSY_IN and leaves its result in $ARGOSY_OUT. The image is argosy/python"
+        " unless container.image names another one.",
+    )
+    workdir: Annotated[Text, Field(min_length=1, max_length=1024)] | None = Field(
+        default=None,
+        description="The program's folder, beside the spec file; what .gitignore names stays behind. It is packed and"
+        " uploaded once when the run is submitted, and is the folder that each task works in.",
+    )
+    setup: Script | None = Field(
+        default=None, description="Shell commands that each task runs in the program's folder before the program."
+    )
+    packages: Annotated[list[Requirement], Field(min_length=1, max_length=PACKAGE_LIMIT)] | None = Field(
+        default=None,
+        description="Python packages that the program imports, such as pandas or numpy>=2. Resolved and uploaded once,"
+        " when the run is submitted.",
+    )
+    job: S3Object | None = Field(
+        default=None,
+        description="S3 object that workdir, setup and packages are packed into; `argosy submit` makes it.",
+    )
+    inputs: Inputs | None = Field(
+        default=None,
+        description="Objects, or prefixes that end with /, that each task finds in the folder $ARGOSY_IN; ${...} is"
+        " substituted, so that each task can have its own.",
+    )
+    result: Literal["folder", "stdout", "none"] | None = Field(
+        default=None,
+        description="What a program leaves: the files in the folder $ARGOSY_OUT, or what it prints. Default folder.",
     )
     resources: ResourcesSpec | None = Field(
         default=None, description="What each task needs, unless a taskDefinition says it. Default 1 vCPU and 1024 MiB."

@@ -15,6 +15,7 @@ from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.spec import shards
 from argosy.spec.faults import Fault
+from argosy.spec.program import UNPACKED
 from argosy.spec.templates import names_used, templates
 
 OVERRIDES_LIMIT = 8192
@@ -23,6 +24,7 @@ OVERRIDES_LIMIT = 8192
 _ATTEMPT = 65_535  # the largest number the task table can hold
 _RUN_ID_TAIL = "-261121-062733-k3f9"
 _OWN_BUCKET = "s3://" + "b" * 63  # the longest name a bucket can have
+_JOB = f"{_OWN_BUCKET}/{layout.PROGRAMS}jobs/{'0' * 64}.json"  # of a spec that is not packed yet
 _LAUNCH = {"name": LAUNCH_VARIABLE, "value": str(_ATTEMPT)}  # added by the launcher
 _CONTAINER = {True: "c" * 255, False: "main"}  # the longest name ECS allows in a user's own task definition
 
@@ -35,10 +37,16 @@ def length_faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -
     length, index = longest(data, items)
     if length > OVERRIDES_LIMIT:
         yield Fault(
-            "container.command" if _container(data).get("command") else "container",
+            _culprit(data),
             f"leads to overrides of up to {length} characters (task {index}); ECS accepts {OVERRIDES_LIMIT}:"
             " put long values into an S3 object and pass its address",
         )
+
+
+def _culprit(data: Mapping[str, Any]) -> str:
+    if data.get("run") is not None:
+        return "run"
+    return "container.command" if _container(data).get("command") else "container"
 
 
 def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tuple[int, int]:
@@ -67,12 +75,28 @@ def _form(data: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(command, list):
         container["command"] = [element for element in command if isinstance(element, str)]
     return {
+        **_program(data),
         "name": str(data.get("name"))[:63],
         "container": container,
         "taskDefinition": data.get("taskDefinition"),
         "array": _array(data.get("array")),
         "output": data["output"][:512] if isinstance(data.get("output"), str) else _OWN_BUCKET,
         "compat": data.get("compat"),
+    }
+
+
+def _program(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a program of the user's own."""
+    run, inputs = data.get("run"), data.get("inputs")
+    if not isinstance(run, (str, list)):
+        return {}
+    listed = inputs if isinstance(inputs, list) else [inputs]
+    known = {name: data[name] for name in ("job", "result") if isinstance(data.get(name), str)}
+    return {
+        **known,
+        "run": run if isinstance(run, str) else [word for word in run if isinstance(word, str)],
+        "inputs": [uri for uri in listed if isinstance(uri, str)],
+        **({"job": _JOB} if any(data.get(name) for name in UNPACKED) else {}),
     }
 
 
@@ -118,22 +142,22 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
     return len(json.dumps({"containerOverrides": [override]}))  # as botocore writes it: with spaces, ASCII only
 
 
-def _item_weights(data: Mapping[str, Any]) -> Counter[str]:
-    """How often the templates use `item` and each `item.KEY`."""
-    names = (name for _, text in templates(data) for name in names_used(text))
-    return Counter(name for name in names if name and name.split(".")[0] == "item")
+def _item_weights(data: Mapping[str, Any]) -> Counter[tuple[str, bool]]:
+    """How often the templates use `item` and each `item.KEY`; and whether as JSON within the JSON, as inputs are."""
+    names = ((name, path.startswith("inputs")) for path, text in templates(data) for name in names_used(text))
+    return Counter((name, nested) for name, nested in names if name and name.split(".")[0] == "item")
 
 
-def _item_length(item: Any, weights: Mapping[str, int]) -> int:
+def _item_length(item: Any, weights: Mapping[tuple[str, bool], int]) -> int:
     total = 0
-    for name, times in weights.items():
+    for (name, nested), times in weights.items():
         if name == "item":
-            total += times * _escaped(shards.item_text(item))
+            total += times * _escaped(shards.item_text(item), nested)
         elif isinstance(item, Mapping):
-            total += times * _escaped(shards.item_text(item.get(name.removeprefix("item."), "")))
+            total += times * _escaped(shards.item_text(item.get(name.removeprefix("item."), "")), nested)
     return total
 
 
-def _escaped(text: str) -> int:
+def _escaped(text: str, nested: bool) -> int:
     """Characters inside JSON quotes."""
-    return len(json.dumps(text)) - 2
+    return len(json.dumps(json.dumps(text)[1:-1] if nested else text)) - 2

@@ -17,9 +17,11 @@ from pydantic import ValidationError
 from argosy.model.purchases import PurchaseMode
 from argosy.spec import bounds
 from argosy.spec.checks import cross_faults
+from argosy.spec.examples import EXAMPLES
 from argosy.spec.faults import SpecError, from_pydantic
 from argosy.spec.models import ResourcesSpec, RunSpec, fields_at
 from argosy.spec.overrides import length_faults
+from argosy.spec.program import DEFAULT_IMAGE, DEFAULT_RESULT
 from argosy.spec.templates import template_faults
 
 
@@ -57,12 +59,18 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.task_definition is None and spec.resources is None:
         form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True, exclude_none=True)
+    if spec.run is not None:
+        form["container"] = {"image": DEFAULT_IMAGE, **form.get("container", {})}
+        form.setdefault("result", DEFAULT_RESULT)
     return form
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema for editors, which `argosy schema` prints."""
     body: dict[str, Any] = _tidy(RunSpec.model_json_schema(by_alias=True))
+    for name, model in ((RunSpec.__name__, body), *body["$defs"].items()):
+        for field, example in EXAMPLES[name].items():
+            model["properties"][field]["examples"] = [example]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Argosy run spec", **body}
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from argosy import layout
 from argosy.model.attempts import AttemptKey
-from argosy.spec.templates import names_used, substitute
+from argosy.spec.program import program_environment, program_words
+from argosy.spec.templates import names_used, substitute, templates
 
 RESULT_VARIABLES = frozenset({"output", "part"})
 
@@ -68,10 +69,10 @@ def task_item(spec: Mapping[str, Any], index: int) -> Any:
 
 
 def expects_result(spec: Mapping[str, Any]) -> bool:
-    """Whether the command or the environment names `${part}` or `${output}`: success then needs an object there."""
-    container = spec.get("container", {})
-    texts = [*(container.get("command") or ()), *container.get("environment", {}).values()]
-    return any(name in RESULT_VARIABLES for text in texts for name in names_used(text))
+    """Whether success needs an object: the spec names `${part}` or `${output}`, or its program has a result."""
+    if "run" in spec and spec.get("result") != "none":
+        return True
+    return any(name in RESULT_VARIABLES for _, text in templates(spec) for name in names_used(text))
 
 
 def item_text(value: Any) -> str:
@@ -101,6 +102,8 @@ def task_values(spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any
 
 def task_command(spec: Mapping[str, Any], values: Mapping[str, str]) -> list[str] | None:
     """The command with every value filled in; None = the image's or the task definition's own command."""
+    if "run" in spec:
+        return program_words(spec["run"], values)
     command = spec.get("container", {}).get("command")
     return None if command is None else [substitute(element, values) for element in command]
 
@@ -121,6 +124,7 @@ def task_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict
     if "range" in values:
         for name in ("range", "start", "end"):
             environment["ARGOSY_RANGE" if name == "range" else f"ARGOSY_RANGE_{name.upper()}"] = values[name]
+    environment |= program_environment(spec, values)
     if spec.get("compat") == "aws-batch":
         environment["AWS_BATCH_JOB_ARRAY_INDEX"] = values["index"]
         environment["AWS_BATCH_JOB_ARRAY_SIZE"] = values["count"]

@@ -1,14 +1,14 @@
 """Where may a spec say `${name}`, which names are there, and are the names that it uses right?
 
-`${name}` is replaced inside each element of the command and each environment value, from a closed list, in one pass and
-never through a shell: the text of an item is not searched again. `$${` stands for a literal `${`; any other `$` is
-itself.
+`${name}` is replaced inside each element of the command or of `run`, each environment value and each input, from a
+closed list, in one pass and never through a shell: the text of an item is not searched again. `$${` stands for a
+literal `${`; any other `$` is itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from argosy.spec.faults import Fault, path_text, shown
@@ -27,18 +27,30 @@ def names_used(text: str) -> Iterator[str | None]:
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
     """Raises KeyError for a name that is not in `values`; validation has refused those at submit."""
-    return _TOKEN.sub(lambda token: "${" if token[0] == "$${" else values[token[1]], text)
+    return substitute_by(text, values.__getitem__)
+
+
+def substitute_by(text: str, value: Callable[[str], str]) -> str:
+    """The same with what `value` gives for each name."""
+    return _TOKEN.sub(lambda token: "${" if token[0] == "$${" else value(token[1]), text)
 
 
 def templates(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(path, text) of every place in a spec, validated or not, where `${...}` is substituted."""
     container = data.get("container")
     if isinstance(container, Mapping):
-        command = container.get("command")
-        for number, text in enumerate(command if isinstance(command, list) else ()):
-            if isinstance(text, str):
-                yield f"container.command[{number}]", text
+        yield from _listed_templates("container.command", container.get("command"))
         yield from _environment_templates(container.get("environment"))
+    for name in ("run", "inputs"):
+        if isinstance(data.get(name), str):
+            yield name, data[name]
+        yield from _listed_templates(name, data.get(name))
+
+
+def _listed_templates(path: str, given: Any) -> Iterator[tuple[str, str]]:
+    for number, text in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(text, str):
+            yield f"{path}[{number}]", text
 
 
 def _environment_templates(environment: Any) -> Iterator[tuple[str, str]]:
@@ -90,6 +102,8 @@ def _keys_used(data: Mapping[str, Any]) -> dict[str, str]:
 def _name_fault(name: str | None, array: Mapping[str, Any]) -> str | None:
     if name is None:
         return "has a ${ that is never closed; write $${ for a literal ${"
+    if name in ("in", "out"):
+        return f"${{{name}}} is no substitution: a program finds the folder's name in $ARGOSY_{name.upper()}"
     if name not in VARIABLES and not ITEM_KEY.fullmatch(name):
         known = ", ".join(VARIABLES)
         return f"unknown substitution ${{{shown(name)}}}; known: {known}, item.KEY; write $${{ for a literal ${{"

@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from argosy import layout
 from argosy.client.access import Access
 from argosy.client.api import ApiError
-from argosy.client.errors import ArgosyError, is_from_aws
+from argosy.client.errors import ArgosyError, InvalidInput, is_from_aws
+from argosy.client.failures import KINDS_READ, FailuresAlike, kinds_of, with_last_lines
 from argosy.client.price_history import history
 from argosy.client.progress import TERMINAL
+from argosy.client.run_names import run_id_of
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page
 from argosy.figures.history import Attempts, attempts_of
@@ -30,7 +32,7 @@ from argosy.figures.runs import runs_page
 
 JSON = dict[str, Any]
 RUNS_SHOWN = 100
-RUN_S, CLUSTER_S, MARKET_S, ENDED_S = 2.0, 8.0, 300.0, 30.0  # how long an answer serves
+RUN_S, CLUSTER_S, MARKET_S, ENDED_S, FAILURES_S = 2.0, 8.0, 300.0, 30.0, 60.0  # how long an answer serves
 
 SPANS = {  # of the cluster's history, by address: name, hours, for how many seconds an answer serves
     "/cluster": ("a day", 24.0, 60.0),
@@ -62,8 +64,14 @@ class Looks:
         return runs_page(reply["runs"], bool(reply["nextToken"]))
 
     def run(self, run_id: str) -> Page:
-        """Raises NoSuchPage for an id that no run has."""
-        return self._once(("run", run_id), RUN_S, lambda: self.read_run(run_id))
+        """run_id: or what else names a run. Raises NoSuchPage where none is meant."""
+        return self._once(("run", run_id), RUN_S, lambda: self.read_run(self._meant(run_id)))
+
+    def _meant(self, wanted: str) -> str:
+        try:
+            return run_id_of(self.access.api, wanted)
+        except InvalidInput as refusal:
+            raise NoSuchPage(refusal.message) from refusal
 
     def cluster(self, address: str = "/cluster") -> Page:
         """address: one of `SPANS`, which says how far back its history goes."""
@@ -87,7 +95,9 @@ class Looks:
 
     def plan(self, run_id: str) -> Page:
         """What the run would cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
-        return self._once(("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(run_id))))
+        return self._once(
+            ("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(self._meant(run_id))))
+        )
 
     def read_run(self, run_id: str) -> Page:
         """The run's page from fresh answers."""
@@ -96,7 +106,14 @@ class Looks:
         told = _known(lambda: api.history(run_id))
         attempts = _known(lambda: self._attempts(run_id))
         explained = None if view["status"] in TERMINAL else _known(lambda: api.explain(run_id, None))
-        return run_page(view, told, attempts, explained, self.now())
+        return run_page(view, told, attempts, explained, self.now(), self._failures(view))
+
+    def _failures(self, view: JSON) -> list[FailuresAlike]:
+        """With what their logs say, which is read again only when there are others."""
+        kinds, run_id = kinds_of(view), str(view["runId"])
+        key = ("failures", run_id, *((kind.reason, kind.exit_code, kind.first) for kind in kinds[:KINDS_READ]))
+        read = self._once(key, FAILURES_S, lambda: with_last_lines(self.access, run_id, kinds))
+        return [replace(kind, said=said) for kind, said in zip(kinds, [each.said for each in read], strict=False)]
 
     def _found(self, run_id: str) -> JSON:
         try:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.api.actions import envelope_of_error
+from argosy.api.reading import cancel_pointer
 from argosy.api.requests import page_token
 from argosy.model import documents, inbox
 from argosy.model.damage import UnreadableState
@@ -122,9 +123,39 @@ def test_cancelling_asks_the_controller_and_waits_for_nothing(desk: Desk) -> Non
     (stored,) = desk.store.read_partition(inbox.INBOX).values()
     assert inbox.from_bytes(stored) == inbox.CancelRequest(run_id, NOW, "wrong data")
     assert desk.wake.calls == 2
-    assert desk.body("CancelRun", runId=run_id)["status"] == "SUBMITTED"  # the same request, delivered twice
+    assert desk.body("CancelRun", runId=run_id)["status"] == "CANCELLING"  # the same request, delivered twice
     desk.fold_in()
     assert desk.body("DescribeRun", runId=run_id)["tasks"]["cancelled"] == 10
+
+
+def test_from_the_request_to_cancel_it_to_its_end_a_run_is_cancelling(desk: Desk) -> None:
+    run_id, other = desk.submit("a")["runId"], desk.submit("b")["runId"]
+    desk.fold_in()
+
+    def shown() -> list[str]:
+        listed = {run["runId"]: run["status"] for run in desk.body("ListRuns")["runs"]}
+        explained = desk.body("ExplainRun", runId=run_id)["status"]
+        return [desk.body("DescribeRun", runId=run_id)["status"], listed[run_id], explained, listed[other]]
+
+    desk.body("CancelRun", runId=run_id)
+    assert shown()[:2] == ["CANCELLING", "CANCELLING"]  # nobody has taken the request in yet
+    desk.fold_in()
+    assert shown() == ["CANCELLING", "CANCELLING", "CANCELLING", "SUBMITTED"]
+    refused = desk.ask("RetryRun", runId=run_id)["body"]["error"]["message"]
+    assert "is CANCELLING: only a run that has ended" in refused
+    desk.state.runs[run_id].status = RunStatus.CANCELLED
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    assert shown()[:2] == ["CANCELLED", "CANCELLED"]
+    desk.body("RetryRun", runId=run_id, cancelled=True)
+    assert shown()[:2] == ["SUBMITTED", "SUBMITTED"]
+
+
+def test_a_pointer_to_what_is_no_cancel_tells_nothing(desk: Desk) -> None:
+    run_id = desk.submit()["runId"]
+    desk.fold_in()
+    desk.store.items |= {cancel_pointer(run_id): b"there", (inbox.INBOX, "there"): b"rot"}
+    assert desk.body("DescribeRun", runId=run_id)["status"] == "SUBMITTED"
 
 
 def test_a_run_may_be_cancelled_before_it_is_folded_in(desk: Desk) -> None:

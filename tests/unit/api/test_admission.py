@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,48 @@ def test_folders_that_only_look_like_the_journals_are_like_any_other(output: str
     assert admit(spec(output=output), LIMITS, SOURCES).form["output"] == output
 
 
+def test_no_run_has_its_results_among_the_users_programs() -> None:
+    assert faults(spec(output="s3://own/argosy/programs/mine")) == [
+        "output: argosy/programs/ is where users' own programs lie: name another folder"
+    ]
+    assert admit(spec(output="s3://shared/argosy/programs/"), LIMITS, SOURCES).task_count == 2
+
+
+def own_program(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in spec(run=["x"], **fields).items() if name != "container"}
+
+
+def test_a_program_runs_in_the_stock_image_unless_it_names_another() -> None:
+    assert admit(own_program(), LIMITS, SOURCES).image == "registry/argosy/python@sha256:1"
+    other = {**own_program(), "container": {"image": "argosy/digits"}}
+    assert admit(other, LIMITS, SOURCES).image == "registry/argosy/digits@sha256:1"
+
+
+@pytest.mark.parametrize("fields", [{"workdir": "."}, {"setup": "make"}, {"packages": ["numpy"]}])
+def test_a_program_that_nobody_has_packed_is_refused_with_who_packs(fields: dict[str, Any]) -> None:
+    """Whoever invokes the function without the command meets this."""
+    (name,) = fields
+    assert faults(own_program(**fields)) == [
+        f"{name}: is packed by whoever submits, and this is not: `argosy submit`, `argosy run` and the SDK pack it and"
+        " send job in its place"
+    ]
+    check_spec(own_program(**fields))  # a file is checked before it is packed
+
+
+def test_what_a_program_needs_lies_where_its_tasks_may_read_it() -> None:
+    limits = replace(LIMITS, input_buckets=frozenset({"data"}))
+    taken = own_program(job="s3://own/j.json", inputs=["s3://data/${index}/", "s3://shared/x", "s3://own/argosy/x"])
+    assert admit(taken, limits, SOURCES).form["inputs"] == taken["inputs"]
+    refused = own_program(job="s3://foreign/j.json", inputs=["s3://data/", "s3://other/x", "s3://own/argosy/journal/"])
+    may = "is not one that this deployment's programs may read: data, own, shared"
+    assert faults(refused, limits) == [
+        f"job: bucket foreign {may}",
+        f"inputs[1]: bucket other {may}",
+        "inputs[2]: argosy/journal/ is the controller's own record, which programs may not read",
+    ]
+    assert faults(own_program(inputs="s3://other/"), limits) == [f"inputs: bucket other {may}"]
+
+
 def test_the_items_of_a_file_are_counted_and_checked() -> None:
     data = spec(array={"itemsFrom": "s3://bucket/items"}, container={"image": "a", "command": ["${item.k}"]})
     assert admit(data, LIMITS, sources(Items([{"k": 1}, {"k": 2}, {"k": 3}]))).task_count == 3
@@ -102,11 +145,16 @@ def test_far_from_any_deployment_only_the_spec_is_checked() -> None:
 
 def test_the_limits_of_a_deployment_are_its_offered_types_and_buckets() -> None:
     settings = load_settings(
-        {"instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]}, "outputBuckets": ["shared"]}
+        {
+            "instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]},
+            "outputBuckets": ["shared"],
+            "inputBuckets": ["data"],
+        }
     )
     limits = limits_of(settings, "own")
     assert limits.default_output == "s3://own/"
     assert limits.buckets == {"own", "shared"}
+    assert limits.input_buckets == {"data"}
     assert set(limits.shapes) == {"c5.large", "g5.xlarge"}
     assert limits.shapes["g5.xlarge"].gpus == 1
     assert 0 < limits.shapes["c5.large"].memory_mib < 4096

@@ -64,7 +64,9 @@ def test_placement_is_checked_by_the_placement_module_and_located() -> None:
     found = faults(spec(placement={"strategy": ["binpack:colour"]}))
     assert len(found) == 1
     assert found[0].startswith("placement.strategy[0]: ")
-    assert faults(spec(placement={"constraints": "x"})) == ['placement.constraints: must be a list, not the text "x"']
+    assert faults(spec(placement={"constraints": "x"})) == [
+        'placement.constraints: must be a list, not the text "x"; write ["x"]'
+    ]
     assert faults(spec(placement=1)) == ["placement: must be a mapping, not the number 1"]
 
 

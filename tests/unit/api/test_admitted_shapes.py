@@ -79,7 +79,10 @@ GPU_TYPES = {
             ],
         ),
         ({"gpus": 1, "gpuModel": 5}, ["resources.gpuModel: must be text (in quotes), not the number 5"]),
-        ({"gpus": 1, "gpuMemoryMib": "1"}, ['resources.gpuMemoryMib: must be a whole number, not the text "1"']),
+        (
+            {"gpus": 1, "gpuMemoryMib": "1"},
+            ['resources.gpuMemoryMib: must be a whole number, not the text "1"; write 1 without quotes'],
+        ),
     ],
 )
 def test_gpus_that_no_type_has_are_refused_with_what_there_is(resources: Any, expected: list[str]) -> None:
@@ -101,7 +104,7 @@ def test_gpus_that_no_type_has_are_refused_with_what_there_is(resources: Any, ex
                 " has 8 vCPUs for tasks"
             ],
         ),
-        ({"diskGiB": "1"}, ['resources.diskGiB: must be a whole number, not the text "1"']),
+        ({"diskGiB": "1"}, ['resources.diskGiB: must be a whole number, not the text "1"; write 1 without quotes']),
         ({"diskGiB": 120}, []),
         ({"architecture": "arm64"}, ["resources.architecture: no instance type of this deployment is arm64"]),
         ({"architecture": "any"}, []),

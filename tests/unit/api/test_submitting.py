@@ -68,7 +68,7 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "usefulUsd": 0.0,
         "instances": 0,
         "retries": 0,
-        "failures": [],
+        "failures": [], "failureGroups": [], "memoryMib": 1024, "expectsResult": True,
         "waiting": None,
         "purchase": {"wanted": "spot", "now": "spot", "since": None, "reason": None},
         "deadline": None,

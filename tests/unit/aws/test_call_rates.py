@@ -107,3 +107,10 @@ def test_a_clock_that_is_set_back_stops_nobody() -> None:
     assert clock.at - began < 11
     pace.throttled()  # and a refusal still counts
     assert pace.rate_per_s < 40
+
+
+def test_what_is_no_aws_may_be_called_many_times_as_fast() -> None:
+    clock = Clock()
+    aws, local = (CallRates.of_aws(clock, clock.sleep, *times) for times in ((), (25.0,)))
+    for name in ("launches", "reads", "definitions", "fleets"):
+        assert getattr(local, name).rate_per_s == 25 * getattr(aws, name).rate_per_s

@@ -136,6 +136,18 @@ def test_a_definition_holds_image_size_logs_and_init_and_no_user_environment() -
     assert content["networkMode"] == "bridge"
 
 
+def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_the_runner_knows() -> None:
+    """Where there is no runner the task fails at once; the image's own entry point would run something else."""
+    run = run_of(run=["python", "x.py", "${index}"])
+    definition = definition_content(run, CELL, DEPLOYMENT)
+    assert definition["containerDefinitions"][0]["entryPoint"] == ["argosy:program"]
+    override = request_of(run)["overrides"]["containerOverrides"][0]
+    assert override["command"] == ["python", "x.py", str(KEY.index)]
+    assert {"name": "ARGOSY_RUNNER", "value": "1"} in override["environment"]
+    plain = definition_content(run_of(), CELL, DEPLOYMENT)
+    assert "entryPoint" not in plain["containerDefinitions"][0]
+
+
 def test_a_definition_for_arm_says_so_and_others_are_as_they_were() -> None:
     content = definition_content(run_of(resources={"architecture": "arm64"}), CELL, DEPLOYMENT)
     assert content["runtimePlatform"] == {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}

@@ -52,6 +52,18 @@ def test_an_own_image_stands_for_what_its_parameter_says_and_others_for_themselv
     assert images.resolve("python:3.13") == "python:3.13"
 
 
+def test_nobody_has_to_build_the_stock_image() -> None:
+    """What the deployment has published goes before the public image that it is made from."""
+    public = "public.ecr.aws/docker/library/python"
+    bare = SsmImages(ScriptedClient("ssm", get_parameter=refusal("ParameterNotFound")), "argosy", "3.13")
+    assert bare.resolve("argosy/python") == f"{public}:3.13-slim"
+    assert bare.resolve("argosy/python:3.11") == f"{public}:3.11-slim"
+    assert bare.resolve("argosy/python:2.7") is None
+    ssm = ScriptedClient("ssm", get_parameter=lambda **asked: {"Parameter": {"Value": asked["Name"]}})
+    assert SsmImages(ssm, "argosy").resolve("argosy/python") == "/argosy/images/python"
+    assert SsmImages(ssm, "argosy").resolve("argosy/python:3.11") == "/argosy/images/python/3.11"
+
+
 @pytest.mark.parametrize("image", ["argosy/digits:3", "argosy/digits@sha256:00", "argosy/", "argosy/../x"])
 def test_an_own_image_by_tag_or_digest_is_unknown(image: str) -> None:
     assert SsmImages(ScriptedClient("ssm"), "argosy").resolve(image) is None

@@ -45,6 +45,51 @@ def test_every_command_mentioned_exists() -> None:
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("validate run.yaml", {"file": Path("run.yaml")}),
+    (
+        "validate run.yaml -s 1 -b 2 -o s3://b/ --set a[0]=1",
+        {"batch_size": 1, "num_batches": 2, "output": "s3://b/", "changes": ["a[0]=1"]},
+    ),
+    (
+        "run primes.py '${start}' --range 0:1000 --shard-size 50 --with pandas,torch --budget 5 --attempts 3",
+        {
+            "program": "primes.py",
+            "arguments": ["${start}"],
+            "span": "0:1000",
+            "shard_size": 50,
+            "packages": ["pandas,torch"],
+            "budget": 5.0,
+            "attempts": 3,
+        },
+    ),
+    (
+        "run ./simulate --size 7 --gpus 1 --gpu-model T4 --vcpus 2 --memory 4096 --deadline 2h --name sim -- -v --x",
+        {
+            "size": 7,
+            "gpus": 1,
+            "gpu_model": "T4",
+            "vcpus": 2.0,
+            "memory": 4096,
+            "deadline": "2h",
+            "name": "sim",
+            "arguments": ["-v", "--x"],
+        },
+    ),
+    (
+        "run x --items I --image IMG --upload D --setup make --input s3://a/b --input s3://c --env A=1 --result none",
+        {
+            "items": Path("I"),
+            "image": "IMG",
+            "upload": Path("D"),
+            "setup": "make",
+            "inputs": ["s3://a/b", "s3://c"],
+            "environment": ["A=1"],
+            "result": "none",
+        },
+    ),
+    ("run x.py --detach --client-token c-1 --dry-run", {"detach": True, "client_token": "c-1", "dry_run": True}),
+    ("run x.py --merge all.jsonl --wait-timeout 9", {"merge": "all.jsonl", "wait_timeout": 9.0}),
+    ("run x.py --out DIR --json", {"out": Path("DIR"), "wants_json": True}),
+    ("run x.py --json-lines", {"wants_lines": True}),
     ("submit run.yaml --detach --client-token c-1", {"detach": True, "client_token": "c-1"}),
     ("submit run.yaml --wait-timeout 90", {"wait_timeout": 90.0, "detach": False}),
     (
@@ -75,7 +120,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"where": "attribute:stack == prod", "pattern": "g5.*", "status": ["active"], "purchase": "spot", "cell": "C"},
     ),
     ("instances --limit 3", {"limit": 3}),
+    ("watch RUN --json-lines", {"wants_lines": True, "wants_json": False}),
     ("runs --limit 50 --json", {"limit": 50, "wants_json": True}),
+    ("runs --status cancelling --status failed", {"status": ["cancelling", "failed"]}),
     ("watch RUN --wait-timeout 1.5", {"wait_timeout": 1.5}),
     ("results RUN --download DIR --partial", {"download": Path("DIR"), "partial": True}),
     (
@@ -106,8 +153,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("doctor --settings {}", {"settings": "{}"}),
     ("local --port 4567 --settings mine.json", {"port": 4567, "settings": Path("mine.json")}),
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
+    ("local --state mine --fresh", {"state": Path("mine"), "fresh": True}),
+    ("local --no-state", {"no_state": True}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
     ("local --runtime docker --base-image mine:1", {"runtime": "docker", "base_image": "mine:1"}),
+    ("help status", {"words": ["status"]}),
     ("demo --out DIR", {"out": Path("DIR")}),
     ("demo --runtime podman --base-image B", {"runtime": "podman", "base_image": "B"}),
     ("demo-tensorflow --out DIR --python P", {"out": Path("DIR"), "python": Path("P")}),
@@ -137,7 +187,7 @@ def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
     covered: dict[str, set[str]] = {"schema": set()}
     for line, values in CASES:
         covered.setdefault(line.split()[0], set()).update(values)
-    everywhere = {"endpoint_url", "region", "profile", "stage", "wants_json", "help"}
+    everywhere = {"endpoint_url", "region", "profile", "stage", "wants_json", "wants_lines", "help"}
     for name, found in GROUP.commands.items():
         own = {each.name for each in found.params if each.param_type_name == "option"} - everywhere
         assert own <= covered[name], name

@@ -43,8 +43,8 @@ def test_without_a_file_name_the_page_has_the_name_of_the_run(tmp_path: Path, mo
 
 def test_an_unknown_run_has_no_report(tmp_path: Path) -> None:
     made = world().answers("DescribeRun", api_error(404, "ResourceNotFoundException", "there is no such run"))
-    result = made.argosy("report", "run", "other", "--html", str(tmp_path / "x.html"))
-    assert (result.exit_code, "There is no run 'other'" in result.stderr) == (2, True)
+    result = made.argosy("report", "run", "other-261121-062733-aaaa", "--html", str(tmp_path / "x.html"))
+    assert (result.exit_code, "There is no run 'other-261121-062733-aaaa'" in result.stderr) == (2, True)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_port_that_is_taken_is_refused_with_another() -> None:
 
 def test_the_page_of_an_unknown_run_is_refused_before_anything_is_served() -> None:
     made = world().answers("DescribeRun", api_error(404, "ResourceNotFoundException", "there is no run 'x'"))
-    result = made.argosy("ui", "x", "--no-open")
+    result = made.argosy("ui", "gone-261121-062733-aaaa", "--no-open")
     assert (result.exit_code, "there is no run 'x'" in result.stderr) == (2, True)
 
 

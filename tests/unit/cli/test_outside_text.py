@@ -38,9 +38,10 @@ def hostile(document: Any, kept: frozenset[str] = frozenset({"status", "verdict"
     return document + HOSTILE if isinstance(document, str) and not is_time else document
 
 
-VIEW = run_view(statusReason="why", waiting="for it", failures=[FAILURE], taskList=[task_row(0, reason="r")])
+BROKEN = {**FAILURE, "reason": "broken"}
+VIEW = run_view(statusReason="why", waiting="for it", failures=[BROKEN], taskList=[task_row(0, reason="r")])
 RUN = hostile({**VIEW, "created": True, "warnings": ["careful"]})
-ENDED = hostile({**ended("FAILED"), "statusReason": "why", "failures": [FAILURE]})
+ENDED = hostile({**ended("FAILED"), "statusReason": "why", "failures": [BROKEN]})
 SUPPLY = {
     "instances": 1,
     "fits": 0,
@@ -147,7 +148,7 @@ def test_a_log_in_a_pipe_is_what_the_task_wrote() -> None:
 
 
 def test_a_log_as_json_can_be_read_back() -> None:
-    assert json.loads(log_of("--json", is_terminal=True).stdout)["message"] == HOSTILE
+    assert json.loads(log_of("--json", is_terminal=True).stdout)["lines"][0]["message"] == HOSTILE
 
 
 @given(st.text(st.characters(exclude_characters="\n\t", exclude_categories=["Cs"]), max_size=40))

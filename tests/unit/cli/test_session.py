@@ -31,7 +31,7 @@ def test_a_local_aws_without_deployment_names_the_command_that_starts_one() -> N
     world = World()
     world.parameters.values.clear()
     result = world.argosy("runs", "--endpoint-url", f"{LOCAL}/")
-    assert "next: type `argosy local --port 4566`" in result.stderr
+    assert "a local mode is started by `argosy local --port 4566`" in result.stderr
 
 
 def test_without_the_parameter_the_stack_s_outputs_are_read() -> None:
@@ -129,6 +129,12 @@ def test_a_fault_of_ours_is_not_reported_as_one_of_aws() -> None:
 def test_ctrl_c_exits_130() -> None:
     result = World().answers("DescribeRun", KeyboardInterrupt()).argosy("status", RUN_ID)
     assert (result.exit_code, result.stderr) == (130, "Interrupted.\n")
+
+
+def test_a_run_that_leaves_no_results_is_not_said_to_have_some() -> None:
+    result = World().answers("DescribeRun", ended(expectsResult=False)).argosy("status", RUN_ID)
+    assert "argosy report" in result.stdout
+    assert "argosy results" not in result.stdout
 
 
 def test_next_steps_of_a_run_that_ended_well() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.client.failures import kinds_of
 from argosy.figures import lanes
 from argosy.figures.document import Page, one_file, parts
 from argosy.figures.history import Attempts, Fate, attempts_of, column, stored
@@ -91,22 +93,32 @@ def test_attempts_of_less_than_a_second_have_an_axis_with_ticks_and_no_comb() ->
 
 def test_a_table_with_text_names_each_cell_for_narrow_pages_and_keeps_its_roles() -> None:
     made = parts(page_of())
-    assert 'data-head="Reason: "' in made["failures"]
+    assert 'data-head="Why: "' in made["failures"]
     assert 'role="cell"' in made["failures"]
     assert "data-head" not in made["states"]  # only numbers: it keeps its columns
 
 
-def test_failures_are_grouped_with_the_way_to_a_log() -> None:
+def test_failures_are_grouped_by_cause_with_the_way_to_a_log() -> None:
     shown = text_of(parts(page_of())["failures"])
-    assert re.search(r"7\s+Essential container in task exited\s+exit 1\s+3 to 412", shown)
-    assert "argosy logs digits-261121-062733-k3f9 --task 412" in shown
+    assert re.search(r"7\s+exit 1\s+3 to 412", shown)
+    assert "out of memory: killed (OutOfMemoryError)" in shown
+    assert "Essential container" not in shown
+    assert "argosy logs digits-261121-062733-k3f9 --task 3" in shown
 
 
-def test_without_a_history_the_last_failures_are_grouped() -> None:
+def test_what_a_failed_attempt_printed_last_stands_beside_its_cause_and_is_never_markup() -> None:
+    view, told, [page] = history(3, 20)
+    kinds = [replace(each, said="<script>boom</script>\x1b[2J") for each in kinds_of(view)]
+    shown = parts(run_page(view, told, attempts_of([page]), kinds=kinds))["failures"]
+    assert "&lt;script&gt;boom" in shown
+    assert "\x1b" not in shown
+
+
+def test_without_groups_the_last_failures_are_grouped() -> None:
     failure = {"index": 3, "attempt": 1, "exitCode": 1, "reason": "boom", "instance": "i-1", "taskArn": None}
     view = ended("FAILED", failures=[failure, {**failure, "index": 9}], cost={"byWaste": {}})
     shown = text_of(parts(run_page(view, None, None))["failures"])
-    assert re.search(r"2\s+boom\s+exit 1\s+3 to 9", shown)
+    assert re.search(r"2\s+exit 1: boom\s+3 to 9", shown)
 
 
 def test_a_run_that_has_just_begun_says_so_in_every_figure() -> None:
@@ -132,7 +144,7 @@ def test_an_open_run_explains_itself_and_says_what_is_bought_late_or_used_up() -
 
 def test_hostile_names_and_reasons_stay_text() -> None:
     view, told, pages = history(3, 20)
-    told["failures"][0]["reason"] = HOSTILE
+    view["failureGroups"][0]["reason"] = HOSTILE
     told["instances"][0]["type"] = HOSTILE
     view |= {"statusReason": HOSTILE, "runId": HOSTILE, "output": HOSTILE}
     made = one_file(run_page(view, told, attempts_of(pages)), HOSTILE)
@@ -289,3 +301,9 @@ def test_what_of_a_history_cannot_be_read_is_said_at_the_top() -> None:
         "3 pieces of the run's history cannot be read, and may be missing here.",
         "1,000 instances that ended long ago are known by name only.",
     ]
+
+
+def test_the_page_of_a_run_that_is_being_cancelled_does_not_offer_to_cancel_it() -> None:
+    page = run_page(run_view(status="CANCELLING"), None, None, None, NOW)
+    assert page.status == "CANCELLING"
+    assert [command for _, command in page.next_steps] == ["argosy watch digits-261121-062733-k3f9"]

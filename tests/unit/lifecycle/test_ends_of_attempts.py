@@ -61,6 +61,17 @@ def test_a_program_that_ends_well_but_writes_nothing_has_failed() -> None:
     assert "no result" in the_run(state).failures[-1].reason
 
 
+@pytest.mark.parametrize(
+    ("code", "words"), [(139, "SIGSEGV: a segmentation fault"), (3, "the program ended with an error")]
+)
+def test_what_ecs_says_of_every_ordinary_end_is_replaced_by_what_the_exit_code_says(code: int, words: str) -> None:
+    for said in ("Essential container in task exited", ""):
+        state = state_with_instance(retryStrategy={"attempts": 1})
+        launched(state)
+        told(state, task(1, "STOPPED", 3, exit_code=code, reason=said))
+        assert the_run(state).failures[-1].reason == words
+
+
 def silent_end(state: State, **how: object) -> tuple[TaskStatus, int, int, int]:
     """The task ends with exit code 0, the controller starts anew, and no result is found: what the task's status, user
     failures and losses and the run's interruptions are then."""

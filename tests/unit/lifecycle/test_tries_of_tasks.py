@@ -187,3 +187,42 @@ def test_a_registry_that_asks_to_go_slower_costs_patience_and_no_task() -> None:
     assert max(pauses) == 320.0
     assert run.tasks["user_failures"][0] == 0
     assert state.instances[instance_id(1)].strikes == 0  # it is no instance's fault
+
+
+PROGRAM = {"run": ["python", "main.py"], "container": {"image": "argosy/python"}}
+
+
+def test_what_the_runner_calls_a_wrong_request_is_not_repeated() -> None:
+    state = state_with_instance(**PROGRAM)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=64))
+    assert status_of(state) is TaskStatus.FAILED
+    assert "log" in the_run(state).failures[-1].reason
+
+
+def test_a_rule_of_the_spec_comes_before_the_runners() -> None:
+    rules = {"attempts": 3, "evaluateOnExit": [{"onExitCode": "*", "action": "RETRY"}]}
+    state = state_with_instance(**PROGRAM, retryStrategy=rules)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=64))
+    assert status_of(state) is TaskStatus.PENDING
+
+
+def test_the_exit_codes_of_the_runner_are_the_programs_own_where_there_is_no_runner() -> None:
+    for code in (64, 75):
+        state = state_with_instance()
+        launched(state)
+        told(state, task(1, "STOPPED", 3, exit_code=code))
+        assert status_of(state) is TaskStatus.PENDING
+        assert the_run(state).tasks["user_failures"][0] == 1
+
+
+def test_s3_that_fails_the_runner_uses_up_no_attempt_of_the_user_and_is_given_up_in_the_end() -> None:
+    state = state_with_instance(**PROGRAM, retryStrategy={"attempts": 1})
+    for attempt in range(1, POLICY.max_start_failures + 1):
+        assert status_of(state) is TaskStatus.PENDING
+        launched(state, number=attempt, attempt=attempt)
+        told(state, task(attempt, "STOPPED", 3, exit_code=75))
+        assert the_run(state).tasks["user_failures"][0] == 0
+    assert status_of(state) is TaskStatus.FAILED
+    assert "S3" in the_run(state).failures[-1].reason

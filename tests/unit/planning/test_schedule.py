@@ -69,3 +69,10 @@ def test_starting_tasks_is_paced() -> None:
 def test_nothing_that_could_run_it_is_no_forecast_and_no_work_costs_nothing() -> None:
     assert math.isinf(completion(1, 1.0, [InstanceGroup(3, 0, 1.0)], 0.0, UNPACED).seconds)
     assert completion(0, 1.0, [], 0.0, UNPACED).cost_usd == 0.0
+
+
+def test_what_one_machine_runs_at_a_time_bounds_what_many_instances_would() -> None:
+    many = [InstanceGroup(instances=100, places=10, price_usd_per_hour=1.0)]
+    assert completion(1000, 10.0, many, 0.0, UNPACED).seconds == pytest.approx(10)
+    assert completion(1000, 10.0, many, 0.0, UNPACED, at_once=2).seconds == pytest.approx(5000)
+    assert completion(3, 10.0, many, 0.0, UNPACED, at_once=2).seconds == pytest.approx(20)

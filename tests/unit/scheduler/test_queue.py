@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.model.run_terms import RunTerms
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.queue import place_now
+from argosy.scheduler.queue import place_now, standing_constraints
 from argosy.scheduler.roster import Lineup
+from tests.builders import spec
 
 WIDE, DEEP = Batch(3072, 2048, 0, 4, group="wide"), Batch(512, 13_000, 0, 4, group="deep")
 ON_GPU = Batch(2048, 4096, 1, 1, group="gpu")
@@ -50,6 +53,17 @@ def test_when_nothing_is_coming_first_come_first_served() -> None:
     placed, left = placed_now([WIDE, DEEP], [MEMORY], [])
     assert placed == Counter({(0, 0): 2, (1, 0): 4})
     assert left == [2, 0]
+
+
+def test_programs_of_users_go_to_instances_with_a_runner_of_their_protocol() -> None:
+    asked = standing_constraints(RunTerms.of(spec(run=["true"])))
+    tasks = Batch(1024, 1024, 0, 3, constraints=tuple(each for each in asked if "runner" in each))
+    newer, same, none = (
+        replace(instance(name, 16_384, 30_000), attributes=attributes)
+        for name, attributes in (("i-2", {"argosy.runner": "2"}), ("i-1", {"argosy.runner": "1"}), ("i-0", {}))
+    )
+    assert placed_now([tasks], [newer, same, none], [])[0] == Counter({(0, 1): 3})
+    assert not any("runner" in each for each in standing_constraints(RunTerms.of(spec())))
 
 
 def test_idle_instances_come_last_unless_the_run_says_otherwise() -> None:

@@ -207,9 +207,15 @@ def test_an_instance_runs_as_many_tasks_as_the_first_glob_of_its_type_says_else_
 def test_a_type_has_the_attributes_of_every_glob_that_matches_and_of_equal_names_the_first() -> None:
     given = {"g5.xlarge": {"team": "vision"}, "g*": {"team": "all", "tier": "a 1"}, "c5.*": {"tier": "b"}}
     policy = load_settings({"attributes": given}).policy()
-    assert policy.attributes_of("g5.xlarge") == {"team": "vision", "tier": "a 1"}
-    assert policy.attributes_of("g4dn.xlarge") == {"team": "all", "tier": "a 1"}
-    assert policy.attributes_of("m5.large") == {}
+    assert policy.own_attributes_of("g5.xlarge") == {"team": "vision", "tier": "a 1"}
+    assert policy.own_attributes_of("g4dn.xlarge") == {"team": "all", "tier": "a 1"}
+    assert policy.own_attributes_of("m5.large") == {}
+
+
+def test_every_instance_is_expected_to_have_the_runner_whatever_its_owner_names() -> None:
+    policy = load_settings({"attributes": {"g5.*": {"team": "vision"}}}).policy()
+    assert policy.attributes_of("g5.xlarge") == {"team": "vision", "argosy.runner": "1"}
+    assert policy.attributes_of("m5.large") == {"argosy.runner": "1"}
 
 
 def test_private_subnets_are_for_one_cell() -> None:

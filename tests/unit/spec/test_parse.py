@@ -84,8 +84,9 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"colour": 1},
         [
-            "colour: unknown field; known: version, name, container, taskDefinition, resources, array, output,"
-            " placement, capacity, retryStrategy, timeout, compat, tags"
+            "colour: unknown field; known: version, name, container, taskDefinition, run, workdir, setup,"
+            " packages, job, inputs, result, resources, array, output, placement, capacity, retryStrategy, timeout,"
+            " compat, tags"
         ],
     ),
     (
@@ -104,8 +105,11 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "timeout.attemptDurationSecond: unknown field; did you mean attemptDurationSeconds?",
         ],
     ),
-    ({"container": None}, ["container: is required, with an image, unless taskDefinition is given"]),
-    ({"container": {"command": ["x"]}}, ["container: is required, with an image, unless taskDefinition is given"]),
+    ({"container": None}, ["container: is required, with an image, unless run or taskDefinition is given"]),
+    (
+        {"container": {"command": ["x"]}},
+        ["container: is required, with an image, unless run or taskDefinition is given"],
+    ),
     ({"container": "a"}, ['container: must be a mapping, not the text "a"']),
     ({"taskDefinition": "f"}, ["taskDefinition: cannot be combined with container.image: give one of them"]),
     (
@@ -126,7 +130,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"container": {"image": "a", "command": "echo hi"}},
-        ['container.command: must be a list, not the text "echo hi"'],
+        ['container.command: must be a list, not the text "echo hi"; write ["echo", "hi"]'],
     ),
     ({"container": {"image": "a", "command": []}}, ["container.command: must not be empty"]),
     (
@@ -214,7 +218,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "placement.group: must match ^[A-Za-z0-9_:./-]{1,255}$",
             "placement.maxTasksPerInstance: must be at least 1",
             "placement.affinity[0]: must match ^[A-Za-z0-9_:./-]{1,255}$",
-            'placement.antiAffinity: must be a list, not the text "x"',
+            'placement.antiAffinity: must be a list, not the text "x"; write ["x"]',
         ],
     ),
     (
@@ -249,7 +253,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "resources.gpus: must be a whole number, not the number 1.5",
         ],
     ),
-    ({"resources": {"memory": "1024"}}, ['resources.memory: must be a whole number, not the text "1024"']),
+    (
+        {"resources": {"memory": "1024"}},
+        ['resources.memory: must be a whole number, not the text "1024"; write 1024 without quotes'],
+    ),
     ({"resources": {"memory": True}}, ["resources.memory: must be a whole number, not true"]),
     ({"resources": {"vcpus": float("nan")}}, ["resources.vcpus: must be a finite number"]),
     ({"array": None}, ["array: is required"]),
@@ -345,7 +352,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"capacity": {"budgetUsd": float("inf"), "maxHourlyCost": "5", "onCap": "finish"}},
-        ['capacity.maxHourlyCost: must be a number, not the text "5"', "capacity.budgetUsd: must be a finite number"],
+        [
+            'capacity.maxHourlyCost: must be a number, not the text "5"; write 5 without quotes',
+            "capacity.budgetUsd: must be a finite number",
+        ],
     ),
     (
         {"capacity": {"budgetUsd": True, "maxHourlyCost": float("nan")}},
@@ -405,7 +415,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"retryStrategy": {"evaluateOnExit": [{"onExitCode": 64, "action": "exit"}]}},
         [
             "retryStrategy.evaluateOnExit[0].onExitCode: must be text (in quotes), not the number 64",
-            "retryStrategy.evaluateOnExit[0].action: must be 'RETRY' or 'EXIT', not the text \"exit\"",
+            "retryStrategy.evaluateOnExit[0].action: must be 'RETRY' or 'EXIT', not the text \"exit\"; did you mean"
+            " EXIT?",
         ],
     ),
     ({"timeout": {"attemptDurationSeconds": 0}}, ["timeout.attemptDurationSeconds: must be at least 1"]),

@@ -143,3 +143,20 @@ def test_a_fault_of_ours_is_not_taken_for_one_of_the_prices() -> None:
     shown.access.client = lambda service, region=None: None  # type: ignore[method-assign]
     with pytest.raises(AttributeError):
         shown.market()
+
+
+def test_the_page_of_a_run_says_what_failed_attempts_printed_last_and_reads_it_once() -> None:
+    look = looks()
+    shown = "".join(parts(look.run(RUN_ID)).values())
+    assert "the last line of argosy/main/3" in shown
+    asked = look.access.api.asked  # type: ignore[attr-defined]
+    look.now = lambda: NOW + 10
+    look.run(RUN_ID)
+    assert [each for each in asked if each.startswith("task")] == ["task 3", "task 9"]
+
+
+def test_a_page_is_found_by_name_and_as_that_of_the_last_run() -> None:
+    look = looks()
+    assert look.run("last").heading == look.run(RUN_ID).heading == look.run("digits").heading
+    with pytest.raises(NoSuchPage, match="There is no run 'nothing'"):
+        look.run("nothing")

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from argosy.cli.figures import counted, duration, money
-from argosy.cli.runs.views import plain_table
+from argosy.cli.tables import PlainTable
 
 View = Mapping[str, Any]
 MOST_ROWS = 24
@@ -36,11 +35,11 @@ def _shown(count: int) -> Iterator[int]:
     return reversed(range(count - 1, -1, -step))
 
 
-def _table(history: View, rows: Sequence[int]) -> Table:
+def _table(history: View, rows: Sequence[int]) -> PlainTable:
     """Sums are of the time since the row above."""
-    table = plain_table(
+    table = PlainTable(
         "TIME (UTC)", ">RUNS", ">QUEUED", ">RUNNING", ">SPOT", ">ON DEMAND", ">$/H", ">CPU", ">MEMORY", ">GPU",
-        ">SPENT", ">INTERRUPTED",
+        ">SPENT", ">INTERRUPTED", least=("GPU", "MEMORY", "ON DEMAND", "INTERRUPTED", "CPU", "SPENT", "SPOT"),
     )  # fmt: skip
     before = rows[0]
     for row in rows:

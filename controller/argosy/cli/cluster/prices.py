@@ -172,10 +172,11 @@ def _headline(rows: list[Row], region: str) -> str:
 
 def _table(rows: list[Row]) -> Any:
     from argosy.cli import figures
-    from argosy.cli.runs.views import plain_table
+    from argosy.cli.tables import PlainTable
 
     names = ("TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND", ">SAVES", ">$/VCPU-H", ">$/GPU-H")
-    table = plain_table(*names, ">SINCE", "7 DAYS", "INTERRUPTED", "COOL-OFF")
+    least = ("SINCE", "7 DAYS", "$/GPU-H", "GIB", "VCPU", "INTERRUPTED", "ON-DEMAND", "GPU", "SAVES")
+    table = PlainTable(*names, ">SINCE", "7 DAYS", "INTERRUPTED", "~COOL-OFF", least=least)
     for row in rows:
         table.add_row(
             row["instanceType"],

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from argosy.cli import figures
 from argosy.cli.console import PlainText
-from argosy.cli.runs.views import plain_table
+from argosy.cli.tables import PlainTable
 
 View = Mapping[str, Any]
 _COLOURS = {"BOOTING": "cyan", "ACTIVE": "green", "DRAINING": "yellow", "RELEASING": "yellow", "GONE": "dim"}
@@ -49,10 +48,11 @@ def _peak(peak: View) -> str:
     return ", ".join(f"{name} {100 * peak[key]:.0f} %" for key, name in names.items() if peak.get(key) is not None)
 
 
-def instance_table(instances: list[View], now: float) -> Table:
-    table = plain_table(
-        "INSTANCE", "TYPE", "ZONE", "BOUGHT", "STATUS", "CPU (vCPU)", "MEMORY (GiB)", "GPU", ">TASKS", ">$/H", ">UP"
-    )
+def instance_table(instances: list[View], now: float) -> PlainTable:
+    table = PlainTable(
+        "INSTANCE", "TYPE", "ZONE", "BOUGHT", "STATUS", "CPU (vCPU)", "MEMORY (GiB)", "GPU", ">TASKS", ">$/H", ">UP",
+        least=("UP", "BOUGHT", "ZONE", "GPU", "MEMORY (GiB)", "CPU (vCPU)", "$/H"),
+    )  # fmt: skip
     for each in instances:
         up = figures.seconds_between(each["launchedAt"], each["stoppedAt"], now)
         table.add_row(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +16,14 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.here.examples import example
 from argosy.cli.here.runtime import PROCESS, BaseImage, Runtime, engine_of
+from argosy.cli.here.state import StateOptions, refusals_told
 from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
+    from argosy.local.cloud import LocalAws
+    from argosy.local.options import LocalOptions
     from argosy.settings.settings import Settings
 
 
@@ -26,8 +31,32 @@ def register(app: typer.Typer) -> None:
     command(app, "local", panel=panels.HERE, connected=False, as_json=False)(local)
 
 
+@dataclass(frozen=True)
+class LocalChoices:
+    """What replaces local mode's own settings."""
+
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Settings in JSON, spelt as in cdk.json, or a cdk.json: what it names replaces local mode's own.",
+        ),
+    ] = None
+    cells: Annotated[
+        str,
+        typer.Option(
+            "--cells",
+            metavar="REGIONS",
+            help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
+        ),
+    ] = ""
+
+
 def local(
     session: Session,
+    chosen: LocalChoices,
+    kept: StateOptions,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Where to listen; 0 chooses a free one.")
     ] = 4566,
@@ -40,22 +69,6 @@ def local(
             " may be repeated. [default: the one that runs argosy]",
         ),
     ] = None,
-    settings: Annotated[
-        Path | None,
-        typer.Option(
-            "--settings",
-            metavar="FILE",
-            help="Settings in JSON, spelt as in cdk.json, or a cdk.json: what it names replaces local mode's own.",
-        ),
-    ] = None,
-    cells: Annotated[
-        str,
-        typer.Option(
-            "--cells",
-            metavar="REGIONS",
-            help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
-        ),
-    ] = "",
     runtime: Runtime = PROCESS,
     base_image: BaseImage = None,
 ) -> None:
@@ -63,24 +76,58 @@ def local(
     from argosy.local.options import LocalOptions
     from argosy.local.run import serve
 
-    chosen = settings_of(settings, cells, base_image)
-    options = LocalOptions(settings=chosen, pythons=pythons_of(python or ()), engine=engine_of(runtime))
+    settings = settings_of(chosen.settings, chosen.cells, base_image)
+    options = LocalOptions(
+        settings=settings,
+        pythons=pythons_of(python or ()),
+        engine=engine_of(runtime),
+        keep=kept.folder,
+        fresh=kept.fresh,
+    )
+
+    def greet(aws: LocalAws) -> None:
+        say("\n".join([*welcome(aws.endpoint_url, aws.region, options.keep), *lacking(options)]))
+
     try:
-        serve(port, options, lambda aws: say("\n".join(welcome(aws.endpoint_url))))
+        with refusals_told():
+            serve(
+                port,
+                options,
+                lambda aws: say("\n".join([*welcome(aws.endpoint_url, aws.region, options.keep), *lacking(options)])),
+            )
+    except sqlite3.Error as fault:
+        step = "argosy local --fresh forgets what is there"
+        raise CliError(f"The state in {options.keep} cannot be used: {fault}.", next_step=step) from fault
     except OSError as fault:
         step = f"choose another port: argosy local --port {port + 1}" if port else ""
         raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault
 
 
-def welcome(endpoint_url: str) -> list[str]:
+def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = None) -> list[str]:
     """What a newcomer can type now."""
+    kept = f"Runs, results and logs are kept in {keep}." if keep else "Nothing is kept when it ends."
     return [
-        f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). In another terminal:",
+        f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). {kept} In another terminal:",
         f"  export ARGOSY_ENDPOINT_URL={endpoint_url}",
         f"  argosy submit {example('digits/run.yaml')}",
         "  argosy cluster",
+        "And for the AWS CLI, and programs of your own:",
+        f"  export AWS_ENDPOINT_URL={endpoint_url} AWS_DEFAULT_REGION={region}",
+        "  export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local",
         f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
     ]
+
+
+def lacking(options: LocalOptions) -> list[str]:
+    """Packages that Dockerfiles install, and the Python that stands in for their images has not."""
+    from argosy.aws.folder_images import FolderImages
+    from argosy.local.lambdas.deployed import image_folders
+
+    lacks = FolderImages.of_nobody(**image_folders(options)).lacking()
+    if not lacks:
+        return []
+    found = ", ".join(f"{image} ({', '.join(names)})" for image, names in lacks.items())
+    return [f"The Python of local mode lacks what these images install: {found}."]
 
 
 def settings_of(file: Path | None, cells: str = "", base_image: str | None = None) -> Settings:

@@ -19,10 +19,11 @@ from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from argosy.cli.tables import PlainTable
 
 JSON = dict[str, Any]
 ALIVE = "running"
+_LEAST = ("TOOK", "STARTED (UTC)")
 
 
 def register(app: typer.Typer) -> None:
@@ -124,28 +125,9 @@ class _RowsOfRun:
             }
 
     def _of_all(self) -> Iterator[JSON]:
-        from argosy.figures.history import attempts_of
-        from argosy.model.ended_attempts import Outcome
-        from argosy.model.tasks import NO_EXIT_CODE
+        from argosy.figures.history import rows_of_attempts
 
-        pages = list(self._pages())
-        table, origin = attempts_of(pages), pages[0]["origin"]
-        names = {0: ALIVE, **{each.value: each.name.lower() for each in Outcome}}
-        columns = (table.index, table.attempt, table.outcome, table.exit_code, table.reason, table.instance)
-        times = (table.started, table.stopped)
-        for index, attempt, outcome, code, reason, instance, started, stopped in zip(
-            *(column.tolist() for column in (*columns, *times)), strict=True
-        ):
-            yield {
-                "index": index,
-                "attempt": attempt,
-                "outcome": names.get(outcome, str(outcome)),
-                "exitCode": None if code == NO_EXIT_CODE else code,
-                "reason": table.reasons[reason] or None,
-                "instance": table.instances[instance] or None,
-                "startedAt": origin + started if started else None,
-                "stoppedAt": origin + stopped if stopped else None,
-            }
+        return rows_of_attempts(list(self._pages()))
 
     def _pages(self) -> Iterator[JSON]:
         token: str | None = None
@@ -167,10 +149,12 @@ def _iso(at: float | None) -> str | None:
     return None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
-def _table(rows: Iterable[JSON]) -> Table:
-    from argosy.cli.runs.views import plain_table
+def _table(rows: Iterable[JSON]) -> PlainTable:
+    from argosy.cli.tables import PlainTable
 
-    table = plain_table(">TASK", ">ATTEMPT", "OUTCOME", ">EXIT", "INSTANCE", "STARTED (UTC)", ">TOOK", "REASON")
+    table = PlainTable(
+        ">TASK", ">ATTEMPT", "OUTCOME", ">EXIT", "INSTANCE", "STARTED (UTC)", ">TOOK", "~REASON", least=_LEAST
+    )
     for row in rows:
         table.add_row(
             str(row["index"]),

@@ -77,10 +77,10 @@ def headline(view: View) -> str:
 
 
 def by_waste(view: View) -> Any:
-    from argosy.cli.runs.views import plain_table
+    from argosy.cli.tables import PlainTable
     from argosy.figures.spending import KINDS
 
-    table = plain_table("SPENT ON", ">COST", ">SHARE", "WHAT THAT IS")
+    table = PlainTable("SPENT ON", ">COST", ">SHARE", "~WHAT THAT IS")
     parts, total = view["cost"]["byWaste"], sum(view["cost"]["byWaste"].values())
     for kind, meaning in KINDS:
         usd = parts[f"{kind}Usd"]
@@ -90,9 +90,10 @@ def by_waste(view: View) -> Any:
 
 
 def by_pool(view: View) -> Any:
-    from argosy.cli.runs.views import plain_table
+    from argosy.cli.tables import PlainTable
 
-    table = plain_table("POOL", "BOUGHT", ">INSTANCE-HOURS", ">COST", ">USEFUL", ">ON-DEMAND")
+    headings = ("POOL", "BOUGHT", ">INSTANCE-HOURS", ">COST", ">USEFUL", ">ON-DEMAND")
+    table = PlainTable(*headings, least=("INSTANCE-HOURS", "ON-DEMAND", "BOUGHT", "USEFUL"))
     for each in view["cost"]["byPool"]:
         where = each["availabilityZone"]
         table.add_row(
@@ -107,11 +108,11 @@ def by_pool(view: View) -> Any:
 
 
 def by_line(view: View) -> Any:
-    from argosy.cli.runs.views import plain_table
+    from argosy.cli.tables import PlainTable
 
     lines, beyond = view["cost"]["byLine"], view["cost"]["estimates"]
     assumed = beyond["assumed"]
-    table = plain_table("LINE OF THE BILL", ">COST", "HOW IT IS KNOWN")
+    table = PlainTable("LINE OF THE BILL", ">COST", "~HOW IT IS KNOWN")
     table.add_row("instances", figures.money(lines["instancesUsd"]), "measured: seconds x price at their launch")
     table.add_row("disks", figures.money(lines["disksUsd"]), "measured: the same seconds x list price")
     table.add_row("public addresses", figures.money(lines["addressesUsd"]), "measured: the same seconds x list price")

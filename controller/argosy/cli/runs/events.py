@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +11,9 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.moments import past_moment
+from argosy.cli.options import AnyRunId
 from argosy.cli.outside_text import say
+from argosy.cli.problems import CliError
 from argosy.cli.runs.event_sentences import sentence
 from argosy.cli.session import Session, warn
 
@@ -21,12 +23,12 @@ _SEQUENCE = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "events", panel=panels.RUNS)(events)
+    command(app, "events", panel=panels.RUNS, as_lines=True)(events)
 
 
 def events(
     session: Session,
-    run: Annotated[str | None, typer.Argument(help="Only what concerns this run.", show_default=False)] = None,
+    run: AnyRunId = None,
     since: Annotated[str, typer.Option("--since", help="A sequence, a time, or how long ago: 90s, 10m, 2h.")] = "1h",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until interrupted.")] = False,
     kinds: Annotated[
@@ -44,16 +46,29 @@ def events(
     now = session.tools.now()
     is_sequence = _SEQUENCE.fullmatch(since)
     place: dict[str, Any] = {"since": since} if is_sequence else {"sinceSeconds": now - past_moment(since, now)}
+    if follow and session.wants_json and not session.wants_lines:
+        raise CliError("--follow has no end, so it is no JSON document.", next_step="take --json-lines")
+    show, found = _shown(session)
     while True:
         page = session.api.changes(**wanted, **place, maxResults=PAGE)
         for change in page["changes"]:
-            say(json.dumps(change) if session.wants_json else _line(change))
+            show(change)
         if page["next"] == place.get("since") or not _goes_on(page):
             if not follow:
-                _tell_of_the_newest(since, page)
-                return
+                break
             session.tools.sleep(POLL_S)
         place = {"since": page["next"]}
+    if session.wants_json and not session.wants_lines:
+        session.print_json({"changes": found, "next": page["next"], "newest": page["newest"]})
+    _tell_of_the_newest(since, page)
+
+
+def _shown(session: Session) -> tuple[Callable[[dict[str, Any]], None], list[dict[str, Any]]]:
+    """What is done with a change, and the list of those that become one document."""
+    found: list[dict[str, Any]] = []
+    if session.wants_lines:
+        return session.print_json_line, found
+    return (found.append if session.wants_json else lambda change: say(_line(change))), found
 
 
 def _tell_of_the_newest(since: str, page: dict[str, Any]) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 
 from argosy.cli import figures
 from argosy.cli.console import PlainText
 from argosy.cli.runs import views
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session
+from argosy.cli.tables import facts_grid
+from argosy.client.failures import kinds_of, with_last_lines
 from argosy.client.progress import TERMINAL, ProgressRate, finished
 
 BAR_WIDTH = 50
-FAILURES_SHOWN = 3
+KINDS_SHOWN = 3  # while it goes on
 _SEGMENTS = (
     ("succeeded", "green"),
     ("failed", "red"),
@@ -41,8 +42,11 @@ class LiveView:
         return self
 
     def __call__(self, view: Mapping[str, Any], rate: ProgressRate) -> None:
-        self._last = view
-        self._live.update(frame(view, figures.rate(rate), self._session.tools.now()), refresh=True)
+        self._last, kinds, most = view, kinds_of(view), KINDS_SHOWN
+        if view["status"] in TERMINAL:
+            kinds, most = with_last_lines(self._session.access, view["runId"], kinds), views.KINDS_SHOWN
+        lines = views.failure_lines(kinds, most)
+        self._live.update(frame(view, figures.rate(rate), self._session.tools.now(), lines), refresh=True)
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self._live.stop()
@@ -51,24 +55,20 @@ class LiveView:
                 self._session.console.print(step, style="dim")
 
 
-def frame(view: Mapping[str, Any], rate: str, now: float) -> RenderableType:
-    """Headline, bar, counts and rate, cost, limits, and the last failures."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    grid.add_row("tasks", views.task_counts(view["tasks"]) + (f"  ({rate})" if rate else ""))
-    grid.add_row("attempts", views.attempts(view))
+def frame(view: Mapping[str, Any], rate: str, now: float, failures: Sequence[PlainText] = ()) -> RenderableType:
+    """Headline, bar, counts and rate, cost, limits, and the failures."""
     spent = f"{figures.cost(view)}{figures.useful(view)}, {figures.counted(view['instances'], 'instance')}"
-    grid.add_row("cost so far", spent)
-    if caps := figures.caps(view):
-        grid.add_row("limits", caps)
-    for name, text in (("deadline", figures.deadline(view, now)), ("purchase", figures.purchase(view))):
-        if text:
-            grid.add_row(name, PlainText(text))
-    for key, name in (("waiting", "waiting"), ("statusReason", "reason")):
-        if view.get(key):
-            grid.add_row(name, PlainText(view[key]))
-    failures = views.failure_lines(view.get("failures", ())[-FAILURES_SHOWN:])
+    rows = [
+        ("tasks", views.task_counts(view["tasks"]) + (f"  ({rate})" if rate else "")),
+        ("attempts", views.attempts(view)),
+        ("cost so far", spent),
+        ("limits", figures.caps(view)),
+        ("deadline", figures.deadline(view, now)),
+        ("purchase", figures.purchase(view)),
+        ("waiting", view.get("waiting")),
+        ("reason", view.get("statusReason")),
+    ]
+    grid = facts_grid([(name, PlainText(text)) for name, text in rows if text])
     return Group(views.headline(view, now), bar(view["tasks"]), grid, *failures)
 
 

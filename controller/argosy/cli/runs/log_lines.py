@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ class LinePrinter:
     def __init__(self, session: Session, lines: Lines, labels: bool) -> None:
         self._session, self._lines, self._labels = session, lines, labels
         self.printed = 0  # lines
+        self.kept: list[dict[str, Any]] = []  # of which --json makes one document
 
     def new_lines(self, streams: Iterable[LogStream]) -> None:
         found = [(event["timestamp"], each.index, event["message"]) for each in streams for event in self._events(each)]
@@ -46,7 +46,8 @@ class LinePrinter:
 
     def _print(self, at: datetime, index: int, message: str) -> None:
         if self._session.wants_json:
-            say(json.dumps({"timestamp": at.isoformat(), "task": index, "message": message}))
+            line = {"timestamp": at.isoformat(), "task": index, "message": message}
+            self._session.print_json_line(line) if self._session.wants_lines else self.kept.append(line)
         else:
             label = f"[task {index}] " if self._labels else ""
             self._line(f"{at:%H:%M:%S} {label}{message.rstrip()}")

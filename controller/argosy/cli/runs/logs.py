@@ -31,7 +31,7 @@ Streams = dict[str, LogStream]
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "logs", panel=panels.RUNS)(logs)
+    command(app, "logs", panel=panels.RUNS, as_lines=True)(logs)
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ def logs(
     """
     if which.attempt is not None and which.task is None:
         raise CliError("--attempt is an attempt of a task.", next_step="add --task N")
+    if follow and session.wants_json and not session.wants_lines:
+        raise CliError("--follow comes piece by piece.", next_step="take --json-lines")
     look = _Task(session, run, which) if which.task is not None else _Tasks(session, run, which.failed)
     printer = LinePrinter(session, lines.lines(session.tools.now()), labels=which.task is None)
     while True:
@@ -89,6 +91,8 @@ def logs(
     if follow and look.streams:
         session.tools.sleep(LATE_LINES_S)
         printer.new_lines(look.streams.values())
+    if session.wants_json and not session.wants_lines:
+        session.print_json({"lines": printer.kept})
     if not printer.printed:
         raise _nothing(session, run, look)
 

@@ -25,7 +25,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
     if form not in FORMATS:
         raise CliError(f"--format is {' or '.join(FORMATS)}, not {form}.")
     name = target or f"{view['runId']}.{form}"
-    merged = Merged()
+    merged = Merged(skips_bad=partial)
 
     def write(file: IO[bytes]) -> None:
         s3 = session.client("s3")
@@ -36,7 +36,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
     try:
         size = deliver(name, write)
     except UnreadablePart as fault:
-        raise CliError(fault.message, next_step=fault.next_step, details=fault.details, exit_code=RUN_FAILED) from fault
+        raise _unreadable(session, view, fault) from fault
     if session.wants_json:
         document = {"mergedTo": name, "format": form, "rows": merged.rows, "bytes": size}
         session.print_json({**_run(view), **document, **_tasks(view, merged)})
@@ -60,6 +60,15 @@ def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:
             return file.tell()
     except OSError as fault:
         raise CliError(f"{target} cannot be written: {fault.strerror or fault}.") from fault
+
+
+def _unreadable(session: Session, view: Mapping[str, Any], fault: UnreadablePart) -> CliError:
+    run = view["runId"]
+    step = (
+        f"`{session.again(f'results {run} --merge --partial')}` merges the others; `"
+        f"{session.again(f'logs {run} --task {fault.index}')}` shows what the task printed"
+    )
+    return CliError(fault.message, next_step=step, details=fault.details, exit_code=RUN_FAILED)
 
 
 def _incomplete(session: Session, view: Mapping[str, Any], merged: Merged) -> CliError:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from argosy.cli.session import Session
-from argosy.client.progress import TERMINAL
+from argosy.client.progress import CANCELLING, TERMINAL
 
 # ECS's errors about containers that never started: such an attempt has written nothing.
 _NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer", "CannotStartContainer")
@@ -17,8 +17,8 @@ def next_steps(session: Session, view: Any) -> list[str]:
     run = view["runId"]
     steps = []
     if view["status"] not in TERMINAL:
-        steps = [f"watch {run}", f"cancel {run}"]
-    elif view["tasks"]["succeeded"]:
+        steps = [f"watch {run}"] if view["status"] == CANCELLING else [f"watch {run}", f"cancel {run}"]
+    elif view["tasks"]["succeeded"] and view.get("expectsResult", True):
         steps = [f"results {run} --download {view['name']}-results"]
     if view["status"] in TERMINAL and _stopped_by_budget(view):
         steps.append(f"retry {run} {_not_done(view)} --budget {_more_money(view['budget']):g}")

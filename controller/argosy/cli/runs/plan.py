@@ -17,7 +17,9 @@ from argosy.cli.runs.submit import sent
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
+
+    from argosy.cli.tables import PlainTable
 
 _REASON_ROWS = 6
 
@@ -28,8 +30,10 @@ def register(app: typer.Typer) -> None:
 
 def plan(session: Session, file: SpecFile, changes: SpecChanges, html: HtmlFile = None) -> None:
     """What a run would buy, cost and take. Nothing is started."""
+    from argosy.client.packing.program import unpacked
+
     spec, document = load(file, changes)
-    reply = sent(session.api.plan, spec, str(file), document)
+    reply = sent(session.api.plan, unpacked(spec), str(file), document)
     if html is not None:
         from argosy.figures.plan import plan_page
 
@@ -60,10 +64,10 @@ def show(session: Session, reply: Mapping[str, Any]) -> None:
             session.console.print(f"  {line}")
 
 
-def _bought(reply: Mapping[str, Any]) -> Table:
-    from argosy.cli.runs.views import plain_table
+def _bought(reply: Mapping[str, Any]) -> PlainTable:
+    from argosy.cli.tables import PlainTable
 
-    table = plain_table(">BUY", "TYPE", "ZONE", "AS", ">TASKS EACH", ">$/H EACH")
+    table = PlainTable(">BUY", "TYPE", "ZONE", "AS", ">TASKS EACH", ">$/H EACH", least=("TASKS EACH", "$/H EACH"))
     for row in reply["instances"]:
         table.add_row(
             f"{row['count']:,}",
@@ -76,15 +80,10 @@ def _bought(reply: Mapping[str, Any]) -> Table:
     return table
 
 
-def _forecast(reply: Mapping[str, Any]) -> Table:
-    from rich.table import Table
+def _forecast(reply: Mapping[str, Any]) -> RenderableType:
+    from argosy.cli.tables import facts_grid
 
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _rows(reply):
-        grid.add_row(name, value)
-    return grid
+    return facts_grid(_rows(reply))
 
 
 def _rows(reply: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from argosy import layout
 from argosy.catalogue.lookup import load_catalogue
@@ -18,8 +17,8 @@ from argosy.cli.console import PlainText
 from argosy.cli.html_file import write
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
-from argosy.cli.runs.views import plain_table
 from argosy.cli.session import Session
+from argosy.cli.tables import PlainTable
 from argosy.client.benchmarks.comparison import comparable_groups, comparison, paid, priced
 from argosy.client.benchmarks.records import Measurement, NoRecord, read
 from argosy.client.progress import TERMINAL
@@ -178,10 +177,10 @@ def _difference(one: Measurement, other: Measurement) -> str:
     return "; ".join(parts)
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
     """For a person; `base` marks what the others of its group are compared with."""
     columns = (">GPUS", ">BATCH/GPU", ">IMAGES/S", ">+/-", ">SCALING", ">LINEAR", ">WHOLE TASK", ">$/M", ">$/M WHOLE")
-    grid = plain_table(*columns, "MEASURED BY")
+    grid = PlainTable(*columns, "~MEASURED BY", least=("$/M WHOLE", "WHOLE TASK", "LINEAR", "BATCH/GPU", "+/-", "$/M"))
     bases = {row["comparedWith"] for row in rows}
     for row in rows:
         grid.add_row(

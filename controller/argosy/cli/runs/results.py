@@ -57,7 +57,7 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
 
             merge(session, view, wanted.form or "jsonl", wanted.output, wanted.partial)
         else:
-            _copy(session, view, wanted)
+            copy_results(session, view, wanted.download, wanted.partial)
     except NoManifest as fault:
         fault.next_step += "; --partial takes the parts there are"
         raise
@@ -72,10 +72,10 @@ def _check(session: Session, wanted: Wanted) -> None:
         raise CliError("--json and --output - would both write to standard output.", next_step="name a file")
 
 
-def _copy(session: Session, view: Any, wanted: Wanted) -> None:
+def copy_results(session: Session, view: Any, folder: Path | None, partial: bool) -> None:
     """Lists the files, and copies them if a folder is given."""
-    s3, folder = session.client("s3"), wanted.download
-    files, manifest = result_files(s3, view, wanted.partial)
+    s3 = session.client("s3")
+    files, manifest = result_files(s3, view, partial)
     if folder is not None:
         download(s3, files, folder)
         if manifest is not None:

@@ -5,10 +5,11 @@ Changes are applied to the file's data, so that one validation finds all faults 
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,12 @@ from argosy.cli.problems import CliError
 
 if TYPE_CHECKING:
     from argosy.spec.faults import Fault
+    from argosy.spec.models import RunSpec
     from argosy.spec.yaml_events import Document
+
+
+_PART = re.compile(r"([^.\[\]]+)|\[([0-9]{1,6})\]", re.ASCII)
+_PATH = re.compile(r"[^.\[\]]+(\[[0-9]{1,6}\])*(\.[^.\[\]]+(\[[0-9]{1,6}\])*)*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,10 @@ class SpecChanges:
     ] = None
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Where results go.")] = None
     changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one field, e.g. resources.vcpus=2.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PATH=VALUE", help="Change one field: resources.vcpus=2, container.command[0]=x."
+        ),
     ] = None
 
     def applied(self, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +53,16 @@ class SpecChanges:
             changed = _with(changed, path, value)
         return changed
 
-    def assignments(self) -> list[tuple[list[str], Any]]:
+    def said(self, fault: Fault) -> Fault:
+        """A fault of what --set gives is not the file's, and has no line there."""
+        from argosy.spec.faults import path_text
+
+        given = [path_text(path) for path, _ in self.assignments()]
+        if not any(fault.path == each or fault.path.startswith((f"{each}.", f"{each}[")) for each in given):
+            return fault
+        return replace(fault, line=None, column=None, message=f"{fault.message} (from --set)")
+
+    def assignments(self) -> list[tuple[list[str | int], Any]]:
         """(path, value) of each --set. Raises CliError."""
         return [_assignment(each) for each in self.changes or ()]
 
@@ -99,10 +117,15 @@ def load(file: Path, changes: SpecChanges | None = None) -> tuple[dict[str, Any]
 
     What is sent is what the user wrote with the changes, not the validated form: defaults are the deployment's.
     """
+    _, wanted, document = checked(file, changes)
+    return wanted, document
+
+
+def checked(file: Path, changes: SpecChanges | None = None) -> tuple[RunSpec, dict[str, Any], Document]:
+    """The validated spec as well. Raises as `load` does."""
     from argosy.api import admission
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
-    from argosy.spec.models import RunSpec
 
     changes = changes or SpecChanges()
     changes.assignments()  # these faults come before those of the file
@@ -116,11 +139,12 @@ def load(file: Path, changes: SpecChanges | None = None) -> tuple[dict[str, Any]
 
     text = read_text(file)
     try:
-        _, document = spec_file.check_text(text, is_json=spec_file.is_json_name(file.name), check=check)
+        parsed, document = spec_file.check_text(text, is_json=spec_file.is_json_name(file.name), check=check)
     except SpecError as refusal:
         known = spec_file.read(text, is_json=spec_file.is_json_name(file.name)) if wanted else None
-        raise SpecRefused(str(file), refusal.faults, wanted, known) from refusal
-    return wanted, document
+        faults = [changes.said(fault) for fault in refusal.faults]
+        raise SpecRefused(str(file), faults, wanted, known) from refusal
+    return parsed, wanted, document
 
 
 def read_text(file: Path) -> bytes:
@@ -134,23 +158,38 @@ def read_text(file: Path) -> bytes:
         raise CliError(f"Cannot read {file}: {fault.strerror}.", next_step=step) from fault
 
 
-def _assignment(text: str) -> tuple[list[str], Any]:
+def _parts(path: str) -> list[str | int]:
+    """`container.command[2]` -> container, command, 2; empty for what is no path."""
+    if not _PATH.fullmatch(path):
+        return []
+    return [int(number) if number else name for name, number in _PART.findall(path)]
+
+
+def _assignment(text: str) -> tuple[list[str | int], Any]:
     """`resources.vcpus=2` -> (path, value as YAML reads it). Raises CliError."""
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
 
     path, found, value = text.partition("=")
-    parts = path.strip().split(".")
-    if not found or not all(parts):
-        raise CliError(f"--set {text!r} must be PATH=VALUE, such as resources.vcpus=2.")
+    parts = _parts(path.strip())
+    if not found or not parts:
+        raise CliError(f"--set {text!r} must be PATH=VALUE, such as resources.vcpus=2 or container.command[0]=x.")
     try:
         return parts, spec_file.read(value).data if value.strip() else ""
     except SpecError as fault:
         raise CliError(f"--set {text!r}: the value cannot be read: {fault}") from fault
 
 
-def _with(data: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
-    """A copy with the value at `path`; anything on the way there that is not a mapping is replaced by one."""
+def _with(data: Any, path: Sequence[str | int], value: Any) -> Any:
+    """A copy with the value at `path`; anything on the way there that is not a mapping, or a list where a number is
+    given, is replaced by one. Raises CliError for an entry beyond the end of a list; the one after it is new."""
+    if not path:
+        return value
     name, rest = path[0], path[1:]
-    inner = data.get(name)
-    return {**data, name: _with(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
+    if isinstance(name, str):
+        known = data if isinstance(data, dict) else {}
+        return {**known, name: _with(known.get(name), rest, value)}
+    entries = [*data] if isinstance(data, list) else []
+    if name > len(entries):
+        raise CliError(f"--set: there is no entry [{name}]: the list has {len(entries)}.")
+    return [*entries[:name], _with(entries[name] if name < len(entries) else None, rest, value), *entries[name + 1 :]]

@@ -10,6 +10,7 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.figures import counted
 from argosy.cli.options import RunId
+from argosy.cli.problems import CliError
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL
@@ -42,17 +43,17 @@ def status(
 
 
 def show_run(session: Session, view: Any) -> None:
-    """The headline, the facts, the latest failures with what they printed last, and what to type next."""
+    """The headline, the facts, the failures with what they printed last, and what to type next."""
     from argosy.cli.runs import views
-    from argosy.client.logs.last_lines import last_lines
+    from argosy.client.failures import kinds_of, with_last_lines
 
     console = session.console
     console.print(views.headline(view, session.tools.now()))
     console.print(views.facts(view))
-    failures = view.get("failures", ())
-    for line in views.failure_lines(failures, last_lines(session.access, view, warn)):
+    kinds = with_last_lines(session.access, view["runId"], kinds_of(view), warn)
+    for line in views.failure_lines(kinds):
         console.print(line)
-    if words := views.exit_words(failures):
+    if words := views.exit_words(kinds):
         console.print(words, style="dim")
     for step in next_steps(session, view):
         console.print(step, style="dim")
@@ -61,11 +62,17 @@ def show_run(session: Session, view: Any) -> None:
 def runs(
     session: Session,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
+    status: Annotated[
+        list[str] | None, typer.Option("--status", help="Only such: running, cancelling, failed, ...")
+    ] = None,
 ) -> None:
     """The latest runs, newest first."""
-    found = session.api.runs(limit)
+    found = session.api.runs(limit, _statuses(status or []))
     if session.wants_json:
         session.print_json(found)
+        return
+    if not found["runs"] and status:
+        session.console.print("There is no such run.")
         return
     if not found["runs"]:
         session.console.print(f"No runs yet. next: {session.again('submit run.yaml')}")
@@ -75,6 +82,18 @@ def runs(
     session.console.print(run_table(found["runs"]))
     if found["nextToken"]:
         session.console.print(f"There are older ones: --limit {2 * limit} shows more.", style="dim")
+
+
+def _statuses(wanted: list[str]) -> frozenset[str]:
+    """Raises CliError for what is none."""
+    from argosy.model.runs import CANCELLING, RunStatus
+
+    known = [*RunStatus, CANCELLING]
+    names = frozenset(name.upper() for name in wanted)
+    if unknown := names - {*known}:
+        shown = ", ".join(name.lower() for name in known)
+        raise CliError(f"--status {min(unknown).lower()} is unknown; known: {shown}.")
+    return names
 
 
 def cancel(

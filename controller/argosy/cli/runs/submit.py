@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.figures import counted
 from argosy.cli.options import SpecFile, WaitTimeout
+from argosy.cli.runs.foreseen import foreseen, with_warnings
+from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.session import Session, warn
 from argosy.client.api import ApiError
@@ -29,7 +33,7 @@ class Submission:
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "submit", panel=panels.RUNS)(submit)
+    command(app, "submit", panel=panels.RUNS, as_lines=True)(submit)
 
 
 def submit(session: Session, file: SpecFile, submission: Submission, changes: SpecChanges) -> None:
@@ -38,24 +42,33 @@ def submit(session: Session, file: SpecFile, submission: Submission, changes: Sp
         spec, document = load(file, changes)
     except SpecRefused as refusal:
         raise refusal.with_more(_faults_of_deployment(session, refusal.wanted)) from refusal
+    spec = packed(session, spec, folder_of(file), partial(sent, name=str(file), document=document))
     token = submission.client_token or session.tools.new_token()
+    warnings = foreseen(session, spec)
     view = sent(lambda form: session.api.submit(form, token), spec, str(file), document)
-    if session.wants_json and submission.detach:
-        session.print_json(view)
-    if not session.wants_json:
-        session.console.print(_accepted(view))
-        for sentence in view.get("warnings", ()):
-            warn(sentence)
+    view = with_warnings(view, warnings)
+    announce(session, view, submission.detach)
     if not submission.detach:
         from argosy.cli.runs.watch import follow
 
-        follow(session, view["runId"], submission.wait_timeout)
-    elif not session.wants_json:
+        follow(session, view["runId"], submission.wait_timeout, view)
+
+
+def announce(session: Session, view: Any, detached: bool) -> None:
+    """That the run is accepted; what comes next too if nobody waits for it."""
+    if session.wants_json and detached:
+        session.print_json(view)
+    if session.wants_json:
+        return
+    session.console.print(_accepted(view))
+    for sentence in view.get("warnings", ()):
+        warn(sentence)
+    if detached:
         session.console.print(f"next: {session.again('watch ' + view['runId'])}", style="dim")
 
 
 def _accepted(view: Any) -> str:
-    tasks = f"{view['tasks']['total']:,} tasks" if view["tasks"]["total"] else "its tasks"
+    tasks = counted(view["tasks"]["total"], "task") if view["tasks"]["total"] else "its tasks"
     if not view.get("created", True):
         return f"{view['runId']}: this client token has already submitted it; nothing was started twice."
     return f"{view['runId']} submitted: {tasks}, results in {view['output']}"
@@ -63,12 +76,13 @@ def _accepted(view: Any) -> str:
 
 def _faults_of_deployment(session: Session, spec: Mapping[str, Any]) -> list[Any]:
     """What only a deployment can find wrong with a spec that is faulty anyway; empty when no deployment answers."""
+    from argosy.client.packing.program import unpacked
     from argosy.spec.faults import Fault
 
     if not spec:
         return []
     try:
-        session.api.validate(spec)
+        session.api.validate(unpacked(spec))
     except ApiError as error:
         return [Fault(path, message) for path, message in error.faults]
     except (ArgosyError, TypeError, ValueError):  # no deployment; or YAML's dates and the like, which are not JSON

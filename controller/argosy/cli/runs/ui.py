@@ -8,6 +8,7 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.options import AnyRunId
 from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def ui(
     session: Session,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Begin with this run.", show_default=False)] = None,
+    run: AnyRunId = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
 ) -> None:

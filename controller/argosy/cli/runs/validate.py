@@ -11,6 +11,8 @@ from argosy.cli.command import command
 from argosy.cli.figures import counted
 from argosy.cli.options import SpecFile
 from argosy.cli.problems import USAGE, CliError
+from argosy.cli.runs.packed import folder_faults, folder_of
+from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, checked
 from argosy.cli.session import Session
 
 NOT_CHECKED = "A deployment's limits (its largest shape, its buckets, its images) are checked by argosy submit."
@@ -21,17 +23,13 @@ def register(app: typer.Typer) -> None:
     command(app, "schema", panel=panels.SPECS, connected=False, as_json=False)(schema)
 
 
-def validate(session: Session, file: SpecFile) -> None:
+def validate(session: Session, file: SpecFile, changes: SpecChanges) -> None:
     """Check a run spec: every fault at once, with its line."""
-    from argosy.api.admission import check_spec
-    from argosy.cli.runs import spec_source
-    from argosy.spec.faults import SpecError
-    from argosy.spec.file import check_text, is_json_name
-
-    text = spec_source.read_text(file)
     try:
-        spec, _ = check_text(text, is_json=is_json_name(file.name), check=check_spec)
-    except SpecError as refusal:
+        spec, wanted, document = checked(file, changes)
+        if faults := folder_faults(wanted, folder_of(file)):
+            raise SpecRefused(str(file), document.placed(faults), wanted, document)
+    except SpecRefused as refusal:
         if not session.wants_json:
             details = [fault.text(str(file)) for fault in refusal.faults]
             raise CliError(f"{file} has {counted(len(details), 'fault')}.", details=details) from refusal

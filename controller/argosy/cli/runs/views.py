@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from argosy.cli import figures
 from argosy.cli.console import PlainText
-from argosy.client.progress import TERMINAL, finished
+from argosy.cli.tables import PlainTable, facts_grid
+from argosy.client.failures import FailuresAlike
+from argosy.client.progress import TERMINAL
 
 View = Mapping[str, Any]
 COLOURS = {
@@ -19,10 +21,14 @@ COLOURS = {
     "SUBMITTED": "cyan",
     "STARTING": "cyan",
     "VERIFYING": "cyan",
+    "CANCELLING": "yellow",
     "PARTIAL": "yellow",
     "FAILED": "red",
     "CANCELLED": "yellow",
 }
+_LEAST_OF_RUNS = ("ON-DEMAND", "ATTEMPTS", "SUBMITTED", "COST", "CANCELLED")
+_LEAST_OF_TASKS = ("GPUS", "TOOK", "ATTEMPTS")
+KINDS_SHOWN = 10
 _COUNTED = ("pending", "starting", "running", "succeeded", "failed", "cancelled")
 
 
@@ -41,27 +47,22 @@ def headline(view: View, now: float) -> PlainText:
     return line
 
 
-def facts(view: View) -> Table:
+def facts(view: View) -> RenderableType:
     """What the run has used so far, one fact per line."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True, min_width=11)
-    grid.add_column()
-    if view.get("statusReason"):
-        grid.add_row("reason", view["statusReason"])
-    if view.get("waiting"):
-        grid.add_row("waiting", view["waiting"])
-    grid.add_row("tasks", task_counts(view["tasks"]))
-    grid.add_row("attempts", attempts(view))
-    grid.add_row("instances", f"{view['instances']:,} used{_gpus(view)}")
-    grid.add_row("cost", figures.cost(view) + figures.useful(view))
-    if caps := figures.caps(view):
-        grid.add_row("limits", caps)
-    for name, text in (("deadline", figures.deadline(view)), ("purchase", figures.purchase(view))):
-        if text:
-            grid.add_row(name, text)
-    grid.add_row("submitted", figures.clock(view["submittedAt"]))
-    grid.add_row("output", view["output"])
-    return grid
+    rows = [
+        ("reason", view.get("statusReason")),
+        ("waiting", view.get("waiting")),
+        ("tasks", task_counts(view["tasks"])),
+        ("attempts", attempts(view)),
+        ("instances", f"{view['instances']:,} used{_gpus(view)}"),
+        ("cost", figures.cost(view) + figures.useful(view)),
+        ("limits", figures.caps(view)),
+        ("deadline", figures.deadline(view)),
+        ("purchase", figures.purchase(view)),
+        ("submitted", figures.clock(view["submittedAt"])),
+        ("output", view["output"]),
+    ]
+    return facts_grid([(name, text) for name, text in rows if text], label_width=11)
 
 
 def task_counts(tasks: View) -> str:
@@ -81,38 +82,47 @@ def _gpus(view: View) -> str:
 EXIT_WORDS = {64: "64: input is wrong, never retried", 75: "75: temporary, retried"}
 
 
-def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] | None = None) -> list[PlainText]:
-    """`task 3, attempt 2: exit 137, OutOfMemoryError ... (i-0abc)`, the latest last.
-
-    said: (task, attempt) -> what it printed last, which gets a separate line.
-    """
+def failure_lines(kinds: Sequence[FailuresAlike], most: int = KINDS_SHOWN) -> list[PlainText]:
+    """`12 attempts of tasks 3 to 40: exit 139: SIGSEGV: a segmentation fault`, and what one of them printed last."""
     lines = []
-    for each in failures:
-        code = "" if each["exitCode"] is None else f"exit {each['exitCode']}, "
-        where = f" ({each['instance']})" if each.get("instance") else ""
-        line = PlainText(f"task {each['index']}, attempt {each['attempt']}: ", style="red")
-        lines.append(line.append(f"{code}{each['reason']}{where}", style="default"))
-        if text := (said or {}).get((each["index"], each["attempt"])):
-            lines.append(PlainText(f"  its last line: {text}"))
+    for kind in kinds[:most]:
+        lines.append(PlainText(f"{kind.places}: ", style="red").append(kind.cause, style="default"))
+        if kind.said:
+            lines.append(PlainText(f"  its last line: {kind.said}"))
+    if len(kinds) > most:
+        others = sum(kind.count for kind in kinds[most:])
+        lines.append(PlainText(f"and {figures.counted(others, 'attempt')} that failed in other ways", style="dim"))
     return lines
 
 
-def exit_words(failures: Sequence[View]) -> str:
+def exit_words(kinds: Sequence[FailuresAlike]) -> str:
     """What those exit codes mean that Argosy's own images use; empty when there are none."""
-    codes = {each["exitCode"] for each in failures}
+    codes = {kind.exit_code for kind in kinds}
     known = [words for code, words in EXIT_WORDS.items() if code in codes]
     return f"exit codes of Argosy's images: {'; '.join(known)}" if known else ""
 
 
-def run_table(runs: Sequence[View]) -> Table:
-    table = plain_table("RUN", "STATUS", ">DONE", ">FAILED", ">ATTEMPTS", ">COST", ">ON-DEMAND", "SUBMITTED")
+def run_table(runs: Sequence[View]) -> PlainTable:
+    table = PlainTable(
+        "RUN",
+        "STATUS",
+        ">DONE",
+        ">FAILED",
+        ">CANCELLED",
+        ">ATTEMPTS",
+        ">COST",
+        ">ON-DEMAND",
+        "SUBMITTED",
+        least=_LEAST_OF_RUNS,
+    )
     for view in runs:
         tasks, status = view["tasks"], view["status"]
         table.add_row(
             view["runId"],
             PlainText(status, COLOURS.get(status, "")),
-            f"{finished(tasks):,}/{tasks['total']:,}",
+            f"{tasks['succeeded']:,}/{tasks['total']:,}",
             f"{tasks['failed']:,}",
+            f"{tasks['cancelled']:,}" if tasks["cancelled"] else "-",
             f"{view['attempts']:,}",
             figures.money(view["costUsd"]),
             figures.money(view["onDemandCostUsd"]),
@@ -121,8 +131,10 @@ def run_table(runs: Sequence[View]) -> Table:
     return table
 
 
-def task_table(tasks: Sequence[View]) -> Table:
-    table = plain_table(">TASK", "STATUS", ">ATTEMPTS", ">EXIT", ">TOOK", "INSTANCE", "GPUS", "REASON")
+def task_table(tasks: Sequence[View]) -> PlainTable:
+    table = PlainTable(
+        ">TASK", "STATUS", ">ATTEMPTS", ">EXIT", ">TOOK", "INSTANCE", "GPUS", "~REASON", least=_LEAST_OF_TASKS
+    )
     for each in tasks:
         table.add_row(
             str(each["index"]),
@@ -134,14 +146,4 @@ def task_table(tasks: Sequence[View]) -> Table:
             ",".join(each["gpuIds"]) or "-",
             each["reason"] or "",
         )
-    return table
-
-
-def plain_table(*headings: str) -> Table:
-    """Columns without rules; `>` before a heading aligns to the right. Cells are never cut; the last may wrap."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for place, heading in enumerate(headings):
-        is_last = place == len(headings) - 1
-        justify: Any = "right" if heading.startswith(">") else "left"
-        table.add_column(heading.removeprefix(">"), justify=justify, no_wrap=not is_last, overflow="fold")
     return table

@@ -1,14 +1,13 @@
 """How is a run going, until it ends? `watch`, and what `submit` does after submitting.
 
-A terminal gets a live view, a pipe one line per change, and --json one document per change. Ctrl-C stops the watching,
-never the run.
+A terminal gets a live view, a pipe one line per change, --json the last view and --json-lines one document per change.
+Ctrl-C stops the watching, never the run.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import typer
@@ -26,11 +25,10 @@ from argosy.client.waiting import FAILURES_LIMIT, LOCAL_FAILURES_LIMIT, RunPolle
 View = Mapping[str, Any]
 LOCAL_INTERVAL_S = 0.5
 AWS_INTERVAL_S = 3.0  # each look is one Lambda invocation: about $0.000001
-FAILURES_SHOWN = 3
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "watch", panel=panels.RUNS)(watch)
+    command(app, "watch", panel=panels.RUNS, as_lines=True)(watch)
 
 
 def watch(session: Session, run: RunId, wait_timeout: WaitTimeout = None) -> None:
@@ -38,10 +36,17 @@ def watch(session: Session, run: RunId, wait_timeout: WaitTimeout = None) -> Non
     follow(session, run, wait_timeout)
 
 
-def follow(session: Session, run_id: str, wait_timeout_s: float | None) -> None:
-    """Shows the run until it has ended, then exits 0 or 1; 4 when the wait timed out, 130 on Ctrl-C."""
+def follow(session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None) -> None:
+    """Shows the run until it has ended, then exits 0 or 1; 4 when the wait timed out, 130 on Ctrl-C. submitted: its
+    first view, where this command has submitted it."""
+    view = followed(session, run_id, wait_timeout_s, submitted)
+    raise typer.Exit(OK if view["status"] == "SUCCEEDED" else RUN_FAILED)
+
+
+def followed(session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None) -> View:
+    """The final view, for a command that goes on after the end. Ctrl-C ends the command, not the run."""
     try:
-        view = until_ended(session, run_id, wait_timeout_s)
+        return until_ended(session, run_id, wait_timeout_s, submitted)
     except KeyboardInterrupt as stop:
         lines = [
             f"Detached from {run_id}; the run goes on.",
@@ -50,17 +55,16 @@ def follow(session: Session, run_id: str, wait_timeout_s: float | None) -> None:
         ]
         say("\n".join(lines), err=True)
         raise typer.Exit(INTERRUPTED) from stop
-    raise typer.Exit(OK if view["status"] == "SUCCEEDED" else RUN_FAILED)
 
 
-def until_ended(session: Session, run_id: str, wait_timeout_s: float | None) -> View:
+def until_ended(session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None) -> View:
     """The final view. Raises CliError with exit code 4 when the time is up."""
     tools, rate = session.tools, ProgressRate()
     view: View = {}
     is_local = session.connection.is_loopback
     interval_s, limit = (LOCAL_INTERVAL_S, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
     poller = RunPoller(session.api.describe, tools.now, tools.sleep, interval_s, warn, limit)
-    with display(session) as show:
+    with display(session, submitted) as show:
         try:
             for view in poller.views(run_id, wait_timeout_s):
                 rate.see(tools.now(), view)
@@ -82,15 +86,28 @@ def _timed_out(session: Session, late: WaitTimedOut) -> CliError:
 Show = Callable[[View, ProgressRate], None]
 
 
-def display(session: Session) -> AbstractContextManager[Show]:
-    """How a view is shown: live, as lines, or as JSON."""
+def display(session: Session, submitted: View | None = None) -> AbstractContextManager[Show]:
+    """How a view is shown: live, as lines, or as JSON: each change with --json-lines, else the last view only."""
+    if session.wants_lines:
+        return nullcontext(_each_change(lambda view, _: session.print_json_line(view)))
     if session.wants_json:
-        return nullcontext(_each_change(lambda view, _: say(json.dumps(view, default=str))))
-    if session.tools.is_terminal():
+        return _last_document(session, submitted)
+    if session.can_redraw:
         from argosy.cli.runs.live import LiveView
 
         return LiveView(session)
     return nullcontext(_each_change(lambda view, rate: _print_line(session, view, rate)))
+
+
+@contextmanager
+def _last_document(session: Session, submitted: View | None) -> Iterator[Show]:
+    """One document, however the watching ends: the last view, with what only the reply to submitting says."""
+    last = dict(submitted or {})
+    try:
+        yield lambda view, _: last.update(view)
+    finally:
+        if last:
+            session.print_json(last)
 
 
 def _each_change(show: Show) -> Show:
@@ -110,8 +127,9 @@ def _print_line(session: Session, view: View, rate: ProgressRate) -> None:
     say(line(view, rate, session.tools.now()))
     if view["status"] in TERMINAL:
         from argosy.cli.runs.views import failure_lines
+        from argosy.client.failures import kinds_of, with_last_lines
 
-        for failure in failure_lines(view.get("failures", ())[-FAILURES_SHOWN:]):
+        for failure in failure_lines(with_last_lines(session.access, view["runId"], kinds_of(view), warn)):
             say(failure.plain)
         for step in next_steps(session, view):
             say(step)

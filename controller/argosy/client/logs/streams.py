@@ -35,8 +35,8 @@ def stream_of(access: Access, index: int, attempt: Mapping[str, Any]) -> LogStre
     """Of one attempt in DescribeTask's reply; None where no ECS task is known, or it logs elsewhere."""
     if not attempt["logStream"]:
         return None
-    deployment = access.deployment
-    group, region = attempt["logGroup"] or deployment.log_group, attempt["region"] or deployment.region
+    group = attempt["logGroup"] or access.deployment.log_group
+    region = attempt["region"] or access.deployment.region
     return LogStream(index, group, attempt["logStream"], region)
 
 

@@ -35,6 +35,10 @@ T = TypeVar("T")
 class UnreadablePart(ArgosyError):
     """A part holds something that is not rows."""
 
+    def __init__(self, part: Part, key: str, why: str) -> None:
+        super().__init__(f"The part of task {part.index} cannot be merged: {why}.", details=[key])
+        self.index, self.why = part.index, why
+
 
 @dataclass(frozen=True)
 class Part:
@@ -57,8 +61,10 @@ class PartCopy:
 
 @dataclass
 class Merged:
-    """What was merged. missing: (task, why) of the first tasks without a result; missing_count: of all."""
+    """What was merged. missing: (task, why) of the first tasks without a result; missing_count: of all. skips_bad: a
+    part that holds something that is not rows counts as missing, and none of it is merged."""
 
+    skips_bad: bool = False
     rows: int = 0
     parts: int = 0
     missing_count: int = 0
@@ -137,7 +143,7 @@ def write_rows(s3: Any, parts: Iterable[Part], form: str, file: IO[bytes], merge
 def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
     with TemporaryDirectory(prefix="argosy-merge-") as folder, ThreadPoolExecutor(PARTS_AHEAD) as pool:
         for part, copies in _in_order(pool, parts, lambda each: _fetched(s3, each, Path(folder))):
-            lacking = copies if isinstance(copies, str) else _miscounted(part, copies)
+            lacking = copies if isinstance(copies, str) else _lacking(part, copies, merged)
             if lacking:
                 merged.lacks(part.index, lacking)
             else:
@@ -147,6 +153,21 @@ def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
                     yield row
             for copy in [] if isinstance(copies, str) else copies:
                 copy.path.unlink()
+
+
+def _lacking(part: Part, copies: Iterable[PartCopy], merged: Merged) -> str:
+    """Why the part counts as missing; empty when it does not. Where bad parts are skipped it is read twice, so that no
+    row of a bad one gets into the file."""
+    try:
+        if lacking := _miscounted(part, copies):
+            return lacking
+        for _ in _read_all(part, copies) if merged.skips_bad else ():
+            pass
+    except UnreadablePart as fault:
+        if not merged.skips_bad:
+            raise
+        return f"it holds something else: {fault.why}"
+    return ""
 
 
 def _read_all(part: Part, copies: Iterable[PartCopy]) -> Iterator[bytes]:
@@ -204,11 +225,7 @@ def _read(part: Part, copy: PartCopy, read: Callable[[str, BinaryIO], Iterator[T
         with copy.path.open("rb") as file:
             yield from read(copy.key, file)
     except NotRows as fault:
-        raise UnreadablePart(
-            f"The part of task {part.index} cannot be merged: {fault}.",
-            next_step="see which files there are with `argosy results RUN --download DIR`",
-            details=[copy.key],
-        ) from fault
+        raise UnreadablePart(part, copy.key, str(fault)) from fault
 
 
 def _fields(row: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from argosy.emulator.dynamodb.expressions import assign, holds, partition_of, projected
@@ -16,6 +16,7 @@ from argosy.emulator.operations import EmulatedService, Refusal, operation
 JSON = dict[str, Any]
 Item = dict[str, JSON]
 Address = tuple[str, str, str]  # table, pk, sk
+Change = tuple[Address, Item | None]  # None: it is deleted
 
 MAX_ACTIONS = 100
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -36,6 +37,8 @@ class DynamoModel(EmulatedService):
         super().__init__()
         self.tables: dict[str, dict[str, dict[str, Item]]] = {}
         """Items by table, partition and sort key."""
+        self.on_change: list[Callable[[Sequence[Change]], None]] = []
+        """Called with all changes of an operation, before they show: an operation that one of these fails at fails."""
         self.units: Counter[str] = Counter()
 
     @property
@@ -71,19 +74,19 @@ class DynamoModel(EmulatedService):
     @operation
     def put_item(self, request: JSON) -> JSON:
         self._check(request, _address(request["TableName"], request["Item"]))
-        self._write({"Put": request}, times=1)
+        self._write([("Put", request)], times=1)
         return {}
 
     @operation
     def update_item(self, request: JSON) -> JSON:
         self._check(request, _address(request["TableName"], request["Key"]))
-        self._write({"Update": request}, times=1)
+        self._write([("Update", request)], times=1)
         return {}
 
     @operation
     def delete_item(self, request: JSON) -> JSON:
         self._check(request, _address(request["TableName"], request["Key"]))
-        self._write({"Delete": request}, times=1)
+        self._write([("Delete", request)], times=1)
         return {}
 
     @operation
@@ -132,8 +135,7 @@ class DynamoModel(EmulatedService):
             codes = ", ".join(reason["Code"] for reason in reasons)
             message = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
             raise Refusal("TransactionCanceledException", message, CancellationReasons=reasons)
-        for kind, body in actions:
-            self._write({kind: body}, times=2)
+        self._write(actions, times=2)
         return {}
 
     def _partition(self, table: str, pk: str) -> dict[str, Item]:
@@ -147,22 +149,26 @@ class DynamoModel(EmulatedService):
         if not holds(request, self._item(address)):
             raise Refusal("ConditionalCheckFailedException", "The conditional request failed")
 
-    def _write(self, action: Mapping[str, JSON], times: int) -> None:
-        kind, body = next(iter(action.items()))
-        table, pk, sk = address = _address(body["TableName"], body["Item"] if kind == "Put" else body["Key"])
-        if kind == "Put":
-            item = dict(body["Item"])
-        elif kind == "Update":
-            item = assign(body, self._item(address) or dict(body["Key"]))
-        else:
-            self._partition(table, pk).pop(sk, None)
-            self.units[_words(pk, sk)] += times
-            return
-        size = size_of(item)
-        if size > MAX_ITEM_BYTES:
+    def _write(self, actions: Sequence[tuple[str, JSON]], times: int) -> None:
+        """All or nothing."""
+        changes = [self._change(kind, body) for kind, body in actions]
+        for tell in self.on_change:
+            tell(changes)
+        for (table, pk, sk), item in changes:
+            if item is None:
+                self._partition(table, pk).pop(sk, None)
+            else:
+                self._partition(table, pk)[sk] = item
+            self.units[_words(pk, sk)] += times * (1 if item is None else -(-size_of(item) // 1024))
+
+    def _change(self, kind: str, body: JSON) -> Change:
+        address = _address(body["TableName"], body["Item"] if kind == "Put" else body["Key"])
+        if kind == "Delete":
+            return address, None
+        item = dict(body["Item"]) if kind == "Put" else assign(body, self._item(address) or dict(body["Key"]))
+        if size_of(item) > MAX_ITEM_BYTES:
             raise Refusal("ValidationException", "Item size has exceeded the maximum allowed size")
-        self._partition(table, pk)[sk] = item
-        self.units[_words(pk, sk)] += times * -(-size // 1024)
+        return address, item
 
 
 def _words(pk: str, sk: str) -> str:

@@ -38,6 +38,7 @@ class TaskDefinitionOperations(OperationGroup[EcsLedger]):
         number = len(revisions) + 1
         arn = self.ledger.arn("task-definition", f"{family}:{number}")
         revisions.append(TaskDefinition(arn, family, number, body, tags, self.ledger.ordinal(), self.ledger.now()))
+        self._announce(revisions[-1])
         reply: JSON = {"taskDefinition": definition_view(self.ledger, revisions[-1])}
         return {**reply, "tags": tags} if tags else reply
 
@@ -61,6 +62,7 @@ class TaskDefinitionOperations(OperationGroup[EcsLedger]):
             raise Refusal("ClientException", "The specified task definition does not exist.")
         if definition.status == "ACTIVE":
             definition.status, definition.deregistered_at = "INACTIVE", self.ledger.now()
+            self._announce(definition)
         return {"taskDefinition": definition_view(self.ledger, definition)}
 
     @operation
@@ -88,6 +90,10 @@ class TaskDefinitionOperations(OperationGroup[EcsLedger]):
             if family.startswith(prefix) and status in ("ALL", "ACTIVE" if active else "INACTIVE"):
                 found.append(family)
         return _paged(request, "families", found)
+
+    def _announce(self, definition: TaskDefinition) -> None:
+        for tell in self.ledger.on_definition:
+            tell(definition)
 
 
 def _paged(request: JSON, member: str, values: list[str]) -> JSON:

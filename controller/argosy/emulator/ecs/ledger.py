@@ -31,6 +31,8 @@ class EcsLedger:
         self.definitions: dict[str, list[TaskDefinition]] = {}
         self.on_work: list[Callable[[str], None]] = []
         """Called with a container instance's ARN when there is something for its agent; must not block."""
+        self.on_definition: list[Callable[[TaskDefinition], None]] = []
+        """Called with each task definition that is registered or deregistered."""
         self.tells_resources = True
         """Whether an instance's event is sent whenever tasks take or free its resources, as ECS does."""
         self._count = 0

@@ -1,7 +1,9 @@
 """What do the ECS agents of all local instances do? Register, start and stop tasks, report, die with their instance.
 
-One thread handles one message at a time, so there is nothing to lock: models and processes only ever post messages.
-The models call `post_*` under their own locks, so posting never waits.
+One thread handles the messages, one at a time. The models post them under their own locks, so posting never waits. Only
+the end of a task is handled by the thread that saw it, which then starts the next one: with tasks of milliseconds,
+waking another thread for it would take longer than they do. A lock keeps the two apart; models are called with it held,
+and never take it.
 """
 
 from __future__ import annotations
@@ -62,6 +64,9 @@ class Agents:
         self._running: set[str] = set()  # task ARNs
         self._pulling: set[str] = set()  # those of them whose images are being pulled
         self._messages: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._guard = threading.Lock()  # of everything above
+        self._holder: int | None = None  # the thread that has it
+        self._ending = False
         self._thread = threading.Thread(target=self._run, name="argosy-agents")
         ecs.on_work.append(self.post_work)
 
@@ -94,15 +99,25 @@ class Agents:
 
     def _run(self) -> None:
         while (message := self._messages.get()) is not None:
-            try:
-                message()
-            except Exception:  # noqa: BLE001 - one bad task must not end every agent; the fault is ours and is printed
-                traceback.print_exc()
-        executions = [each for instance in self._instances.values() for each in instance.executions.values()]
+            self._handle(message)
+        with self._guard:
+            self._ending = True
+            executions = [each for instance in self._instances.values() for each in instance.executions.values()]
         for execution in executions:
             execution.kill()
         for execution in executions:
             execution.join(JOIN_S)
+
+    def _handle(self, message: Callable[[], None]) -> None:
+        try:
+            with self._guard:
+                self._holder = threading.get_ident()
+                try:
+                    message()
+                finally:
+                    self._holder = None
+        except Exception:  # noqa: BLE001 - one bad task must not end every agent; the fault is ours and is printed
+            traceback.print_exc()
 
     def _up(self, host: Host, image_id: str | None) -> None:
         registered = self._ecs.register_container_instance(**host.registration(self._options.cluster, image_id))
@@ -158,7 +173,7 @@ class Agents:
         execution.refuse(None)
 
     def _start_waiting(self) -> None:
-        while self._waiting and len(self._running) < self._options.processes:
+        while self._waiting and len(self._running) < self._options.processes and not self._ending:
             instance, execution = self._waiting.popleft()
             self._running.add(execution.task_arn)
             if self._runtime.slow:
@@ -198,9 +213,16 @@ class Agents:
                 **({"reason": said.reason} if said.reason else {}),
             )
             if said.status == "STOPPED":
-                self._messages.put(lambda: self._ended(instance, said.task_arn))
+                self._told_of_end(lambda: self._ended(instance, said.task_arn))
 
         return report
+
+    def _told_of_end(self, message: Callable[[], None]) -> None:
+        """A thousand tasks that cannot even start must not call each other."""
+        if self._holder == threading.get_ident():
+            self._messages.put(message)
+        else:
+            self._handle(message)
 
     def _ended(self, instance: _Instance, task_arn: str) -> None:
         instance.executions.pop(task_arn, None)

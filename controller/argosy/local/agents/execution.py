@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
 from argosy.local.containers.container import LocalContainer, Surroundings, container_of
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import Ended
@@ -43,7 +41,7 @@ class TaskExecution:
         self._planned: list[LocalContainer] = []
         self._processes: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
-        self._silent = False
+        self._silent = self._has_lines = False
         self._told = False  # STOPPED is reported once
         self._started = threading.Event()  # RUNNING must be reported before STOPPED
 
@@ -64,7 +62,7 @@ class TaskExecution:
                     shipper.open(*each.log)
         except CannotPullError as fault:
             return self.refuse(f"CannotPullContainerError: {fault}")
-        except ClientError as fault:
+        except LogRefusedError as fault:
             return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
         for each in self._planned:
             self._launch(each, runtime, shipper)
@@ -107,6 +105,7 @@ class TaskExecution:
     def _launch(self, each: LocalContainer, runtime: Runtime, shipper: LogShipper) -> None:
         def on_line(text: str) -> None:
             if each.log is not None:
+                self._has_lines = True
                 shipper.put(*each.log, text)
 
         def on_end(ended: Ended) -> None:
@@ -132,7 +131,8 @@ class TaskExecution:
             if self._told or len(self._ended) < len(self._planned):
                 return
             self._told = True
-        shipper.flush(FLUSH_S)  # a task that is seen stopped has a complete log
+        if self._has_lines:
+            shipper.flush(FLUSH_S)  # a task that is seen stopped has a complete log
         failed = next((ended.reason for ended in self._ended.values() if ended.exit_code == NOT_FOUND), None)
         self._tell(TaskReport(self.task_arn, "STOPPED", self._containers("STOPPED"), failed))
 

@@ -7,9 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
-
-from botocore.exceptions import BotoCoreError, ClientError
+from typing import Any, Protocol
 
 PERIOD_S = 0.1
 MAX_EVENTS = 1_000  # of a PutLogEvents call; AWS takes 10,000 and 1 MiB
@@ -17,10 +15,24 @@ MAX_LINE = 16_384  # characters; awslogs splits longer ones too
 _Line = tuple[str, str, int, str]  # group, stream, epoch milliseconds, text
 
 
+class LogRefusedError(Exception):
+    """There is no such group or stream; the message is what AWS says."""
+
+
+class LogStore(Protocol):
+    """Where lines go."""
+
+    def open(self, group: str, stream: str) -> None:
+        """Make the stream; one that is there stays. Raises LogRefusedError where there is no group."""
+
+    def put(self, group: str, stream: str, entries: list[dict[str, Any]]) -> None:
+        """More lines, in order: {"timestamp": epoch milliseconds, "message": text}. Raises LogRefusedError."""
+
+
 class LogShipper:
     """Collects lines and sends them in batches, in order, from one thread. complain: told of lost lines."""
 
-    def __init__(self, logs: Any, complain: Callable[[str], None]) -> None:
+    def __init__(self, logs: LogStore, complain: Callable[[str], None]) -> None:
         self._logs = logs
         self._complain = complain
         self._lines: queue.Queue[_Line | threading.Event | None] = queue.Queue()
@@ -28,11 +40,8 @@ class LogShipper:
         self._thread.start()
 
     def open(self, group: str, stream: str) -> None:
-        """Make the stream, as the awslogs driver does before a container starts. Raises ClientError without group."""
-        try:
-            self._logs.create_log_stream(logGroupName=group, logStreamName=stream)
-        except self._logs.exceptions.ResourceAlreadyExistsException:
-            return
+        """Make the stream, as the awslogs driver does before a container starts. Raises LogRefusedError."""
+        self._logs.open(group, stream)
 
     def put(self, group: str, stream: str, text: str) -> None:
         """Take one line; long ones are split."""
@@ -72,6 +81,6 @@ class LogShipper:
                 by_stream[group, stream].append({"timestamp": at_ms, "message": text})
         for (group, stream), events in by_stream.items():
             try:
-                self._logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
-            except (ClientError, BotoCoreError) as fault:
+                self._logs.put(group, stream, events)
+            except LogRefusedError as fault:
                 self._complain(f"{len(events)} log lines of {stream} lost: {fault}")

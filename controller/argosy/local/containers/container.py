@@ -8,6 +8,8 @@ from typing import Any
 
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import Isolation, Program
+from argosy.local.containers.program_run import program_environment
+from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 
 DEFAULT_STOP_TIMEOUT_S = 30.0
 
@@ -45,6 +47,9 @@ def container_of(
         **_pairs(override.get("environment", ())),
         **_gpu_environment(gpu_ids, around.gpu_ids),
     }
+    has_runner = definition.get("entryPoint") == [PROGRAM_ENTRY_POINT]
+    if has_runner and image.reference is None:
+        environment = program_environment(environment, image.python)
     command = override.get("command") or definition.get("command")
     stop_timeout_s = around.stop_timeout_s
     if stop_timeout_s is None:
@@ -55,6 +60,8 @@ def container_of(
         folder=image.folder,
         memory_mib=_memory_mib(definition, override, task),
         stop_timeout_s=stop_timeout_s,
+        has_runner=has_runner,
+        bare=image.bare,
         isolation=_isolation(image.reference, definition, override, gpu_ids, around) if image.reference else None,
     )
     return LocalContainer(

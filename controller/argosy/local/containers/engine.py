@@ -8,8 +8,10 @@ as the only port of this machine's loopback interface that a container reaches.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,12 +20,34 @@ from pathlib import Path
 
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
-from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of, takes
+from argosy.local.containers.images import (
+    CannotPullError,
+    Image,
+    build_context,
+    names_in,
+    signature_of,
+    source_of,
+    takes,
+)
 from argosy.local.containers.leftovers import remove_leftovers
 from argosy.local.containers.process import Ended, Program
+from argosy.local.containers.refused_program import RefusedProgram
+from argosy.local.folders import runner_file
+from argosy.spec.program import STOCK_PYTHON
 
 ENGINES = ("podman", "docker")
 PROBE_S = 20.0
+LOOK_S = 0.5  # between two looks at the files of an image
+NO_SUCH_PROGRAM = 127  # what `run` ends with
+_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+NO_RUNNER = (
+    "podman needs the runner of users' programs, which is not built: type `make runner` in the checkout, which takes a"
+    " minute, and submit again; or run `argosy local` without --runtime"
+)
+NOT_THE_INIT = (
+    "Docker starts every container with the init of its own daemon: type `make runner`, set"
+    ' "init-path": "{}" in /etc/docker/daemon.json and restart Docker; or use --runtime podman'
+)
 FAILURE_KEPT_S = 30.0  # a failed pull is not repeated earlier
 
 
@@ -50,6 +74,23 @@ def check(engine: str) -> None:
         raise NoEngineError(f"{engine} does not answer: {fault}") from fault
     if asked.returncode != 0:
         raise NoEngineError(f"{engine} does not work: {_last_line(asked.stderr) or f'exit code {asked.returncode}'}")
+    if engine == "podman":
+        _check_start(engine)
+
+
+def _check_start(engine: str) -> None:
+    """Start a program that does not exist, in an empty folder: a sound engine finds nothing else to complain about. One
+    that may not set its limits on resources, for one, answers `info` and starts no container."""
+    with tempfile.TemporaryDirectory() as root:
+        words = [engine, "run", "--rm", "--network", "none", "--rootfs", root, "/argosy-nothing"]
+        try:
+            asked = subprocess.run(words, capture_output=True, text=True, timeout=PROBE_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as fault:
+            raise NoEngineError(f"{engine} starts no container: {fault}") from fault
+    if asked.returncode not in (0, NO_SUCH_PROGRAM):
+        said = _last_line(asked.stderr) or f"exit code {asked.returncode}"
+        hint = "; other limits can be named in containers.conf (default_ulimits)" if "rlimit" in said else ""
+        raise NoEngineError(f"{engine} starts no container here: {said}{hint}")
 
 
 def real_gpus() -> int:
@@ -71,23 +112,43 @@ class EngineRuntime:
     slow = True
 
     def __init__(
-        self, engine: str, root: Path, gpus: int = 0, door: Door | None = None, base_image: str | None = None
+        self,
+        engine: str,
+        root: Path,
+        gpus: int = 0,
+        door: Door | None = None,
+        base_image: str | None = None,
+        runner: Path | None = None,
+        tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        self.root = root
+        """tell: what a user wants to know, such as that an image is built again."""
+        self.root, self._tell = root, tell
         self._base_image = base_image
         self._engine = engine
         self._gpus = gpus
         self._door = door
         self._guard = threading.Lock()  # one build or pull at a time
         self._had: dict[str, Image] = {}
+        self._signatures: dict[str, str] = {}  # of the folders that they were built from
+        self._looked: dict[str, tuple[float, str]] = {}  # when, and what a folder's signature was
         self._failed: dict[str, tuple[float, str]] = {}
         self._network: DockerNetwork | None = None
+        self._runner = runner or runner_file()
         if door is not None:
             remove_leftovers(engine, door.port)
 
     @property
     def has_gpus(self) -> bool:
         return self._gpus > 0
+
+    @property
+    def python(self) -> str:
+        """That of the base image if the engine has it; else the one that the Dockerfile names."""
+        if self._base_image is None or self._asked(["image", "inspect", self._base_image]).returncode != 0:
+            return STOCK_PYTHON
+        words = ["run", "--rm", self._base_image, "python", "-c", _VERSION]
+        said = self._asked(words).stdout.strip()
+        return said if re.fullmatch(r"3\.\d+", said) else STOCK_PYTHON
 
     def names(self) -> list[str]:
         return names_in(self.root)
@@ -98,9 +159,13 @@ class EngineRuntime:
             when, why = self._failed.get(reference, (-FAILURE_KEPT_S, ""))
             if time.monotonic() - when < FAILURE_KEPT_S:
                 raise CannotPullError(why)
-            if reference not in self._had:
+            signature = self._signature(reference)
+            if reference not in self._had or self._signatures.get(reference) != signature:
+                if reference in self._had:
+                    self._tell(f"{reference} has changed: it is built again")
                 try:
                     self._had[reference] = self._get(reference)
+                    self._signatures[reference] = signature
                 except CannotPullError as fault:
                     self._failed[reference] = time.monotonic(), str(fault)
                     raise
@@ -108,8 +173,11 @@ class EngineRuntime:
 
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
-    ) -> EngineContainer:
-        engine = ContainerEngine(self._engine, self._gpus, self._door, self._made_network())
+    ) -> EngineContainer | RefusedProgram:
+        missing = self._why_no_program() if program.has_runner else None
+        if missing is not None:
+            return RefusedProgram(missing, on_line, on_end)
+        engine = ContainerEngine(self._engine, self._gpus, self._door, self._made_network(), self._runner)
         return EngineContainer(engine, program, on_line, on_end)
 
     def close(self) -> None:
@@ -125,6 +193,22 @@ class EngineRuntime:
         with self._guard:
             self._network = self._network or DockerNetwork(self._engine, self._door.port, self._door.serve)
             return self._network
+
+    def _why_no_program(self) -> str | None:
+        """Why the engine can start no program of a user's own; None when it can."""
+        if self._engine == "podman":
+            return None if self._runner.is_file() else NO_RUNNER
+        init = self._asked(["info", "--format", "{{.InitBinary}}"]).stdout.strip()
+        return None if Path(init).name == self._runner.name else NOT_THE_INIT.format(self._runner)
+
+    def _signature(self, reference: str) -> str:
+        """Of what the image is built from; empty for one that is not built here. Not for every task anew."""
+        looked_at, signature = self._looked.get(reference, (-LOOK_S, ""))
+        if time.monotonic() - looked_at >= LOOK_S:
+            source = source_of(self.root, reference)
+            signature = "" if source is None else signature_of(Path(build_context(source[0])[-1]))
+            self._looked[reference] = time.monotonic(), signature
+        return signature
 
     def _get(self, reference: str) -> Image:
         source = source_of(self.root, reference)

@@ -52,12 +52,14 @@ class Door:
 @dataclass(frozen=True, slots=True)
 class ContainerEngine:
     """podman or docker. gpus: how many real ones it can give to containers. door: None, no port of this machine.
-    network: of Docker's containers, where there is a door."""
+    network: of Docker's containers, where there is a door. runner: the init of podman's containers with a user's
+    program; Docker's have the init of its daemon."""
 
     name: str
     gpus: int = 0
     door: Door | None = None
     network: DockerNetwork | None = None
+    runner: Path | None = None
 
 
 class EngineContainer:
@@ -71,7 +73,7 @@ class EngineContainer:
         self._stop_timeout_s = program.stop_timeout_s
         self._on_line, self._on_end = on_line, on_end
         self._last_line = ""
-        self._entry_point = program.isolation.entry_point if program.isolation else None
+        self._begun = _first_word(program)
         self._threads: list[threading.Thread] = []
         self._inside: ListenerInside | None = None
         words = run_arguments(engine, self._name, program)
@@ -133,7 +135,7 @@ class EngineContainer:
         if self._inside is not None:
             self._inside.close()
         if status in _RAN and _INIT_FAILED.match(self._last_line):
-            self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {self._entry_point}: {self._last_line}"))
+            self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {self._begun}: {self._last_line}"))
         elif status not in _RAN:
             said = self._last_line or f"{self._engine} run ended with {exit_code}"
             self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {said}"))
@@ -211,7 +213,9 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
     words += ["--security-opt", "no-new-privileges", *(f"--cap-drop={name}" for name in _DROPPED)]
     words += ["--label", label(engine.door.port)] if engine.door else []
     words += ["--pids-limit", str(MOST_PROCESSES)] if engine.name == "docker" else []
-    if engine.name == "docker" or any(map(shutil.which, INITS)):
+    if program.has_runner and engine.name == "podman":
+        words += ["--init", "--init-path", str(engine.runner)]
+    elif engine.name == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
     words += _bounds(program.memory_mib, box)
     environment = engine.network.told(program.environment) if engine.network else dict(program.environment)
@@ -224,6 +228,14 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
     if box.entry_point:
         words += ["--entrypoint", box.entry_point]
     return [*words, box.image, *program.arguments]
+
+
+def _first_word(program: Program) -> str:
+    """Of what the engine is asked to start: the definition's, else that of the command, else the image's own."""
+    box = program.isolation
+    if box is not None and box.entry_point:
+        return box.entry_point
+    return next(iter(program.arguments), f"the program of {box.image}" if box else "")
 
 
 def _bounds(memory_mib: int | None, box: Isolation) -> list[str]:

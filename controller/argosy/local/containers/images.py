@@ -7,20 +7,26 @@ with that stage's ENV. The rest of the Dockerfile is ignored, and no other image
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
+from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
+from argosy.local.containers.program_run import ProgramFolders, ProgramRun
+from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 
 _REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
 GPU_SUFFIX = "-gpu"
+STOCK = "python"  # the image of programs that bring no other; here it is the Python that runs local mode
 _PYTHONS = frozenset({"python", "python3"})
 
 
@@ -38,9 +44,12 @@ class Image:
     folder: Path
     python: str = sys.executable  # what `python` means
     reference: str | None = None  # what a container engine calls it; None: its programs run as processes
+    bare: bool = False  # the folder holds nothing that its programs need
 
     def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
         """The argument vector, as Docker forms it: another entry point drops the image's own command."""
+        if entry_point == [PROGRAM_ENTRY_POINT]:
+            entry_point = []
         program = list(self.entry_point if entry_point is None else entry_point)
         inherited = self.command if entry_point is None else ()
         full = [*program, *(inherited if command is None else command)]
@@ -74,6 +83,16 @@ def build_context(folder: Path) -> list[str]:
     return [str(folder)]
 
 
+def signature_of(folder: Path) -> str:
+    """Another one when a file of the folder comes, goes or changes: a digest of their names, sizes and times."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if "__pycache__" not in path.parts and path.is_file():
+            about = path.stat()
+            digest.update(f"{path.relative_to(folder)}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
+    return digest.hexdigest()
+
+
 def names_in(root: Path) -> list[str]:
     """Names of all images: the folders with a Dockerfile, and once more those that come in flavours."""
     folders = [path.parent for path in root.glob("*/Dockerfile")]
@@ -96,18 +115,31 @@ class ImageStore:
 
     slow = False
     has_gpus = False
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"  # argosy/python is this Python
 
-    def __init__(self, root: Path, pythons: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        root: Path,
+        pythons: Mapping[str, str] = MappingProxyType({}),
+        scratch: Path | None = None,
+        followers: Followers | None = None,
+    ) -> None:
+        """scratch: where users' programs work, and what they share; None, the temporary folder."""
         self.root = root
         self._pythons = pythons
+        self._folders = ProgramFolders(scratch or Path(tempfile.gettempdir()))
+        self._followers = followers
 
     def names(self) -> list[str]:
-        return names_in(self.root)
+        return sorted({*names_in(self.root), STOCK})
 
     def pull(self, reference: str) -> Image:
         """The image; raises CannotPullError."""
+        matched = _REFERENCE.match(reference)
+        if matched is not None and matched.group(1) == STOCK:
+            return Image((), ("python3",), {}, self.root, self._python(STOCK), bare=True)
         source = source_of(self.root, reference)
-        if source is None and _REFERENCE.match(reference) is None:
+        if source is None and matched is None:
             raise CannotPullError(f"pull access denied for {reference}: local mode only has argosy/NAME")
         if source is None:
             raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
@@ -117,9 +149,11 @@ class ImageStore:
 
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
-    ) -> ContainerProcess:
+    ) -> ContainerProcess | ProgramRun:
         """As a process of this machine. Raises OSError if it cannot start."""
-        return ContainerProcess(program, on_line, on_end)
+        if program.has_runner:
+            return ProgramRun(program, self._folders, on_line, on_end, self._followers)
+        return ContainerProcess(program, on_line, on_end, self._followers)
 
     def _python(self, name: str) -> str:
         return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), sys.executable)

@@ -7,19 +7,23 @@ tree is watched, and the tree is killed at the limit, as the kernel does in a co
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from argosy.local.containers.followers import Following
+from argosy.local.containers.output import PipeLines, follow
+from argosy.runner.copying import Sink
+
 WATCH_S = 0.1  # how often resident memory is looked at
-QUIET_MS = 300
-MAX_LINE_BYTES = 262_144  # longer lines are cut here
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
@@ -56,34 +60,51 @@ class Program:
     stop_timeout_s: float = 30.0  # from SIGTERM to SIGKILL
     isolation: Isolation | None = None
     descriptors: tuple[int, ...] = ()  # open files that it inherits
+    has_runner: bool = False  # the runner starts it, and does what its environment says before and afterwards
+    bare: bool = False  # its image's folder holds nothing for it: without an archive it gets an empty one
+    copy_stdout_to: Path | None = None  # beside the log
 
 
 class ContainerProcess:
     """One running program in its own session, so that its whole process tree can be ended."""
 
-    def __init__(self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> None:
-        """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError if it cannot
-        start (e.g. FileNotFoundError)."""
+    def __init__(
+        self,
+        program: Program,
+        on_line: Callable[[str], None],
+        on_end: Callable[[Ended], None],
+        followers: Following | None = None,
+    ) -> None:
+        """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError if it cannot start (e.g.
+        FileNotFoundError). followers: have those threads, and are told of the program; None: it has a thread of its
+        own."""
         self._program = program
         self._on_line = on_line
         self._on_end = on_end
         self._out_of_memory = False
+        self._held_mib = 0  # then
+        self._looked_at = time.monotonic()  # at its memory
         self._over = threading.Event()
+        self.output_fault: OSError | None = None  # why standard output could not be kept, once it has ended
+        copied = program.copy_stdout_to is not None
         self._process = subprocess.Popen(
             list(program.arguments),
             env=dict(program.environment),
             cwd=program.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE if copied else subprocess.STDOUT,
             start_new_session=True,
             pass_fds=program.descriptors,
         )
-        self._threads = [threading.Thread(target=self._follow, name=f"argosy-task-{self._process.pid}")]
-        if program.memory_mib is not None:
-            self._threads.append(threading.Thread(target=self._watch, name=f"argosy-memory-{self._process.pid}"))
-        for thread in self._threads:
-            thread.start()
+        self._followers = followers
+        self._threads: list[threading.Thread] = []
+        self._followed: Future[None] | None = None
+        if followers is None:
+            self._threads.append(threading.Thread(target=self._follow, name=f"argosy-task-{self._process.pid}"))
+            self._threads[0].start()
+        else:
+            self._followed = followers.follow(self.pid, self._follow)
 
     @property
     def pid(self) -> int:
@@ -94,8 +115,8 @@ class ContainerProcess:
         """SIGTERM now, SIGKILL after the grace period. Returns at once."""
         self._signal(signal.SIGTERM)
         timer = threading.Thread(target=self._kill_later, name=f"argosy-stop-{self.pid}")
-        self._threads.append(timer)
         timer.start()
+        self._threads.append(timer)  # others may be joining them
 
     def kill(self) -> None:
         """SIGKILL the whole tree."""
@@ -103,8 +124,35 @@ class ContainerProcess:
 
     def join(self, timeout_s: float) -> None:
         """Wait until it has ended and all its callbacks have returned."""
-        for thread in self._threads:
+        if self._followed is not None:
+            wait([self._followed], timeout_s)
+        for thread in list(self._threads):
             thread.join(timeout_s)
+
+    def patience_ms(self) -> int | None:
+        """See Followed: its memory is looked at."""
+        return None if self._program.memory_mib is None else round(WATCH_S * 1000)
+
+    def sweep_up(self) -> None:
+        """The container ends with its main program: kill its other processes, which also closes the pipe. The program
+        is still a zombie, so that its group id is not reused yet."""
+        self._signal(signal.SIGKILL)
+        if self._followers is not None:
+            self._followers.forget(self.pid)
+        self._process.wait()
+        self._over.set()
+
+    def look(self) -> None:
+        """Kill the tree if it holds more memory than it may."""
+        limit_mib, now = self._program.memory_mib, time.monotonic()
+        if limit_mib is None or self._over.is_set() or self._out_of_memory or now - self._looked_at < WATCH_S * 0.9:
+            return
+        self._looked_at = now
+        held = _resident_bytes(self.pid)
+        if held > limit_mib * 1024 * 1024:
+            self._held_mib = -(-held // 1024**2)
+            self._out_of_memory = True
+            self.kill()
 
     def _kill_later(self) -> None:
         if not self._over.wait(self._program.stop_timeout_s):
@@ -117,54 +165,51 @@ class ContainerProcess:
             return  # it has ended by itself
 
     def _follow(self) -> None:
-        exited = threading.Thread(target=self._sweep_up, name=f"argosy-wait-{self.pid}")
-        exited.start()
-        assert self._process.stdout is not None
-        with self._process.stdout as pipe:
-            for line in self._lines(pipe.fileno()):
-                self._on_line(line.decode("utf-8", "replace").rstrip("\r"))
-        exited.join()
+        self._read()
+        if self._out_of_memory:
+            self._on_line(
+                f"argosy: killed: it held {self._held_mib:,} MiB, and may hold {self._program.memory_mib:,} MiB"
+            )
         code = self._process.returncode
         reason = OUT_OF_MEMORY if self._out_of_memory else None
         self._on_end(Ended(128 - code if code < 0 else code, reason))
 
-    def _lines(self, descriptor: int) -> Iterator[bytes]:
-        """Lines until the pipe ends, or is quiet after the program's end: a daemon left behind may hold it open."""
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN | select.POLLHUP)
-        pending = b""
-        while True:
-            if not poller.poll(QUIET_MS):
-                if self._over.is_set():
-                    break
-                continue
-            data = os.read(descriptor, 65_536)
-            if not data:
-                break
-            *whole, pending = (pending + data).split(b"\n")
-            yield from whole
-            if len(pending) > MAX_LINE_BYTES:
-                yield pending
-                pending = b""
-        if pending:
-            yield pending
+    def _read(self) -> None:
+        with ExitStack() as open_ones:
+            sink = None
+            if self._program.copy_stdout_to is not None:
+                file = open_ones.enter_context(self._program.copy_stdout_to.open("wb", buffering=0))
+                sink = Sink(file.fileno())
+            given = ((self._process.stdout, sink), (self._process.stderr, None))
+            pipes = [(open_ones.enter_context(pipe), to) for pipe, to in given if pipe is not None]
+            exit_of = open_ones.enter_context(_exit_of(self.pid))
+            follow([PipeLines(pipe.fileno(), self._on_line, to) for pipe, to in pipes], self, exit_of)
+            self.output_fault = sink.fault if sink is not None else None
 
-    def _sweep_up(self) -> None:
-        """The container ends with its main program: kill its other processes, which also closes the pipe."""
-        # WNOWAIT leaves the zombie, so that its group id is not reused yet.
-        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-        self._over.set()
 
-    def _watch(self) -> None:
-        assert self._program.memory_mib is not None
-        limit = self._program.memory_mib * 1024 * 1024
-        while not self._over.wait(WATCH_S):
-            if _resident_bytes(self.pid) > limit:
-                self._out_of_memory = True
-                self.kill()
-                return
+@contextmanager
+def _exit_of(pid: int) -> Iterator[int]:
+    """A descriptor that can be read when the process has ended; it stays a zombie."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # kernels before 5.3, and some sandboxes
+        descriptor = _exit_by_thread(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _exit_by_thread(pid: int) -> int:
+    """The same, where the kernel has no such descriptors."""
+    readable, writable = os.pipe()
+
+    def await_exit() -> None:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        os.close(writable)
+
+    threading.Thread(target=await_exit, name=f"argosy-wait-{pid}").start()
+    return readable
 
 
 def _resident_bytes(pid: int) -> int:

@@ -38,6 +38,10 @@ class Runtime(Protocol):
     def has_gpus(self) -> bool:
         """Whether pinned tasks are given real GPUs: their definitions then want the GPU flavour."""
 
+    @property
+    def python(self) -> str:
+        """The version of Python that argosy/python has, such as 3.12."""
+
     def names(self) -> list[str]:
         """Names of the deployment's own images."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from argosy.local.clients import child_environment
+from argosy.local.containers.images import ImageStore
 from argosy.local.deployment import Names, function_environment
 from argosy.local.folders import package_root
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
@@ -24,6 +26,8 @@ def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) ->
         **function_environment(options.settings, names, queue_url),
         "ARGOSY_LOOP": json.dumps(dict(options.loop)),
         "ARGOSY_POLICY": json.dumps(dict(options.policy)),
+        "ARGOSY_IMAGES": json.dumps(image_folders(options)),
+        "ARGOSY_CALL_RATES": json.dumps({"times": options.call_rates}),
         "PYTHONPATH": str(package_root()),
         "OMP_NUM_THREADS": "1",  # numpy's threads would only compete with the tasks for this machine's cores
         "OPENBLAS_NUM_THREADS": "1",
@@ -37,6 +41,16 @@ def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) ->
         spec(names.api_function, options.api_handler, API_PROCESSES, False, API_TIMEOUT_S),
         spec(names.controller_function, options.controller_handler, 1, True, CONTROLLER_TIMEOUT_S),
     ]
+
+
+def image_folders(options: LocalOptions) -> dict[str, Any]:
+    """What the api knows of images: arguments of `aws.folder_images.FolderImages`."""
+    return {
+        "folder": str(options.images_root.absolute()),
+        "runtime": options.engine or "process",
+        "own_python": ImageStore.python,
+        "other_pythons": list(options.pythons),
+    }
 
 
 def deploy(

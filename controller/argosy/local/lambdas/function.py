@@ -53,6 +53,7 @@ class LambdaFunction:
         """failed: told (what happened, where the log is) of every failed invocation, except those that `kill` or
         `close` ended."""
         self.spec = spec
+        self.on_wait: Callable[[], None] = lambda: None  # called when an asynchronous call has to wait for another
         self._log, self._failed = FunctionLog(log), failed
         self._killed: set[int] = set()
         self._slots = threading.BoundedSemaphore(spec.concurrency)
@@ -81,6 +82,14 @@ class LambdaFunction:
     def invoke_later(self, payload: bytes, request_id: str) -> None:
         """Event: returns at once."""
         self._queue.put(_Waiting(payload, request_id))
+        if self._busy:
+            self.on_wait()
+
+    def warm(self) -> None:
+        """Start a process now unless there is one, so that the first call need not wait for all that it imports."""
+        with self._guard:
+            if not self._idle and not self._busy and not self._closed.is_set():
+                self._idle.append(LambdaProcess(self.spec.handler, self.spec.environment, self._log))
 
     def kill(self) -> list[int]:
         """SIGKILL every process of the function, as a crash would; returns their ids."""

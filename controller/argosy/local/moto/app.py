@@ -13,11 +13,15 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from argosy.local.moto import events, queues
 from argosy.loopback.server import Environ, StartResponse
+
+if TYPE_CHECKING:
+    from argosy.local.moto.objects import KeptObjects
 
 _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() may have to wait for one
 
@@ -40,6 +44,14 @@ def _telling(backend: Any) -> Any:
     return backend
 
 
+def _changes_s3(environ: Environ) -> bool:
+    """Whether a request is one of S3 that may change something, by whatever it is signed with."""
+    if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+        return False
+    signed = f"{environ.get('HTTP_AUTHORIZATION', '')} {unquote(environ['QUERY_STRING'])}"
+    return "/s3/aws4_request" in signed or "AWSAccessKeyId=" in signed or signed.startswith("AWS ")
+
+
 class MotoApp:
     """A WSGI application: moto, with DynamoDB calls one at a time and long polls that notice the end.
 
@@ -60,6 +72,7 @@ class MotoApp:
         self._reset_models = reset_model_data
         self._dynamodb = threading.Lock()
         self._closing = threading.Event()
+        self.objects: KeptObjects | None = None  # where those of S3 are stored
         self._reset()
 
     def stop_waiting(self) -> None:
@@ -86,6 +99,9 @@ class MotoApp:
                 return [self._whole(environ, start_response)]
         if target == "AmazonSQS.ReceiveMessage":
             return [self._receive(environ, start_response)]
+        if self.objects is not None and _changes_s3(environ):
+            with self.objects.request():
+                return [self._whole(environ, start_response)]
         result: Iterable[bytes] = self._app(environ, start_response)
         return result
 

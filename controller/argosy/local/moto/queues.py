@@ -26,6 +26,13 @@ def quicken() -> None:
         setattr(owner, name, quicker)
 
 
+def send(account: str, region: str, name: str, body: str) -> None:
+    """A message for one of moto's queues."""
+    from moto.sqs.models import sqs_backends
+
+    sqs_backends[account][region].send_message(name, body)
+
+
 def _visible(message: Any) -> bool:
     return bool(time.time() * 1000 > message.visible_at)
 

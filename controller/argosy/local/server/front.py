@@ -10,6 +10,7 @@ import io
 import json
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -20,7 +21,6 @@ from argosy.local.server import callers
 from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
-from argosy.local.server.tables import TARGET, OwnTable
 from argosy.loopback.server import Application, Environ, StartResponse
 
 Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
@@ -31,6 +31,15 @@ class Regional(Protocol):
 
     ecs: Any
     ec2: Any
+
+
+class OwnPart(Protocol):
+    """What answers requests about the deployment's own part of a service; moto has the rest of that service."""
+
+    target: str  # what begins the service's X-Amz-Target
+
+    def reply(self, headers: Mapping[str, str], body: bytes) -> Reply | None:
+        """None for a request about anything else."""
 
 
 class UnknownThingError(Exception):
@@ -51,21 +60,28 @@ class Front:
         functions: LambdaApi,
         admin: Admin,
         moto: Application,
-        table: OwnTable,
+        own: Iterable[OwnPart] = (),
+        start_key: str | None = None,
     ) -> None:
-        """cells: by Region; a request that is signed for another one is answered by the first."""
+        """cells: by Region; a request that is signed for another one is answered by the first. own: at most one of each
+        service. start_key: until `open`, only requests that are signed with this key are served."""
         self._cells = cells
         self._functions = functions
         self._admin = admin
-        self._moto, self._table = moto, table
+        self._moto, self._parts = moto, {part.target: part for part in own}
+        self._start_key = start_key
         self._ecs_wire = JsonWire("ecs")
         self._ec2_wire = Ec2Wire()
+
+    def open(self) -> None:
+        """Everything is there: serve everybody."""
+        self._start_key = None
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""
         start_response = callers.for_programs(start_response)
         try:
-            reply = callers.refusal(environ) or self._own(environ)
+            reply = callers.refusal(environ) or self._too_early(environ) or self._own(environ)
         except Exception:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
             traceback.print_exc(file=environ["wsgi.errors"])
             reply = Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
@@ -74,23 +90,33 @@ class Front:
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers.items()))
         return [reply.body]
 
+    def _too_early(self, environ: Environ) -> Reply | None:
+        """SDKs try again by themselves, and find by then what would be missing now."""
+        key, path = self._start_key, str(environ["PATH_INFO"])
+        if key is None or path.startswith(ADMIN_PREFIX) or f"={key}/" in environ.get("HTTP_AUTHORIZATION", ""):
+            return None
+        message = "local mode is still starting: try again in a second"
+        refused = _json(503, {"__type": "ServiceUnavailable", "message": message})
+        return replace(refused, headers={**refused.headers, "Retry-After": "1"})
+
     def _own(self, environ: Environ) -> Reply | None:
         """The reply of one of our own services; None when the request is moto's."""
         path = str(environ["PATH_INFO"])
         if path.startswith(ADMIN_PREFIX) and not callers.is_signed(environ):
             return self._administer(environ, path.removeprefix(ADMIN_PREFIX))
-        if environ.get("HTTP_X_AMZ_TARGET", "").startswith(f"{self._ecs_wire.target_prefix}."):
+        service = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")[0] + "."
+        if service == f"{self._ecs_wire.target_prefix}.":
             return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
         if self._functions.owns(path):
             return self._functions.answer(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ))
-        if environ.get("HTTP_X_AMZ_TARGET", "").startswith(TARGET):
-            return self._table_reply(environ)
+        if service in self._parts:
+            return self._part_reply(self._parts[service], environ)
         return self._ec2_reply(environ) if _scope(environ)[1] == "ec2" else None
 
-    def _table_reply(self, environ: Environ) -> Reply | None:
+    def _part_reply(self, part: OwnPart, environ: Environ) -> Reply | None:
         body = _body(environ)
-        environ["wsgi.input"] = io.BytesIO(body)  # moto reads it if the table is not ours
-        return self._table.reply(_headers(environ), body)
+        environ["wsgi.input"] = io.BytesIO(body)  # moto reads it if that is not ours
+        return part.reply(_headers(environ), body)
 
     def _ec2_reply(self, environ: Environ) -> Reply | None:
         body = _body(environ)

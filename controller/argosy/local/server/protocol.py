@@ -145,6 +145,19 @@ class JsonWire:
         return Reply(status, json.dumps(document).encode(), headers)
 
 
+# What botocore computes anew at each look was half of the time of a reply of ECS.
+@cache
+def by_name(shape: Any) -> dict[str, tuple[str, Any]]:
+    """Members of a structure: (name on the wire, shape) by boto3's name."""
+    return {name: (member.serialization.get("name", name), member) for name, member in shape.members.items()}
+
+
+@cache
+def _by_wire_name(shape: Any) -> dict[str, tuple[str, Any]]:
+    """The other way round: (boto3's name, shape) by name on the wire."""
+    return {wire_name: (name, member) for name, (wire_name, member) in by_name(shape).items()}
+
+
 def _from_json(value: Any, shape: Any) -> Any:
     """JSON to boto3's Python values; members unknown to the shape are ignored, as AWS does. Odd types are left to
     validation."""
@@ -152,7 +165,7 @@ def _from_json(value: Any, shape: Any) -> Any:
     if value is None:
         return None
     if kind == "structure" and isinstance(value, dict):
-        members = {member.serialization.get("name", name): (name, member) for name, member in shape.members.items()}
+        members = _by_wire_name(shape)
         known = [(members[key], item) for key, item in value.items() if key in members and item is not None]
         return {name: _from_json(item, member) for (name, member), item in known}
     if kind == "list" and isinstance(value, list):
@@ -166,14 +179,27 @@ def _from_json(value: Any, shape: Any) -> Any:
     return value
 
 
+_PLAIN = frozenset({"string", "character", "integer", "long", "float", "double", "boolean"})  # are as they are in JSON
+
+
+@cache
+def _to_wire(shape: Any) -> dict[str, tuple[str, Any]]:
+    """Members of a structure by boto3's name: (name on the wire, shape, or None where the value stays as it is)."""
+    return {
+        name: (wire_name, None if member.type_name in _PLAIN else member)
+        for name, (wire_name, member) in by_name(shape).items()
+    }
+
+
 def _to_json(value: Any, shape: Any) -> Any:
     """boto3's Python values to JSON."""
     kind = shape.type_name
     if kind == "structure":
-        known = [(name, member) for name, member in shape.members.items() if value.get(name) is not None]
-        return {member.serialization.get("name", name): _to_json(value[name], member) for name, member in known}
+        members = _to_wire(shape)
+        known = [(members[name], item) for name, item in value.items() if name in members and item is not None]
+        return {name: item if member is None else _to_json(item, member) for (name, member), item in known}
     if kind == "list":
-        return [_to_json(item, shape.member) for item in value]
+        return list(value) if shape.member.type_name in _PLAIN else [_to_json(item, shape.member) for item in value]
     if kind == "map":
         return {str(key): _to_json(item, shape.value) for key, item in value.items()}
     if kind == "timestamp":

@@ -15,22 +15,23 @@ from botocore import xform_name
 from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.local.server.protocol import JsonWire, Reply, answer
 
-TARGET = "DynamoDB_20120810."
-
 
 class OwnTable:
     """The table of this name."""
 
+    target = "DynamoDB_20120810."
+
     def __init__(self, name: str) -> None:
-        self._name, self._model, self._wire = name, DynamoModel(), JsonWire("dynamodb")
+        self.model = DynamoModel()
+        self._name, self._wire = name, JsonWire("dynamodb")
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply | None:
         """None for a request about another table, or of a kind that the model does not know (such as
         DescribeTable)."""
-        operation = headers.get("x-amz-target", "").removeprefix(TARGET)
-        if not hasattr(self._model, xform_name(operation)) or self._name not in _tables(body):
+        operation = headers.get("x-amz-target", "").removeprefix(self.target)
+        if not hasattr(self.model, xform_name(operation)) or self._name not in _tables(body):
             return None
-        return answer(self._wire, self._model, headers, body)
+        return answer(self._wire, self.model, headers, body)
 
 
 def _tables(body: bytes) -> set[str]:

@@ -1,9 +1,9 @@
 """Does every launch start one task, once, where it may run?
 
 D4: a launch is sent only after its intent was stored. I1: at most one copy of an attempt runs. I5: no instance is
-over-committed, nor runs more tasks than its most. I10: work is placed on the deployment's own instances. R12: nothing
-is placed on, or sent to, an instance that was warned. `kill`: nothing starts after teardown. `liveness`: no attempt is
-launched for ever.
+over-committed, runs more tasks than its most, or gets a program of a user's own without our runner. I10: work is placed
+on the deployment's own instances. R12: nothing is placed on, or sent to, an instance that was warned. `kill`: nothing
+starts after teardown. `liveness`: no attempt is launched for ever.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 from argosy.simulation.audit.stored_state import StoredAttempt
 
@@ -79,6 +80,7 @@ class LaunchChecker(Checker):
         copies.append(arn)
         facts.arns[key[:2]].append(arn)
         self._check_what_runs(arn)
+        self._check_runner(key, arn)
 
     def _check_what_runs(self, arn: str) -> None:
         """The tasks on the instance that ECS has not ended, whatever is stored. Those of suspended runs as below."""
@@ -88,6 +90,14 @@ class LaunchChecker(Checker):
             return
         running = sum((each.started_by or "").startswith("argosy-") for each in task.instance.tasks.values())
         self._check_most_tasks(machine.instance_id, machine.instance_type, running)
+
+    def _check_runner(self, key: AttemptKey, arn: str) -> None:
+        """A program of a user's own comes to instances only that can start it."""
+        job, task = self.facts.jobs.get(key.run_id), self.facts.regions.task(arn)
+        agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
+        needs_it = job is not None and "run" in job.spec
+        if needs_it and agent is not None and RUNNER_ATTRIBUTE not in agent.behaviour.attributes:
+            self.facts.violated("I5", f"{key} needs the runner, and its instance has none", arn)
 
     def _really_runs(self, arn: str) -> bool:
         """Whether the task's program is alive on its instance, whatever ECS says."""

@@ -18,6 +18,7 @@ from argosy.layout import manifest_uri, marker_uri, part_suffix, part_uri, split
 from argosy.lifecycle.suspension import CANCELLED
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
+from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.policy import Policy
 from argosy.model.runs import TERMINAL_RUN, RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
@@ -50,6 +51,7 @@ class ProgressChecker(Checker):
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self._blamed: Counter[tuple[str, int]] = Counter()  # attempts that really ended on the user's account
+        self._refused: set[tuple[str, int]] = set()  # tasks of which a runner said that trying again cannot help
         self._ended_well: set[tuple[str, int, int]] = set()
 
     def heard(self, message: JSON) -> None:
@@ -66,7 +68,11 @@ class ProgressChecker(Checker):
             self._ended_well.add(key[:3])
         job = self.facts.jobs.get(key.run_id)
         may_lack = job is not None and job.expects_result and job.silent > 0
-        failed = may_lack if code == 0 else code is not None
+        has_runner = job is not None and "run" in job.spec
+        is_ours = code == TEMPORARY and has_runner
+        if code == WRONG_REQUEST and has_runner:
+            self._refused.add(key[:2])
+        failed = may_lack if code == 0 else code is not None and not is_ours
         by_itself = detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
         if (by_itself and failed) or str(detail.get("stoppedReason")).startswith(TOOK_TOO_LONG):
             self._blamed[key[:2]] += 1
@@ -122,7 +128,7 @@ class ProgressChecker(Checker):
             self.facts.violated("I8", sentence, *names)
         if row.user_failures > blamed:
             self.facts.violated("I8", f"{name}: {row.user_failures} user attempts booked, {blamed} used", *names)
-        given_up = self.facts.stored.records[run_id].halted
+        given_up = bool(self.facts.stored.records[run_id].halted) or (run_id, index) in self._refused
         if sentence := unfounded_failure(row, limit, policy, given_up):
             self.facts.violated("I8", f"{name} {sentence}", *names)
         attempt = (run_id, index, row.committed)

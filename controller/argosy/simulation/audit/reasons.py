@@ -15,6 +15,7 @@ from typing import Any
 from argosy.model.inbox import INBOX
 from argosy.model.instances import InstanceStatus, pool_key
 from argosy.model.run_record import RunRecord
+from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 
@@ -23,7 +24,14 @@ Truth = Callable[[RunRecord], bool]
 
 A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
 ORDERED = 1  # instances of an order that takes the last room, and by which its fleet is not raised in the same commit
-TROUBLE = ("no task can be started: ", "the run could not be prepared: ", "not closed: ")
+TROUBLE = (
+    "no task can be started: ",
+    "the run could not be prepared: ",
+    "not closed: ",
+    "run ",  # "... could not be closed"
+    "the history of run ",  # "... could not be folded"
+    "nothing is started or bought any more: ",
+)
 EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is told next time
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
@@ -60,9 +68,11 @@ class ReasonChecker(Checker):
             "this deployment has no fleets": lambda run: not self.facts.stored.pools,
             "its results are being listed": _never,
             "suspended: ": lambda run: run.suspended_at > 0,
+            "waits for its turn to register": lambda run: run.status == RunStatus.SUBMITTED,
         }
         ends: Mapping[str, Truth] = {
             "cancelled": lambda run: run.id in self._cancelled,
+            "its budget of": lambda run: "budgetUsd" in self._capacity(run),
             "the rest of its budget": lambda run: "budgetUsd" in self._capacity(run),
             "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
             "the run took longer than": self._is_over_time,
@@ -72,7 +82,8 @@ class ReasonChecker(Checker):
         trouble = dict.fromkeys(TROUBLE, lambda run: not self.facts.nothing_goes_wrong)
         self._waits, self._ends = {**waits, **trouble}, {**ends, **trouble}
         of_tasks = waits.keys() - {"its results are being listed", "suspended: "}
-        self._said_at_the_end = {**waits, **dict.fromkeys(of_tasks, _never), "its results are being listed": _always}
+        told_last = {**trouble, "its results are being listed": _always}
+        self._said_at_the_end = {**waits, **dict.fromkeys(of_tasks, _never), **told_last}
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("dynamodb", "transact_write_items"): self._asked}
@@ -89,8 +100,8 @@ class ReasonChecker(Checker):
         self._was_full, self._targets = self._is_full(), self._wanted()
 
     def _check(self, record: RunRecord, said: str, truths: Mapping[str, Truth]) -> None:
-        untrue = any(said.startswith(begins) and not is_true(record) for begins, is_true in truths.items())
-        if not untrue:
+        judged = [is_true(record) for begins, is_true in truths.items() if said.startswith(begins)]
+        if all(judged):  # a sentence that none of them knows is not judged
             self._untrue_since.pop((record.id, said), None)
             return
         since = self._untrue_since.setdefault((record.id, said), self.facts.world.now)

@@ -21,6 +21,14 @@ def test_the_welcome_names_the_next_commands() -> None:
     assert any(line.strip().startswith("aws --endpoint-url http://127.0.0.1:4566 ecs ") for line in lines)
 
 
+def test_the_welcome_says_what_programs_of_aws_need_and_where_the_state_is() -> None:
+    lines = welcome("http://127.0.0.1:4566", "eu-west-1", Path("/data/argosy/local"))
+    assert "kept in /data/argosy/local" in lines[0]
+    exported = {word for line in lines if line.strip().startswith("export") for word in line.split()[1:]}
+    assert exported >= {"AWS_DEFAULT_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
+    assert "Nothing is kept" in welcome("http://127.0.0.1:4566")[0]
+
+
 def test_a_python_for_some_images_is_taken_as_it_stands() -> None:
     """Not resolved: the link in an environment's bin/ is what makes it that environment's."""
     here = Path(sys.executable)

@@ -73,7 +73,7 @@ def test_since_may_say_how_long_ago(since: str, seconds: int) -> None:
 def test_following_goes_on_from_where_the_last_page_ended_and_misses_nothing() -> None:
     pages = [page("4", change("4.1")), page("4"), page("6", change("6.1"))]
     world = World().answers("ListChanges", *pages, KeyboardInterrupt())
-    result = world.argosy("events", "--follow", "--json")
+    result = world.argosy("events", "--follow", "--json-lines")
     assert result.exit_code == 130
     assert [json.loads(line)["sequence"] for line in result.stdout.splitlines()] == ["4.1", "6.1"]
     assert [request.get("since") for request in world.functions.requests] == [None, "4", "4", "6"]

@@ -81,7 +81,7 @@ def test_a_run_that_is_over_says_so() -> None:
 @pytest.mark.parametrize("code", ["ResourceNotFoundException"])
 def test_an_unknown_run_is_refused(code: str) -> None:
     world = World().answers("ExplainRun", api_error(404, code, "there is no run 'x'"))
-    result = world.argosy("explain", "x")
+    result = world.argosy("explain", "gone-261121-062733-aaaa")
     assert result.exit_code == 2
     assert "there is no run" in result.stderr
 

@@ -108,7 +108,7 @@ def test_of_a_run_that_the_record_does_not_reach_yet_nobody_is_told_that_it_was_
     launched = datetime.fromisoformat(at)
     submitted = (launched + timedelta(seconds=seconds)).isoformat()
     world = world_of(trial).answers("DescribeRun", {"submittedAt": submitted})
-    result = world.argosy("explain", "another-run", "--at", (launched + timedelta(minutes=50)).isoformat())
+    result = world.argosy("explain", "other-261121-062733-aaaa", "--at", (launched + timedelta(minutes=50)).isoformat())
     assert ("the run was not open then" in result.stdout) == is_told
     assert ("nothing was recorded since the run was submitted" in result.stderr) == (not is_told)
 
@@ -122,14 +122,14 @@ def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
 
 
 def test_a_moment_that_was_not_recorded_is_said_with_what_to_do(trial: RecordedTrial) -> None:
-    result = world_of(trial).argosy("explain", "x", "--at", "2020-01-01T00:00")
+    result = world_of(trial).argosy("explain", "gone-261121-062733-aaaa", "--at", "2020-01-01T00:00")
     assert result.exit_code != 0
     assert "That moment cannot be had again: nothing was recorded in the hour before that moment." in result.stderr
     assert "journalDays" in result.stderr
 
 
 def test_a_moment_to_come_is_the_users_fault(trial: RecordedTrial) -> None:
-    result = world_of(trial).argosy("explain", "x", "--at", "2031-01-01T00:00")
+    result = world_of(trial).argosy("explain", "gone-261121-062733-aaaa", "--at", "2031-01-01T00:00")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "2031-01-01T00:00 is in the future" in result.stderr
 
@@ -237,7 +237,7 @@ def test_a_record_of_other_code_is_said(trial: RecordedTrial) -> None:
 
 
 def test_a_moment_that_is_none_is_the_users_fault(trial: RecordedTrial) -> None:
-    result = world_of(trial).argosy("explain", "x", "--at", "yesterday")
+    result = world_of(trial).argosy("explain", "gone-261121-062733-aaaa", "--at", "yesterday")
     assert result.exit_code == 2
     assert "'yesterday' is not a time" in result.stderr
 

@@ -247,9 +247,23 @@ def test_without_a_task_every_line_says_whose_it_is() -> None:
     assert result.stdout.splitlines() == ["06:27:33 [task 0] x", "06:27:34 [task 1] y"]
 
 
-def test_json_is_one_document_per_line() -> None:
+def test_json_is_one_document_of_all_lines_and_of_none() -> None:
+    view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
+    found = json.loads(world(view, Logs(aa=[line(0, "x"), line(1, "y")])).argosy("logs", RUN_ID, "--json").stdout)
+    assert [each["message"] for each in found["lines"]] == ["x", "y"]
+    assert json.loads(world(view, Logs(aa=[])).argosy("logs", RUN_ID, "--json").stdout) == {"lines": []}
+
+
+def test_what_comes_piece_by_piece_is_no_document() -> None:
+    for words in (("logs", RUN_ID), ("events",)):
+        refused = World().argosy(*words, "--follow", "--json")
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "next: take --json-lines" in refused.stderr
+
+
+def test_json_lines_are_one_document_per_line() -> None:
     view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
-    result = world(view, Logs(aa=[line(0, "x")])).argosy("logs", RUN_ID, "--json")
+    result = world(view, Logs(aa=[line(0, "x")])).argosy("logs", RUN_ID, "--json-lines")
     assert json.loads(result.stdout) == {"timestamp": "2026-11-21T06:27:33+00:00", "task": 0, "message": "x"}
 
 

@@ -148,6 +148,35 @@ def test_a_part_that_holds_no_rows_is_named_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+BAD = [
+    (part(1), '{"a":1}\n{"a":\n', "line 2 is not JSON"),
+    (part(1, ".csv"), "a,b\n1,2\n1\n", "more or fewer values"),
+    (part(1, ".json"), "{", "the document is not JSON"),
+]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize(("name", "content", "complaint"), BAD)
+def test_partial_goes_on_behind_a_bad_part_says_which_and_takes_no_row_of_it(
+    name: str, content: str, complaint: str, form: str
+) -> None:
+    parts = [entry(0, part(0)), entry(1, name), entry(2, part(2))]
+    there = world({part(0): '{"a":0}\n', name: content, part(2): '{"a":2}\n'}, parts)
+    there.objects.metadata[PREFIX + name] = {"argosy-rows": "2"} if name.endswith(".csv") else {}
+    result = there.argosy("results", RUN_ID, "--merge", "--partial", "--format", form, "-o", "-")
+    assert result.exit_code == 0
+    assert result.stdout == ('{"a":0}\n{"a":2}\n' if form == "jsonl" else "a\n0\n2\n")
+    assert "  task 1: it holds something else: " in result.stderr
+    assert complaint in result.stderr
+
+
+def test_a_bad_part_is_refused_with_commands_that_can_be_typed() -> None:
+    refused = world({part(0): "{"}, [entry(0, part(0))]).argosy("results", RUN_ID, "--merge", "-o", "-")
+    assert f"`argosy results {RUN_ID} --merge --partial` merges the others" in refused.stderr
+    assert f"`argosy logs {RUN_ID} --task 0`" in refused.stderr
+    assert "RUN " not in refused.stderr
+
+
 INCOMPLETE = [
     entry(0, part(0)),
     entry(1, status="FAILED"),

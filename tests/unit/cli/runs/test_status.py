@@ -7,8 +7,21 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
+from argosy.client.failures import NO_RIGHT
 from tests.fakes import cli as fakes
-from tests.fakes.cli import FAILURE, RUN_ID, World, api_error, ended, golden, instance, run_view, task_row, tasks
+from tests.fakes.cli import (
+    FAILURE,
+    RUN_ID,
+    World,
+    api_error,
+    ended,
+    failure_kind,
+    golden,
+    instance,
+    run_view,
+    task_row,
+    tasks,
+)
 
 CLUSTER = {
     "cluster": "argosy",
@@ -65,54 +78,108 @@ def test_status_of_a_failed_run_names_the_failures_and_their_log() -> None:
 
 
 class TaskLogs:
-    """CloudWatch Logs and ECS: task id -> its last lines. ECS remembers nothing: the deployment's own group it is."""
+    """CloudWatch Logs: stream -> its last lines."""
 
     def __init__(self, **lines: list[str]) -> None:
         self.lines = lines
-
-    def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
-        return {"tasks": []}
+        self.asked: list[str] = []
 
     def get_log_events(self, **asked: Any) -> Any:
-        task_id = asked["logStreamName"].rpartition("/")[2]
-        if task_id not in self.lines:
+        stream = asked["logStreamName"]
+        self.asked.append(stream)
+        if stream == "denied":
+            raise fakes.refusal("AccessDeniedException", operation="GetLogEvents")
+        if stream not in self.lines:
             raise fakes.refusal("ResourceNotFoundException", operation="GetLogEvents")
         assert (asked["startFromHead"], asked["limit"]) == (False, 5)
-        return {"events": [{"timestamp": 1, "message": line} for line in self.lines[task_id]]}
+        return {"events": [{"timestamp": 1, "message": line} for line in self.lines[stream]]}
 
 
-def failed(code: int | None, arn: str | None, index: int = 3) -> dict[str, Any]:
-    full = f"arn:aws:ecs:us-east-1:1:task/argosy/{arn}" if arn else None
-    return {**FAILURE, "index": index, "exitCode": code, "reason": "Essential container exited", "taskArn": full}
-
-
-def status_of(failures: list[dict[str, Any]], **lines: list[str]) -> str:
+def status_of(kinds: list[dict[str, Any]], stderr: str = "", **lines: list[str]) -> str:
+    """Task N's last attempt ended like the kind that begins with it, and its stream is called `tN`."""
     logs = TaskLogs(**lines)
-    world = World(others={"logs": logs, "ecs": logs}).answers("DescribeRun", ended("FAILED", failures=failures))
+
+    def attempts(request: Any) -> Any:
+        kind = next(each for each in kinds if each["firstIndex"] == request["index"])
+        stream = kind.get("stream", f"t{request['index']}")
+        own = {"reason": kind["reason"], "exitCode": kind["exitCode"]}
+        log = {"region": "us-east-1", "logGroup": None}
+        other = {"reason": "other", "exitCode": 1, "logStream": "other", **log}
+        return {"attempts": [other, {**own, "logStream": stream, **log}, other]}
+
+    view = ended("FAILED", failureGroups=kinds, memoryMib=1024)
+    world = World(others={"logs": logs}).answers("DescribeRun", view).answers("DescribeTask", attempts)
     result = world.argosy("status", RUN_ID)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, stderr)
     return str(result.stdout)
 
 
-def test_status_shows_what_a_failed_task_said_last_and_what_its_exit_code_means() -> None:
-    shown = status_of([failed(64, "aa")], aa=["began", "inference: there is no model at s3://b/m/\n", "\n"])
-    assert "  its last line: inference: there is no model at s3://b/m/\n" in shown
-    assert "exit codes of Argosy's images: 64: input is wrong, never retried\n" in shown
-    both = status_of([failed(64, None, 1), failed(75, None, 2)])
-    assert "64: input is wrong, never retried; 75: temporary, retried\n" in both
-    assert "exit codes" not in status_of([failed(1, None)])
+def test_status_groups_failures_by_cause_with_the_last_line_of_each() -> None:
+    kinds = [
+        failure_kind(12, 3, 139, "SIGSEGV: a segmentation fault"),
+        failure_kind(4, 40, 137, "OutOfMemoryError: Container killed due to memory usage"),
+        failure_kind(1, 7, 3, "the program ended with an error"),
+        failure_kind(2, 60, None, "CannotPullContainerError: no such image"),
+        failure_kind(1, 70, 143, "the attempt took longer than 5 s"),
+        failure_kind(1, 80, 137, "Essential container in task exited"),
+    ]
+    shown = status_of(kinds, t3=["began", "core dumped\n", "\n"], t40=["x" * 400], t7=["\x1b[2Jall gone"])
+    wanted = f"""
+12 attempts of tasks 3 to 14: exit 139: SIGSEGV: a segmentation fault
+  its last line: core dumped
+4 attempts of tasks 40 to 43: out of memory: killed at its limit of 1,024 MiB (OutOfMemoryError)
+  its last line: {"x" * 300}…
+2 attempts of tasks 60 to 61: CannotPullContainerError: no such image
+task 7: exit 3
+  its last line: ␛[2Jall gone
+task 70: the attempt took longer than 5 s
+task 80: exit 137: SIGKILL: killed from outside: often because memory ran out, of which it may use 1,024 MiB
+"""
+    assert wanted in shown
+
+
+def test_what_ecs_says_of_every_ordinary_end_is_never_shown_alone() -> None:
+    shown = status_of(
+        [failure_kind(1, k, code, "Essential container in task exited") for k, code in enumerate((134, 5))]
+    )
+    assert "Essential" not in shown
+    assert "task 0: exit 134: SIGABRT" in shown
+    assert "task 1: exit 5\n" in shown
+
+
+def test_failures_without_groups_are_grouped_and_one_that_was_given_up_is_not_told_twice() -> None:
+    pull = {**FAILURE, "exitCode": None, "reason": "given up after 3 losses: CannotPull: no", "index": 4}
+    gone = {**pull, "reason": "given up after 9 losses: Host EC2 terminated", "index": 5}
+    view = ended("FAILED", failureGroups=[failure_kind(3, 4, None, "CannotPull: no")], failures=[pull, gone, gone])
+    shown = World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
+    assert "3 attempts of tasks 4 to 6: CannotPull: no\n2 attempts of task 5: given up after 9 losses: Host" in shown
+
+
+def test_status_says_what_exit_codes_of_our_images_mean() -> None:
+    shown = status_of([failure_kind(1, 1, 64, "x"), failure_kind(1, 2, 75, "y")])
+    assert "64: input is wrong, never retried; 75: temporary, retried\n" in shown
+    assert "exit codes" not in status_of([failure_kind(1, 1, 1, "x")])
 
 
 def test_status_does_without_logs_that_cannot_be_read() -> None:
-    """Forgotten, never written, or of a program that printed nothing; one that never ran is not asked for."""
-    assert "last line" not in status_of([failed(64, "gone"), failed(None, "bb", 4)], bb=["x"])
-    assert "said it" in status_of([failed(64, "gone"), failed(64, "aa", 4)], aa=["said it"])
-    assert "last line" not in status_of([failed(64, "aa")], aa=["\n"])
+    """Forgotten, never written, of a program that printed nothing, or refused; one that never ran is not asked for."""
+    assert "last line" not in status_of([failure_kind(1, 0, 64, "x"), failure_kind(1, 4, None, "y")], t4=["x"])
+    assert "said it" in status_of([failure_kind(1, 0, 64, "x"), failure_kind(1, 4, 64, "y")], t4=["said it"])
+    assert "last line" not in status_of([failure_kind(1, 0, 64, "x")], t0=["\n"])
+    assert "last line" not in status_of([failure_kind(1, 0, 64, "x", stream=None)])
+    refused = [failure_kind(1, k, 64, f"x{k}", stream="denied") for k in range(2)]
+    assert "x1" in status_of(refused, stderr=f"warning: {NO_RIGHT}\n")
 
 
-def test_status_reads_the_logs_of_the_last_three_failures_only() -> None:
-    shown = status_of([failed(1, f"t{k}", k) for k in range(5)], **{f"t{k}": [f"said {k}"] for k in range(5)})
-    assert [k for k in range(5) if f"said {k}" in shown] == [2, 3, 4]
+def test_status_reads_the_logs_of_the_five_most_frequent_kinds_only() -> None:
+    kinds = [failure_kind(9 - k, 100 * k, 1, f"r{k}") for k in range(7)]
+    shown = status_of(kinds, **{f"t{100 * k}": [f"said {k}"] for k in range(7)})
+    assert [k for k in range(7) if f"said {k}" in shown] == [0, 1, 2, 3, 4]
+
+
+def test_kinds_beyond_the_tenth_are_counted() -> None:
+    shown = status_of([failure_kind(2, 10 * k, 1, f"r{k}") for k in range(12)])
+    assert "and 4 attempts that failed in other ways\n" in shown
 
 
 def test_status_says_why_nothing_starts() -> None:
@@ -245,7 +312,7 @@ def test_each_refusal_of_the_api_has_an_exit_code_and_a_next_step(
     status: int, code: str, exit_code: int, next_step: str
 ) -> None:
     result = (
-        World().answers("DescribeRun", api_error(status, code, "said so", ("runId", "is odd"))).argosy("status", "x")
+        World().answers("DescribeRun", api_error(status, code, "said so", ("runId", "is odd"))).argosy("status", RUN_ID)
     )
     assert result.exit_code == exit_code
     assert (result.stdout, result.stderr.splitlines()[:2]) == ("", ["error: said so", "  runId: is odd"])
@@ -313,3 +380,49 @@ def test_a_run_that_its_budget_stopped_is_offered_a_retry_with_more_money() -> N
     assert f"next: argosy retry {RUN_ID} --failed --cancelled --budget 0.98" in said
     done = ended("PARTIAL", tasks=tasks(succeeded=17, failed=1), budget={**money, "usedUp": False})
     assert f"argosy retry {RUN_ID} --failed\n" in World().answers("DescribeRun", done).argosy("status", RUN_ID).stdout
+
+
+def test_what_is_being_cancelled_is_not_to_be_cancelled_again() -> None:
+    said = World().answers("DescribeRun", run_view(status="CANCELLING")).argosy("status", RUN_ID).stdout
+    assert said.startswith("CANCELLING")
+    assert f"next: argosy watch {RUN_ID}" in said
+    assert "argosy cancel" not in said
+
+
+def test_runs_of_a_status_are_looked_for_on_every_page() -> None:
+    stopping = run_view(status="CANCELLING", runId="digits-261121-062733-aaaa")
+    world = World().answers(
+        "ListRuns",
+        {"runs": [run_view(), stopping], "nextToken": "next"},
+        {"runs": [run_view(), stopping, stopping], "nextToken": None},
+    )
+    found = world.document("runs", "--status", "cancelling", "--limit", "2")
+    assert [each["status"] for each in found["runs"]] == ["CANCELLING"] * 2
+    assert found["nextToken"]  # there is a third one
+    assert [request["maxResults"] for request in world.functions.requests] == [100, 100]
+
+
+def test_a_status_that_no_run_has_or_that_there_is_not_is_said() -> None:
+    world = World().answers("ListRuns", {"runs": [run_view()], "nextToken": None})
+    assert world.argosy("runs", "--status", "failed").stdout == "There is no such run.\n"
+    refused = world.argosy("runs", "--status", "dead")
+    assert refused.exit_code == 2
+    assert "--status dead is unknown; known: submitted, provisioning, " in refused.stderr
+
+
+@pytest.mark.parametrize("wanted", ["last", "digits", RUN_ID[:16]])
+@pytest.mark.parametrize("command", ["status", "watch", "cancel", "events", "cost", "results"])
+def test_commands_take_what_names_a_run_and_say_its_id(command: str, wanted: str) -> None:
+    view = ended(cost={"byPool": [], "byWaste": {}, "instanceHours": 0.0})
+    world = World().answers("ListRuns", {"runs": [view], "nextToken": None}).answers("CancelRun", view)
+    world.answers("DescribeRun", view).answers("ListChanges", {"changes": [], "next": "1.0", "newest": "1.0"})
+    world.argosy(command, wanted)
+    assert {each["runId"] for each in world.functions.requests if each["action"] != "ListRuns"} == {RUN_ID}
+
+
+def test_a_name_that_no_run_has_is_refused_before_anything_is_asked_of_one() -> None:
+    world = World().answers("ListRuns", {"runs": [run_view()], "nextToken": None})
+    refused = world.argosy("cancel", "digts")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: There is no run 'digts'. Did you mean digits?")
+    assert [each["action"] for each in world.functions.requests] == ["ListRuns"]

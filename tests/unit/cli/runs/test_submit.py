@@ -140,6 +140,12 @@ def test_whatever_else_a_deployment_says_of_a_faulty_spec_the_local_faults_stand
     assert result.stderr.splitlines()[1:] == World().argosy("validate", broken).stderr.splitlines()[1:]
 
 
+def test_a_run_of_one_task_is_said_to_have_one_task(spec: str) -> None:
+    view = run_view(status="SUBMITTED", tasks=tasks(pending=1), created=True)
+    result = World().answers("SubmitRun", view).argosy("submit", spec, "--detach")
+    assert result.stdout.startswith(f"{RUN_ID} submitted: 1 task, ")
+
+
 def test_detached_submit_prints_the_id_and_how_to_watch(spec: str) -> None:
     world = accepting()
     result = world.argosy("submit", spec, "--detach")
@@ -262,3 +268,85 @@ def test_a_spec_may_come_from_standard_input() -> None:
 
     result = CliRunner().invoke(app, ["validate", "-"], input=SPEC)
     assert result.stdout.startswith("- is valid: digits, 18 tasks")
+
+
+LIMITED = SPEC + "capacity: {budgetUsd: 0.01}\n"
+
+
+def limited(tmp_path: Path) -> str:
+    (tmp_path / "limited.yaml").write_text(LIMITED)
+    return str(tmp_path / "limited.yaml")
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    return {"possible": True, "warnings": ["the run will reach its budget", "w"], "rejected": [], **changes}
+
+
+def test_submit_says_what_the_plan_warns_of_once_and_asks_for_it_first(tmp_path: Path) -> None:
+    world = World().answers("PlanRun", plan())
+    world.answers("SubmitRun", run_view(created=True, warnings=["w"])).answers("DescribeRun", ended())
+    said = world.argosy("submit", limited(tmp_path), "--detach")
+    assert said.stderr == "warning: w\nwarning: the run will reach its budget\n"
+    assert [each["action"] for each in world.functions.requests] == ["PlanRun", "SubmitRun"]
+    assert json.loads(world.argosy("submit", limited(tmp_path), "--json").stdout)["warnings"] == [
+        "w",
+        "the run will reach its budget",
+    ]
+
+
+def test_a_run_that_nothing_can_run_is_warned_of_with_the_reasons(tmp_path: Path) -> None:
+    rejected = [{"reason": "needs 4 GPUs", "pools": 3, "instanceTypes": ["c5.large", "c5.xlarge", "m5.large"]}]
+    world = World().answers("PlanRun", plan(possible=False, warnings=["nothing could", "x"], rejected=rejected))
+    world.answers("SubmitRun", run_view(created=True, warnings=[]))
+    assert world.argosy("submit", limited(tmp_path), "--detach").stderr.splitlines() == [
+        "warning: nothing in this deployment can run its tasks, so that they wait: needs 4 GPUs (c5.large, c5.xlarge)",
+        "warning: x",
+    ]
+
+
+@pytest.mark.parametrize("trouble", [api_error(400, "ValidationException", "no"), refusal("AccessDeniedException")])
+def test_a_plan_that_cannot_be_made_is_no_reason_not_to_submit(tmp_path: Path, trouble: Any) -> None:
+    world = World().answers("PlanRun", trouble).answers("SubmitRun", run_view(created=True, warnings=[]))
+    result = world.argosy("submit", limited(tmp_path), "--detach")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [
+        ("container.command[1]=0:5", ["--range", "0:5", "--output", "${part}"]),
+        ("container.command[4]=--fast", ["--range", "${range}", "--output", "${part}", "--fast"]),
+        ("container.command=[a, b]", ["a", "b"]),
+    ],
+)
+def test_set_reaches_entries_of_lists(spec: str, change: str, command: list[str]) -> None:
+    world = accepting()
+    assert world.argosy("submit", spec, "--detach", "--set", change).exit_code == 0
+    container = submitted(world)["container"]
+    assert isinstance(container, dict)
+    assert container["command"] == command
+
+
+@pytest.mark.parametrize("change", ["container.command[9]=x", "container.[0]=x", "a[x]=1", "a..b=1", "[0]=1", "=1"])
+def test_set_refuses_what_is_no_place(spec: str, change: str) -> None:
+    result = World().argosy("submit", spec, "--set", change)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --set")
+
+
+def test_a_list_in_a_list_of_mappings_can_be_set(spec: str) -> None:
+    world = accepting()
+    rule = "retryStrategy.evaluateOnExit[0].onExitCode='64'"
+    set_ = ("--set", rule, "--set", "retryStrategy.evaluateOnExit[0].action=EXIT")
+    assert world.argosy("submit", spec, "--detach", *set_).exit_code == 0
+    assert submitted(world)["retryStrategy"] == {"evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]}
+
+
+def test_validate_takes_changes_and_a_fault_of_theirs_has_no_line_of_the_file(spec: str) -> None:
+    result = World().argosy("validate", spec, "--set", "resources.memory=4GB", "--set", "array.range=9:1")
+    assert result.exit_code == 2
+    lines = [line.strip() for line in result.stderr.splitlines()]
+    assert (
+        f'{spec}: resources.memory: must be a whole number, not the text "4GB"; write 4096 (MiB) (from --set)' in lines
+    )
+    assert World().argosy("validate", spec, "--set", "resources.memory=4096").stdout.startswith(f"{spec} is valid: ")

@@ -10,6 +10,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from argosy.cli import figures
 from argosy.cli.runs.live import bar, frame
+from argosy.cli.runs.views import failure_lines
+from argosy.client.failures import kinds_of
 from argosy.client.progress import ProgressRate
 from argosy.client.waiting import FAILURES_LIMIT
 from tests.fakes.cli import FAILURE, NOW, RUN_ID, World, api_error, ended, golden, refusal, run_view, tasks
@@ -49,8 +51,17 @@ def test_the_exit_code_says_how_the_run_ended(status: str, exit_code: int) -> No
     assert under_way(ended(status)).argosy("watch", RUN_ID).exit_code == exit_code
 
 
-def test_json_is_one_document_per_change() -> None:
-    result = story().argosy("watch", RUN_ID, "--json")
+def test_json_is_the_last_view_however_the_watching_ends() -> None:
+    assert json.loads(story().argosy("watch", RUN_ID, "--json").stdout)["status"] == "PARTIAL"
+    late = under_way(run_view()).argosy("watch", RUN_ID, "--json", "--wait-timeout", "7")
+    assert (late.exit_code, json.loads(late.stdout)["status"]) == (4, "RUNNING")
+    left = under_way(run_view())
+    left.on_sleep = interrupt
+    assert json.loads(left.argosy("watch", RUN_ID, "--json").stdout)["runId"] == RUN_ID
+
+
+def test_json_lines_are_one_document_per_change() -> None:
+    result = story().argosy("watch", RUN_ID, "--json-lines")
     assert [json.loads(line)["status"] for line in result.stdout.splitlines()] == [
         "PROVISIONING",
         "RUNNING",
@@ -117,14 +128,14 @@ def test_on_a_terminal_the_last_frame_stays_with_the_next_step() -> None:
     assert f"next: argosy logs {RUN_ID} --task 3" in result.stdout.replace("\n", "")
 
 
-def test_a_frame_shows_pace_cost_and_the_last_failures() -> None:
+def test_a_frame_shows_pace_cost_and_the_failures() -> None:
     from rich.console import Console
 
     console = Console(width=100, force_terminal=False)
     failures = [{**FAILURE, "index": index} for index in range(5)]
     view = run_view(failures=failures, waiting="all pools are full")
     with console.capture() as capture:
-        console.print(frame(view, "2.0 tasks/s, ETA 3.0 s", NOW))
+        console.print(frame(view, "2.0 tasks/s, ETA 3.0 s", NOW, failure_lines(kinds_of(view))))
     golden("watch-frame", capture.get())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.containers.images import CannotPullError, ImageStore, source_of
+from argosy.local.containers.images import CannotPullError, ImageStore, signature_of, source_of
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -45,22 +45,22 @@ ENTRYPOINT [ \\
     assert image.environment == {"A": "1", "B": "two words", "C": "three"}
 
 
-def test_names_are_the_folders_with_a_dockerfile(tmp_path: Path) -> None:
+def test_names_are_the_folders_with_a_dockerfile_and_the_stock_image(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    assert _store(tmp_path, "FROM x").names() == ["tool"]
+    assert _store(tmp_path, "FROM x").names() == ["python", "tool"]
 
 
 def test_an_image_that_comes_in_flavours_has_a_second_name_as_in_the_registry(tmp_path: Path) -> None:
     flavoured = 'FROM x AS packages\nARG FLAVOUR=cpu\nFROM x\nENTRYPOINT ["run"]\n'
     store = _store(tmp_path, flavoured)
-    assert store.names() == ["tool", "tool-gpu"]
+    assert store.names() == ["python", "tool", "tool-gpu"]
     assert store.pull("argosy/tool-gpu") == store.pull("argosy/tool")  # a process of this machine is the same
     assert source_of(tmp_path, "argosy/tool") == (tmp_path / "tool", "cpu")
     assert source_of(tmp_path, "argosy/tool-gpu:1") == (tmp_path / "tool", "gpu")
     (tmp_path / "tool-gpu").mkdir()
     (tmp_path / "tool-gpu" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["other"]\n')
     assert source_of(tmp_path, "argosy/tool-gpu") == (tmp_path / "tool-gpu", "")  # a folder of that name goes before
-    assert store.names() == ["tool", "tool-gpu"]
+    assert store.names() == ["python", "tool", "tool-gpu"]
     with pytest.raises(CannotPullError, match="not found"):
         store.pull("argosy/tool-gpu-gpu")
 
@@ -95,3 +95,18 @@ def test_images_may_have_a_python_of_their_own(tmp_path: Path) -> None:
     assert store.pull("argosy/tensorflow-x:1").arguments(None, None) == ["/env/bin/python", "-m", "x"]
     (tmp_path / "tensorflow-x").rename(tmp_path / "digits")
     assert store.pull("argosy/digits").arguments(["python3"], ["a"]) == ["/other/python", "a"]
+
+
+def test_the_signature_of_a_folder_changes_with_its_files(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM x")
+    first = signature_of(tmp_path)
+    assert signature_of(tmp_path) == first
+    (tmp_path / "program.py").write_text("pass")
+    second = signature_of(tmp_path)
+    (tmp_path / "program.py").write_text("print()")
+    third = signature_of(tmp_path)
+    (tmp_path / "program.py").unlink()
+    assert len({first, second, third}) == 3
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "program.pyc").write_text("x")
+    assert signature_of(tmp_path) == first

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import queue
+import re
+import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
+from argosy.local.containers import mourner
+from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
 from tests.fakes.waiting import is_gone, until
 
@@ -89,7 +96,9 @@ def test_a_tree_that_takes_too_much_memory_is_killed_for_it(tmp_path: Path) -> N
         "subprocess.run([sys.executable, '-c', 'x = bytearray(300 << 20); x[::4096] = b\"x\" * len(x[::4096]);"
         " import time; time.sleep(3600)'])"
     )
-    assert Started(code, tmp_path, memory_mib=150).end() == Ended(137, OUT_OF_MEMORY)
+    started = Started(code, tmp_path, memory_mib=150)
+    assert started.end() == Ended(137, OUT_OF_MEMORY)
+    assert re.fullmatch(r"argosy: killed: it held \d{3,4} MiB, and may hold 150 MiB", started.line())
 
 
 def test_address_space_that_is_only_reserved_does_not_count(tmp_path: Path) -> None:
@@ -126,3 +135,86 @@ def test_a_program_that_does_not_exist_is_an_os_error(tmp_path: Path) -> None:
     program = Program(["/no/such/program"], {}, tmp_path, None)
     with pytest.raises(FileNotFoundError):
         ContainerProcess(program, print, print)
+
+
+def test_the_end_of_a_program_is_seen_where_the_kernel_has_no_descriptors_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    started = Started("print('still here'); raise SystemExit(3)", tmp_path)
+    assert started.end() == Ended(3)
+    assert started.line() == "still here"
+
+
+def test_a_program_that_closes_its_output_is_followed_to_its_end(tmp_path: Path) -> None:
+    started = Started("import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)", tmp_path)
+    assert started.end() == Ended(4)
+
+
+def test_programs_one_after_the_other_share_a_thread(tmp_path: Path) -> None:
+    names: list[str] = []
+    program = Program(["true"], {"PATH": os.environ["PATH"]}, tmp_path, None)
+    followers = Followers()
+    for _ in range(3):
+        process = ContainerProcess(
+            program, print, lambda ended: names.append(threading.current_thread().name), followers
+        )
+        process.join(30)
+    followers.close()
+    assert len(names) == 3
+    assert all(name.startswith("argosy-task") for name in names)
+
+
+FOLLOWS = """
+import os, signal, sys
+from pathlib import Path
+from argosy.local.containers.followers import Followers
+from argosy.local.containers.process import ContainerProcess, Program
+followers = Followers()
+loop = "trap '' HUP TERM; sleep 3600 & echo $!; wait"
+program = Program(["sh", "-c", loop], {"PATH": os.environ["PATH"]}, Path("/"), None)
+done = Program(["true"], {"PATH": os.environ["PATH"]}, Path("/"), None)
+ContainerProcess(done, print, lambda ended: None, followers).join(30)
+process = ContainerProcess(program, lambda line: print(process.pid, line, flush=True), print, followers)
+process.join(3600)
+"""
+
+
+def test_programs_of_a_local_mode_that_is_killed_are_killed_with_all_they_started() -> None:
+    with subprocess.Popen([sys.executable, "-c", FOLLOWS], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = [int(word) for word in process.stdout.readline().split()]
+        process.kill()
+    assert len(pids) == 2
+    for pid in pids:
+        until(partial(is_gone, pid))
+
+
+def test_what_has_ended_is_not_mourned_and_an_orderly_end_leaves_nothing_to_do() -> None:
+    lines = ["+ 1", "+ 2", "- 1", "label podman argosy.local.port=1"]
+    assert mourner.watch(lines) == ({2}, [("podman", "argosy.local.port=1")])
+    assert mourner.watch([*lines, "well"]) == (set(), [])
+
+
+def test_containers_of_a_local_mode_that_is_killed_are_removed(tmp_path: Path) -> None:
+    engine, log = tmp_path / "engine", tmp_path / "log"
+    engine.write_text(f'#!/bin/sh\necho "$@" >> {log}\n[ "$1" = ps ] && echo one two\n')
+    engine.chmod(0o700)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    mourner.clean([gone.pid], [(str(engine), "mine=1")])
+    assert log.read_text().splitlines() == ["ps --all --quiet --filter label=mine=1", "rm --force one two"]
+
+
+def test_followers_without_the_process_that_would_mourn_go_on() -> None:
+    followers = Followers()
+    for child in psutil.Process().children():
+        if mourner.__file__ in child.cmdline():
+            child.kill()
+            child.wait()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(followers.forget, range(100)))
+    followers.close()

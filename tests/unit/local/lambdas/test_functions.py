@@ -298,3 +298,26 @@ def test_a_ticker_that_cannot_read_its_rule_complains_and_goes_on(deployed: Depl
         finally:
             ticker.close()
     assert len(complaints) == 2
+
+
+def test_an_asynchronous_call_that_has_to_wait_for_another_tells_so(deployed: Deploy, tmp_path: Path) -> None:
+    told = threading.Event()
+    with deployed() as function:
+        function.on_wait = told.set
+        function.invoke_later(b"{}", "r")
+        until(lambda: not function.is_busy)
+        assert not told.is_set()
+        hanging = tmp_path / "pid"
+        function.invoke_later(json.dumps({"do": "hang", "path": str(hanging)}).encode(), "r")
+        until(hanging.exists)
+        function.invoke_later(b"{}", "r")
+        assert told.is_set()
+
+
+def test_a_function_that_is_warm_has_its_process_before_it_is_called(deployed: Deploy) -> None:
+    with deployed() as function:
+        function.warm()
+        (pid,) = function.kill()
+        assert pid != _invoke(function)[1]["pid"]
+        function.warm()
+        assert len(function.kill()) == 1

@@ -12,9 +12,10 @@ import requests
 
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
-from argosy.local.server.front import UnknownThingError
+from argosy.local.lambdas.invoke_api import LambdaApi
+from argosy.local.server.front import Front, UnknownThingError
 from argosy.loopback.server import Bounds, WsgiServer
-from tests.fakes.serving import Region, front, served
+from tests.fakes.serving import Region, front, no_moto, served
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -213,3 +214,24 @@ def test_each_region_answers_for_itself_and_an_unknown_one_is_answered_by_home()
             for region in ("us-east-1", "eu-west-1", "ap-south-1")
         }
     assert named == {"us-east-1": "in-us-east-1", "eu-west-1": "in-eu-west-1", "ap-south-1": "in-us-east-1"}
+
+
+def test_until_everything_is_there_others_are_told_to_come_again() -> None:
+    starting = Front(
+        cells={"us-east-1": Region()},
+        functions=LambdaApi({}),
+        admin={"GET health": lambda request: {"status": "starting"}},
+        moto=no_moto,
+        start_key="first",
+    )
+    first = {"Authorization": SIGNED["Authorization"].replace("=K/", "=first/")}
+    with served(starting) as server:
+        address = f"http://127.0.0.1:{server.port}/bucket"
+        early = requests.get(address, headers=SIGNED, timeout=10)
+        assert (early.status_code, early.headers["Retry-After"]) == (503, "1")
+        assert "still starting" in early.json()["message"]
+        assert requests.get(address, headers=first, timeout=10).status_code == 418
+        health = f"http://127.0.0.1:{server.port}/argosy/health"
+        assert requests.get(health, timeout=10).json() == {"status": "starting"}
+        starting.open()
+        assert requests.get(address, headers=SIGNED, timeout=10).status_code == 418

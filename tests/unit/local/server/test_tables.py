@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from argosy.local.moto import events
-from argosy.local.server.tables import TARGET, OwnTable
+from argosy.local.server.tables import OwnTable
 
 KEY = {"pk": {"S": "A"}, "sk": {"S": "1"}}
 
 
 def asked(table: OwnTable, operation: str, body: bytes | dict[str, Any]) -> Any:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return table.reply({"x-amz-target": TARGET + operation}, raw)
+    return table.reply({"x-amz-target": OwnTable.target + operation}, raw)
 
 
 def test_requests_about_the_table_are_answered_in_dynamodb_s_own_words() -> None:

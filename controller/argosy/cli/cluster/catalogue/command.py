@@ -61,15 +61,16 @@ def matching(pattern: str, region: str) -> list[InstanceType]:
 
 def _list(session: Session, pattern: str, region: str) -> None:
     from argosy.catalogue.lookup import as_of
-    from argosy.cli.runs.views import plain_table
+    from argosy.cli.tables import PlainTable
 
     rows = [_row(kind, region) for kind in matching(pattern, region)]
     if session.wants_json:
         session.print_json({"region": region, "asOf": dict(as_of(region)), "instanceTypes": rows})
         return
-    table = plain_table(
-        "TYPE", ">VCPU", ">GIB", ">MIB FOR TASKS", "GPU", ">ON-DEMAND $/H", ">TYPICAL SPOT", ">INTERRUPTED", "OFFERED"
-    )
+    table = PlainTable(
+        "TYPE", ">VCPU", ">GIB", ">MIB FOR TASKS", "GPU", ">ON-DEMAND $/H", ">TYPICAL SPOT", ">INTERRUPTED", "OFFERED",
+        least=("MIB FOR TASKS", "TYPICAL SPOT", "INTERRUPTED", "OFFERED"),
+    )  # fmt: skip
     for row in rows:
         spot, gpus = row["typicalSpotUsdPerHour"], row["gpus"]
         table.add_row(
@@ -152,7 +153,7 @@ def refresh(
 
 
 def _tell(session: Session, found: dict[str, Any], changes: list[Change], folder: Path | None) -> None:
-    from argosy.cli.runs.views import plain_table
+    from argosy.cli.tables import PlainTable
 
     notes = [note for each in found.values() for note in each.notes]
     if session.wants_json:
@@ -162,7 +163,7 @@ def _tell(session: Session, found: dict[str, Any], changes: list[Change], folder
     console = session.console
     console.print(f"{len(changes)} changes in {', '.join(found)}")
     if changes:
-        table = plain_table("REGION", "WHAT", "TYPE", ">WAS", ">IS")
+        table = PlainTable("REGION", "WHAT", "TYPE", ">WAS", ">IS")
         for change in changes[:CHANGES_SHOWN]:
             table.add_row(change.region, change.what, change.instance_type, change.was, change.now)
         console.print(table)

@@ -11,6 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from argosy.cli import figures
+from argosy.cli.tables import facts_grid
 
 View = Mapping[str, Any]
 _SUMMED = ("attempts", "interruptions", "costUsd", "onDemandCostUsd")
@@ -79,10 +80,7 @@ def gpu_line(tasks: Sequence[View]) -> str:
 def closing_table(found: View, results: Path) -> Table:
     """The summary for a person."""
     tasks = found["tasks"]
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in (
+    rows = [
         ("accuracy", f"{100 * found['accuracy']:.1f} % of {found['images']:,} images"),
         ("tasks", f"{tasks['succeeded']:,} of {tasks['total']:,} succeeded, {tasks['failed']:,} failed"),
         ("attempts", f"{found['attempts']:,}, {found['interruptions']:,} interrupted"),
@@ -95,9 +93,8 @@ def closing_table(found: View, results: Path) -> Table:
         *([("forecast", _forecast(found["plan"]))] if "plan" in found else []),
         ("took", figures.duration(found["seconds"])),
         ("results", f"{results}/"),
-    ):
-        grid.add_row(name, value)
-    return grid
+    ]
+    return facts_grid(rows)
 
 
 def _forecast(plan: View) -> str:

@@ -14,6 +14,7 @@ from argosy import layout
 from argosy.cli import figures
 from argosy.cli.runs.report import of_run, table
 from argosy.cli.session import Session
+from argosy.cli.tables import PlainTable, facts_grid
 from argosy.client.benchmarks.comparison import comparison
 
 View = Mapping[str, Any]
@@ -90,11 +91,8 @@ def summary(
 
 def closing_table(found: View, results: Path) -> Table:
     """The summary for a person."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
     unseen = f"{100 * found['accuracyOnUnseen']:.1f} % of those that the model had not seen"
-    for name, value in (
+    rows = [
         ("accuracy", f"{100 * found['accuracy']:.1f} % of {found['rows']:,} images, {unseen}"),
         ("tasks", f"{found['run']['tasks']['succeeded']} of {found['run']['tasks']['total']} succeeded"),
         ("attempts", f"{found['attempts']}, {found['interruptions']} interrupted"),
@@ -105,9 +103,8 @@ def closing_table(found: View, results: Path) -> Table:
         ("GPUs", _gpu_line(found)),
         ("took", figures.duration(found["seconds"])),
         ("results", f"{results}/"),
-    ):
-        grid.add_row(name, value)
-    return grid
+    ]
+    return facts_grid(rows)
 
 
 def _gpu_line(found: View) -> str:
@@ -117,5 +114,5 @@ def _gpu_line(found: View) -> str:
     return f"{figures.counted(pinned, 'emulated GPU')} pinned to {len(found['benchmarks'])} benchmarks, {reuse}"
 
 
-def benchmark_table(found: View) -> Table:
+def benchmark_table(found: View) -> PlainTable:
     return table(found["benchmarks"])

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+)
+
+// attempt is one attempt of a task: fetch, set up, run, upload.
+type attempt struct {
+	order       order
+	words       []string
+	environment []string
+	work        workspace
+	children    *supervisor
+}
+
+// run gives the exit code of the program, unless something else came between.
+func (a attempt) run() (int, error) {
+	s3 := newStore(a.environment)
+	asked := noJob()
+	err := a.unlessStopped(func() (err error) {
+		if a.order.job != "" {
+			if asked, err = a.readJob(s3); err != nil {
+				return err
+			}
+		}
+		return a.fetch(s3, asked)
+	})
+	if err != nil {
+		return 0, err
+	}
+	told := a.work.told(a.environment, asked.has(kindWheel))
+	folder := ""
+	if asked.has(kindProgram) {
+		folder = a.work.program()
+	}
+	if err := a.setUp(asked.setup, told, folder); err != nil {
+		return 0, err
+	}
+	s3.rest()
+	debug.FreeOSMemory() // the program may need it for hours
+	code, err := a.program(told, folder)
+	if err != nil || code != 0 {
+		return code, err
+	}
+	return 0, a.unlessStopped(func() error { return a.deliver(s3, asked) })
+}
+
+// unlessStopped: what was cut short by a stop signal is not a fault of S3.
+func (a attempt) unlessStopped(work func() error) error {
+	err := work()
+	if err != nil && a.children.stopped.Err() != nil {
+		return failed(exitStopped, "the task was told to stop before it was done")
+	}
+	return err
+}
+
+func (a attempt) readJob(s3 *store) (job, error) {
+	at, err := addressOf(a.order.job, "the job")
+	if err != nil {
+		return job{}, err
+	}
+	text, err := s3.read(a.children.stopped, at, "the job")
+	if err != nil {
+		return job{}, err
+	}
+	return jobFrom(text, at.String())
+}
+
+// fetch has archives and inputs under way together, then unpacks the archives in their order: later over earlier.
+func (a attempt) fetch(s3 *store, asked job) error {
+	archives := newGroup(a.children.stopped, connections)
+	for number, each := range asked.archives {
+		archives.start(func() error { return s3.downloadArchive(archives.context, each, a.work.archive(number)) })
+	}
+	if err := a.fetchInputs(s3, archives); err != nil {
+		archives.fail(err)
+	}
+	if err := archives.wait(); err != nil {
+		return err
+	}
+	return a.unpack(asked)
+}
+
+func (a attempt) fetchInputs(s3 *store, under *group) error {
+	inputs, err := plannedInputs(under.context, s3, a.order.inputs, a.work.inputs())
+	for _, each := range inputs {
+		under.start(func() error { return s3.download(under.context, each.at, "the input", each.path, -1) })
+	}
+	return err
+}
+
+func (a attempt) unpack(asked job) error {
+	for number, each := range asked.archives {
+		folder := a.work.program()
+		if each.kind == kindWheel {
+			folder = a.work.wheels()
+		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		if err := unpack(a.children.stopped, each, a.work.archive(number), folder); err != nil {
+			return err
+		}
+		if err := os.Remove(a.work.archive(number)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setUp runs the text that prepares the program's folder. Its output is the log's: standard output may be the result.
+func (a attempt) setUp(text string, told []string, folder string) error {
+	if text == "" {
+		return nil
+	}
+	words := []string{"sh", "-c", text}
+	code, err := a.children.run(command{words: words, environment: told, folder: folder, stdout: 2, isSetup: true})
+	if err == nil && a.children.stopped.Err() != nil {
+		return failed(exitStopped, "the task was told to stop before its program was started")
+	}
+	if err == nil && code != 0 {
+		return failed(code, "the setup ended with exit code %d, so the program was not started", code)
+	}
+	return err
+}
+
+func (a attempt) program(told []string, folder string) (int, error) {
+	started := command{words: a.words, environment: told, folder: folder, stdout: 1, isLast: true}
+	if a.order.result != resultStdout {
+		code, err := a.children.run(started)
+		return code, a.work.explained(err)
+	}
+	copied, err := newCopier(a.work.stdout(), os.Stdout)
+	if err != nil {
+		return 0, err
+	}
+	started.stdout = copied.descriptor()
+	code, err := a.children.run(started)
+	err = a.work.explained(err)
+	kept := copied.end()
+	if err == nil && code == 0 && kept != nil {
+		return 0, temporary("standard output could not be kept: %v", kept)
+	}
+	return code, err
+}
+
+// deliver uploads what the program has left.
+func (a attempt) deliver(s3 *store, asked job) error {
+	switch a.order.result {
+	case resultFolder:
+		return uploadFolder(a.children.stopped, s3, a.order, a.work.out(), asked)
+	case resultStdout:
+		about, err := os.Stat(a.work.stdout())
+		if err != nil {
+			return err
+		}
+		if about.Size() == 0 {
+			return failed(exitNoResult, "the program ended well but wrote nothing to its standard output, which is its result")
+		}
+		return uploadPart(a.children.stopped, s3, a.order, left{path: a.work.stdout(), size: about.Size()})
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+module argosy/runner
+
+go 1.25

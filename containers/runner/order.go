@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// What becomes a task's result: the files of a folder, standard output, or nothing.
+const (
+	resultFolder = "folder"
+	resultStdout = "stdout"
+	resultNone   = "none"
+)
+
+// order is what a task of a run with a program is to do, as its environment says it. Addresses that are "" are not set.
+type order struct {
+	result  string
+	part    string // the task's final object
+	output  string // the attempt's own folder, ends in /
+	job     string
+	inputs  []string
+	attempt string // its number, which the part carries as metadata
+}
+
+// orderFrom is nil when the program is to be started and nothing else.
+func orderFrom(environment []string) (*order, error) {
+	number, isSet := lookUp(environment, "ARGOSY_RUNNER")
+	if !isSet {
+		return nil, nil
+	}
+	if number != protocol {
+		return nil, wrong("the task asks for protocol %q of the runner, and this runner knows protocol %s", number, protocol)
+	}
+	asked := order{
+		result:  variable(environment, "ARGOSY_RESULT"),
+		part:    variable(environment, "ARGOSY_PART_URI"),
+		output:  variable(environment, "ARGOSY_OUTPUT_URI"),
+		job:     variable(environment, "ARGOSY_JOB"),
+		attempt: variable(environment, "ARGOSY_TASK_ATTEMPT"),
+	}
+	switch asked.result {
+	case "":
+		asked.result = resultFolder
+	case resultFolder, resultStdout, resultNone:
+	default:
+		return nil, wrong("ARGOSY_RESULT is %q; it may be folder, stdout or none", asked.result)
+	}
+	var err error
+	asked.inputs, err = inputsFrom(variable(environment, "ARGOSY_INPUTS"))
+	return &asked, err
+}
+
+func inputsFrom(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var given []string
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
+		return nil, wrong("ARGOSY_INPUTS is not a list of addresses in JSON: %v", err)
+	}
+	for _, each := range given {
+		if _, err := addressOf(each, "the input"); err != nil {
+			return nil, err
+		}
+	}
+	return given, nil
+}
+
+// address is s3://bucket/key; the key may be "".
+type address struct{ bucket, key string }
+
+func (a address) String() string { return "s3://" + a.bucket + "/" + a.key }
+
+func addressOf(text, what string) (address, error) {
+	rest, isS3 := strings.CutPrefix(text, "s3://")
+	bucket, key, _ := strings.Cut(rest, "/")
+	if !isS3 || bucket == "" {
+		return address{}, wrong("%s %q is not s3://BUCKET/KEY", what, text)
+	}
+	return address{bucket, key}, nil
+}
+
+// variable is the value of an environment variable, "" without it.
+func variable(environment []string, name string) string {
+	value, _ := lookUp(environment, name)
+	return value
+}
+
+func lookUp(environment []string, name string) (string, bool) {
+	for _, each := range environment {
+		if value, found := strings.CutPrefix(each, name+"="); found {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// with has the variable set to the value, whatever it was before.
+func with(environment []string, name, value string) []string {
+	changed := make([]string, 0, len(environment)+1)
+	for _, each := range environment {
+		if !strings.HasPrefix(each, name+"=") {
+			changed = append(changed, each)
+		}
+	}
+	return append(changed, name+"="+value)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The example of S3's own documentation:
+// https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
+func TestARequestIsSignedAsAWSDocuments(t *testing.T) {
+	request, _ := http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/test.txt", nil)
+	request.Header.Set("Range", "bytes=0-9")
+	with := keys{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
+	sign(request, with, "us-east-1", emptyDigest, time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC))
+	wanted := "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
+	if signed := request.Header.Get("Authorization"); !strings.HasSuffix(signed, wanted) {
+		t.Error(signed)
+	}
+}
+
+func TestABucketIsInTheHostsNameUnlessItIsNoNameOfAHost(t *testing.T) {
+	s3 := newStore(nil)
+	for bucket, wanted := range map[string]string{
+		"results":  "https://results.s3.eu-west-1.amazonaws.com/a%20b/%2B",
+		"two.dots": "https://s3.eu-west-1.amazonaws.com/two.dots/a%20b/%2B",
+		"Old_one":  "https://s3.eu-west-1.amazonaws.com/Old_one/a%20b/%2B",
+	} {
+		at := s3.place(request{at: address{bucket, "a b/+"}}, "eu-west-1")
+		if at.String() != wanted {
+			t.Error(at.String(), wanted)
+		}
+	}
+	if at := s3.place(request{at: address{"b", "a"}}, "cn-north-1"); at.Host != "b.s3.cn-north-1.amazonaws.com.cn" {
+		t.Error(at.Host)
+	}
+}
+
+func TestAnEndpointMayHaveAPath(t *testing.T) {
+	s3 := newStore([]string{"AWS_ENDPOINT_URL_S3=http://127.0.0.1:9000/below/"})
+	if at := s3.place(request{at: address{"b", "k"}}, "us-east-1"); at.String() != "http://127.0.0.1:9000/below/b/k" {
+		t.Error(at)
+	}
+}
+
+func TestNothingOfANameReachesTheTerminal(t *testing.T) {
+	if shown := printable("ä\x1b[2J\xff\n"); shown != `ä\x1b[2J\xff\n` {
+		t.Error(shown)
+	}
+}
+
+func TestThePartIsFoundByTheSuffixOfItsAddress(t *testing.T) {
+	files := []left{{name: "model.bin"}, {name: "part.csv"}, {name: "part.jsonl"}}
+	for part, wanted := range map[string]int{
+		"s3://b/part-0000007.csv": 1, "s3://b/part-1.jsonl": 2, "s3://b/part-1": -1, "s3://b/other.csv": -1, "": -1,
+	} {
+		if found := partOf(files, part); found != wanted {
+			t.Error(part, found)
+		}
+	}
+}
+
+func TestNumbersAreGrouped(t *testing.T) {
+	for number, wanted := range map[int64]string{3: "3", 999: "999", 10_000: "10,000", 53_687_091_200: "53,687,091,200"} {
+		if shown := grouped(number); shown != wanted {
+			t.Error(shown)
+		}
+	}
+}
+
+func TestCredentialsAreNotAskedForInTheOpen(t *testing.T) {
+	for place, isAsked := range map[string]bool{
+		"http://169.254.170.23/v1/credentials": true, "http://127.0.0.1:80/x": true, "http://[::1]/x": true,
+		"https://vault.example/x": true, "http://vault.example/x": false, "http://10.0.0.1/x": false, "nonsense": false,
+	} {
+		from := credentials{environment: []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + place}}
+		if _, err := from.request(t.Context()); (err == nil) != isAsked {
+			t.Error(place, err)
+		}
+	}
+}
+
+// A program that is found by PATH has to be one: a folder of that name is none, and a later file may be.
+func TestTheFirstProgramOfPathThatCanBeExecutedIsTaken(t *testing.T) {
+	folder := t.TempDir()
+	_ = os.MkdirAll(filepath.Join(folder, "a", "tool"), 0o755)
+	for place, mode := range map[string]os.FileMode{"b": 0o644, "c": 0o755} {
+		_ = os.MkdirAll(filepath.Join(folder, place), 0o755)
+		_ = os.WriteFile(filepath.Join(folder, place, "tool"), []byte("#!/bin/sh\n"), mode)
+	}
+	named := func(places string) (string, error) {
+		return programPath(command{words: []string{"tool"}, environment: []string{"PATH=" + places}, folder: folder})
+	}
+	if path, err := named("a:b:c"); err != nil || path != filepath.Join(folder, "c", "tool") {
+		t.Error(path, err)
+	}
+	if _, err := named("a:b"); failureOf(err).code != exitNotExecutable {
+		t.Error(err)
+	}
+	if _, err := named("a"); failureOf(err).code != exitNotFound {
+		t.Error(err)
+	}
+}
+
+// Every byte of a program's output is kept, though the reader learns of the program's end in the middle of it.
+func TestWhatIsInThePipeAtTheEndIsKept(t *testing.T) {
+	for round := range 50 {
+		path := filepath.Join(t.TempDir(), "stdout")
+		log, _ := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		copied, err := newCopier(path, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, _ := io.WriteString(copied.into, strings.Repeat("x", 1000*round))
+		if err := copied.end(); err != nil {
+			t.Fatal(err)
+		}
+		if about, _ := os.Stat(path); about.Size() != int64(written) {
+			t.Fatal(round, about.Size())
+		}
+	}
+}
+
+func TestAnAddressOfPathsIsEscapedOnce(t *testing.T) {
+	at := url.URL{Scheme: "https", Host: "h", Path: "/a b/ä+%2F", RawPath: escaped("/a b/ä+%2F", "/")}
+	if shown := at.EscapedPath(); shown != "/a%20b/%C3%A4%2B%252F" {
+		t.Error(shown)
+	}
+}

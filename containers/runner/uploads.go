@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	multipartFrom    = 64 << 20 // larger files are sent in parts
+	smallestPart     = 16 << 20
+	mostParts        = 10_000 // S3's limit
+	partsAtATime     = 4
+	abortPatience    = 5 * time.Second
+	conditionMissing = "If-None-Match"
+)
+
+// upload is one file on its way to its object. about: headers that the object keeps; onlyNew: it must not be there yet.
+type upload struct {
+	store   *store
+	at      address
+	file    *os.File
+	size    int64
+	about   map[string]string
+	onlyNew bool
+}
+
+// put sends a file. errAlreadyThere: something was there, and stays.
+func (s *store) put(ctx context.Context, at address, from left, about map[string]string, onlyNew bool) error {
+	file, err := os.Open(from.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	sent := upload{s, at, file, from.size, about, onlyNew}
+	if from.size > multipartFrom {
+		return sent.inParts(ctx)
+	}
+	headers := map[string]string{}
+	for name, value := range about {
+		headers[name] = value
+	}
+	if onlyNew {
+		headers[conditionMissing] = "*"
+	}
+	asked, err := sent.section(0, from.size)
+	if err != nil {
+		return err
+	}
+	asked.headers = headers
+	return s.do(ctx, func() request { return asked }, ignored)
+}
+
+func ignored(*http.Response) error { return nil }
+
+func (u upload) request(method string, values map[string]string) request {
+	return request{method: method, at: u.at, query: values, subject: "the result " + u.at.String(), verb: "written"}
+}
+
+// section is a PUT of a piece of the file. It is read twice, first for its digest, and never held in memory.
+func (u upload) section(from, length int64) (request, error) {
+	digest := sha256.New()
+	copied, err := io.Copy(digest, io.NewSectionReader(u.file, from, length))
+	if err != nil {
+		return request{}, err
+	}
+	if copied != length {
+		return request{}, wrong("the result's file %s became shorter while it was uploaded", u.file.Name())
+	}
+	asked := u.request(http.MethodPut, nil)
+	asked.reader = func() io.Reader { return io.NewSectionReader(u.file, from, length) }
+	asked.length, asked.digest = length, hex.EncodeToString(digest.Sum(nil))
+	return asked, nil
+}
+
+// withText has a small body.
+func withText(asked request, text []byte) request {
+	asked.reader = func() io.Reader { return bytes.NewReader(text) }
+	asked.length, asked.digest = int64(len(text)), hexDigest(text)
+	return asked
+}
+
+func (u upload) inParts(ctx context.Context) error {
+	var started struct {
+		UploadID string `xml:"UploadId"`
+	}
+	asked := u.request(http.MethodPost, map[string]string{"uploads": ""})
+	asked.headers = u.about
+	err := u.store.do(ctx, func() request { return asked }, func(response *http.Response) error {
+		return xml.NewDecoder(response.Body).Decode(&started)
+	})
+	if err != nil {
+		return err
+	}
+	tags, err := u.parts(ctx, started.UploadID)
+	if err == nil {
+		err = u.complete(ctx, started.UploadID, tags)
+	}
+	if err != nil {
+		u.abort(ctx, started.UploadID)
+	}
+	return err
+}
+
+// parts sends all of them; their ETags in order.
+func (u upload) parts(ctx context.Context, id string) ([]string, error) {
+	length := max(smallestPart, ((u.size+mostParts-1)/mostParts+1<<20-1)>>20<<20)
+	tags := make([]string, (u.size+length-1)/length)
+	sending := newGroup(ctx, partsAtATime)
+	for number := range tags {
+		sending.start(func() error {
+			from := int64(number) * length
+			asked, err := u.section(from, min(length, u.size-from))
+			if err != nil {
+				return err
+			}
+			asked.query = map[string]string{"partNumber": strconv.Itoa(number + 1), "uploadId": id}
+			return u.store.do(sending.context, func() request { return asked }, func(response *http.Response) error {
+				tags[number] = response.Header.Get("ETag")
+				return nil
+			})
+		})
+	}
+	return tags, sending.wait()
+}
+
+func (u upload) complete(ctx context.Context, id string, tags []string) error {
+	var text strings.Builder
+	text.WriteString("<CompleteMultipartUpload>")
+	for number, tag := range tags {
+		var shown bytes.Buffer
+		_ = xml.EscapeText(&shown, []byte(tag))
+		fmt.Fprintf(&text, "<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", number+1, &shown)
+	}
+	text.WriteString("</CompleteMultipartUpload>")
+	asked := withText(u.request(http.MethodPost, map[string]string{"uploadId": id}), []byte(text.String()))
+	asked.headers = map[string]string{"Content-Type": "application/xml"}
+	if u.onlyNew {
+		asked.headers[conditionMissing] = "*"
+	}
+	tries := 0
+	err := u.store.do(ctx, func() request { tries++; return asked }, completed)
+	if err != nil && tries > 1 && !errors.Is(err, errAlreadyThere) && u.isThere(ctx) {
+		return nil // an earlier try did it, and its answer was lost
+	}
+	return err
+}
+
+// completed: S3 says 200 before it knows, and may then tell of a fault.
+func completed(response *http.Response) error {
+	code, said := faultIn(response)
+	if code != "" {
+		return passing("%s", said)
+	}
+	return nil
+}
+
+func (u upload) isThere(ctx context.Context) bool {
+	var size int64 = -1
+	asked := u.request(http.MethodHead, nil)
+	err := u.store.do(ctx, func() request { return asked }, func(response *http.Response) error {
+		size = response.ContentLength
+		return nil
+	})
+	return err == nil && size == u.size
+}
+
+// abort even when the runner was told to stop: what was sent would be paid for until the bucket's rule removes it.
+func (u upload) abort(ctx context.Context, id string) {
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
+	defer cancel()
+	asked := u.request(http.MethodDelete, map[string]string{"uploadId": id})
+	_ = u.store.do(brief, func() request { return asked }, ignored)
+}

@@ -1,0 +1,33 @@
+"""What is public, for type checkers. `__init__.py` loads each when it is first used."""
+
+from argosy.client.errors import ArgosyError
+from argosy.client.waiting import WaitTimedOut
+from argosy.sdk.client import Client
+from argosy.sdk.errors import InvalidSpec, MissingPackage, RunFailed
+from argosy.sdk.mapping.executor import RemoteExecutor as Executor
+from argosy.sdk.mapping.mapped import map_items as map
+from argosy.sdk.mapping.outcomes import RemoteError, RemoteTraceback, UnreadableResult
+from argosy.sdk.mapping.pickling import CannotPickle
+from argosy.sdk.results import TaskResult as Result
+from argosy.sdk.run import RunHandle as Run
+from argosy.sdk.views import ClusterView as Cluster
+from argosy.sdk.views import RunPlan as Plan
+
+__all__ = [
+    "ArgosyError",
+    "CannotPickle",
+    "Client",
+    "Cluster",
+    "Executor",
+    "InvalidSpec",
+    "MissingPackage",
+    "Plan",
+    "RemoteError",
+    "RemoteTraceback",
+    "Result",
+    "Run",
+    "RunFailed",
+    "UnreadableResult",
+    "WaitTimedOut",
+    "map",
+]

@@ -1,0 +1,27 @@
+"""What may stand in place of RUN? What the shell proposes when a person asks it to complete a command."""
+
+from __future__ import annotations
+
+import typer
+
+PROPOSED = 100  # the newest runs
+WAIT_S = 3.0  # for each call: a shell that waits longer is a nuisance
+
+
+def runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """`last`, names and ids that begin so, the newest first; none where no deployment answers."""
+    from argosy.cli.session import Tools
+    from argosy.client.access import Access
+    from argosy.client.aws_clients import Connection
+    from argosy.client.errors import answer_or
+    from argosy.client.run_names import LAST
+
+    tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
+    given = {name: ctx.params.get(name) for name in ("endpoint_url", "region", "profile")}
+    connection = Connection(**given, stage=ctx.params.get("stage") or "main", patience_s=WAIT_S)
+    reply = answer_or(None, lambda: Access(connection, tools.clients).api.runs(PROPOSED))
+    if reply is None:
+        return []
+    found = reply["runs"]
+    words = [LAST, *dict.fromkeys(view["name"] for view in found), *(view["runId"] for view in found)]
+    return [word for word in words if word.startswith(incomplete)]

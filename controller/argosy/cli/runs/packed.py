@@ -1,0 +1,87 @@
+"""What does a user see while a program is packed and uploaded? One line for what takes time, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli import figures
+from argosy.cli.outside_text import say
+from argosy.cli.session import Session
+from argosy.client.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from argosy.spec.faults import Fault
+
+Checked = Callable[[Callable[[Any], Any], Any], Any]  # (call, spec) -> its answer, faults shown as the user's own
+
+
+def packed(
+    session: Session, spec: Mapping[str, Any], folder: Path, checked: Checked, without: Collection[Path] = ()
+) -> dict[str, Any]:
+    """The spec that is sent. Nothing is uploaded for a spec that the deployment refuses anyway.
+
+    folder: what `workdir` is relative to. without: files that stay behind, because they are written there.
+    """
+    from argosy.client.packing.program import Packer, unpacked
+
+    plain = unpacked(spec)
+    if plain == dict(spec):
+        return plain
+    checked(session.api.validate, plain)
+    with _progress(session) as progress:
+        return Packer(tell=_tell, progress=progress, without=without).pack(spec, folder, session.access)
+
+
+def folder_of(file: Path) -> Path:
+    """What a spec file's `workdir` is relative to."""
+    return Path() if str(file) == "-" else file.parent
+
+
+def folder_faults(spec: Mapping[str, Any], base: Path) -> list[Fault]:
+    """What stands in the way of packing it, as a fault of the spec. base: what `workdir` is relative to."""
+    from argosy.client.packing.folder import packed_entries
+    from argosy.client.packing.program import absent_program
+    from argosy.spec.faults import Fault
+
+    if spec.get("workdir") is None:
+        return []
+    try:
+        why = absent_program(spec, packed_entries(base / spec["workdir"]))
+        return [Fault("run", why)] if why else []
+    except InvalidInput as refusal:
+        return [Fault("workdir", "; ".join([refusal.message.rstrip("."), *map(str.strip, refusal.details)]))]
+
+
+def _tell(sentence: str) -> None:
+    """On standard error, so that piped output stays clean."""
+    say(sentence, err=True)
+
+
+@contextmanager
+def _progress(session: Session) -> Iterator[Callable[[int, int], None]]:
+    """A bar in a terminal; elsewhere one line at the end, if anything was sent."""
+    last = [0, 0]
+
+    def count(sent: int, total: int) -> None:
+        last[:] = [sent, total]
+
+    if session.tools.is_terminal() and not session.wants_json:
+        from rich.progress import Progress
+
+        from argosy.cli.console import PlainTextConsole
+
+        with Progress(console=PlainTextConsole(stderr=True), transient=True) as bars:
+            bar = bars.add_task("uploading", total=None)
+
+            def advance(sent: int, total: int) -> None:
+                count(sent, total)
+                bars.update(bar, completed=sent, total=total)
+
+            yield advance
+    else:
+        yield count
+    if last[1]:
+        _tell(f"uploaded {figures.size(last[1])}")

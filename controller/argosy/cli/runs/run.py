@@ -1,0 +1,226 @@
+"""How is a program of the user's own run in one command? `run`: a spec is made of the command line, and submitted.
+
+The program's folder and its packages are uploaded once. What `--dry-run` prints is that spec, for a file of one's own.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.options import WaitTimeout
+from argosy.cli.problems import OK, RUN_FAILED, CliError
+from argosy.cli.runs.foreseen import foreseen, with_warnings
+from argosy.cli.runs.packed import packed
+from argosy.cli.runs.run_spec import Belongings, Split, Terms, spec_of
+from argosy.cli.runs.submit import announce, sent
+from argosy.cli.session import Session
+
+INLINE_ITEMS = 100_000  # bytes of items that stand in the spec itself; more of them become an object in S3
+
+Program = Annotated[
+    str, typer.Argument(metavar="PROGRAM", help="A script, an executable, a command of the image, or a shell line.")
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ARGS]...", help="Its arguments; ${start} ${end} ${index} ${item} ... are substituted."),
+]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What happens with the run and its results."""
+
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False
+    merge: Annotated[
+        str | None, typer.Option("--merge", metavar="FILE", help="All rows in this file at the end (.csv: CSV).")
+    ] = None
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="All results there at the end.")] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the run spec; upload and start nothing.")] = False
+    client_token: Annotated[
+        str | None, typer.Option("--client-token", help="Submitting again with the same token does not start twice.")
+    ] = None
+    wait_timeout: WaitTimeout = None
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "run", panel=panels.RUNS, as_lines=True)(run)
+
+
+def run(
+    session: Session,
+    program: Program,
+    split: Split,
+    surroundings: Belongings,
+    terms: Terms,
+    ending: Ending,
+    arguments: Arguments = None,
+) -> None:
+    """Run your own program: it is uploaded, run and followed. Its own options go behind --."""
+    _check(session, ending)
+    spec = spec_of(program, arguments or (), split, surroundings, terms)
+    _refuse_faults(spec)
+    if ending.dry_run:
+        _print_spec(session, spec)
+    else:
+        _submit(session, spec, ending)
+
+
+def _check(session: Session, ending: Ending) -> None:
+    if ending.detach and (ending.merge or ending.out):
+        raise CliError("--detach does not wait for results: leave --merge and --out away, or --detach.")
+    if ending.merge == "-" and session.wants_json:
+        raise CliError("--json and --merge - would both write to standard output.", next_step="name a file")
+    if ending.merge == "-" and ending.out is not None:
+        raise CliError(
+            "--merge - and --out would both speak on standard output.", next_step="name a file to merge into"
+        )
+
+
+_OPTIONS = {
+    "array": "--range, --size, --items",
+    "array.range": "--range",
+    "array.shardSize": "--shard-size",
+    "array.size": "--size",
+    "array.items": "--items",
+    "resources.vcpus": "--vcpus",
+    "resources.memory": "--memory",
+    "resources.gpus": "--gpus",
+    "resources.gpuModel": "--gpu-model",
+    "packages": "--with",
+    "container.image": "--image",
+    "container.environment": "--env",
+    "inputs": "--input",
+    "result": "--result",
+    "setup": "--setup",
+    "capacity.budgetUsd": "--budget",
+    "capacity.deadline": "--deadline",
+    "retryStrategy.attempts": "--attempts",
+    "name": "--name",
+    "run": "PROGRAM",
+}
+
+
+class RunRefused(CliError):
+    """What is wrong, by the options that say it. faults: (path, message)."""
+
+    def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
+        many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        details = [": ".join(part for part in (_option(path), message) if part) for path, message in faults]
+        super().__init__(f"The command line has {many}; nothing was submitted.", details=details)
+
+
+def _option(path: str) -> str:
+    """`run[2]` -> its argument, `array.range` -> `--range`."""
+    plain = path.split("[", 1)[0]
+    while plain and plain not in _OPTIONS:
+        plain = plain.rpartition(".")[0]
+    return _OPTIONS.get(plain, path)
+
+
+def _refuse_faults(spec: Mapping[str, Any]) -> None:
+    """Raises RunRefused with every fault that can be known here."""
+    from argosy.api.admission import check_spec
+    from argosy.spec.faults import SpecError
+
+    try:
+        check_spec(spec, now=time.time())
+    except SpecError as refusal:
+        raise RunRefused([(fault.path, fault.message) for fault in refusal.faults]) from refusal
+
+
+class _NoFile:
+    """In place of a spec's file: its faults have no places."""
+
+    def placed(self, faults: Sequence[Any]) -> Sequence[Any]:
+        return faults
+
+
+def _checked(call: Any, spec: Any) -> Any:
+    """The deployment's answer; its faults by the options that say what they are about."""
+    from argosy.cli.runs.spec_source import SpecRefused
+
+    try:
+        return sent(call, spec, "", _NoFile())
+    except SpecRefused as refusal:
+        raise RunRefused([(fault.path, fault.message) for fault in refusal.faults]) from refusal
+
+
+def _submit(session: Session, spec: dict[str, Any], ending: Ending) -> None:
+    """Raises typer.Exit. Rows for standard output are alone there: all else goes to standard error then."""
+    with session.one_document(_together):
+        with redirect_stdout(sys.stderr) if ending.merge == "-" else nullcontext():
+            last = _to_its_end(session, spec, ending)
+        if last is not None:
+            _deliver(session, last, ending)
+    raise typer.Exit(OK if last is None or last["status"] == "SUCCEEDED" else RUN_FAILED)
+
+
+def _to_its_end(session: Session, spec: dict[str, Any], ending: Ending) -> Mapping[str, Any] | None:
+    """The run's last view; None if nobody waits for it."""
+    spec = _with_items_in_s3(session, spec)
+    targets = [Path(each) for each in (ending.merge, ending.out) if each is not None]
+    spec = packed(session, spec, Path(), _checked, targets)
+    token = ending.client_token or session.tools.new_token()
+    warnings = foreseen(session, spec)
+    view = with_warnings(_checked(lambda form: session.api.submit(form, token), spec), warnings)
+    announce(session, view, ending.detach)
+    if ending.detach:
+        return None
+    from argosy.cli.runs.watch import followed
+
+    return followed(session, view["runId"], ending.wait_timeout, view)
+
+
+def _together(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The run, and what was delivered of its results."""
+    run, *delivered = documents
+    return {**run, "delivered": delivered} if delivered else run
+
+
+def _with_items_in_s3(session: Session, spec: dict[str, Any]) -> dict[str, Any]:
+    """Many items as an object of lines; a spec holds 256 KiB."""
+    items = spec["array"].get("items")
+    text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in items or ()).encode()
+    if len(text) <= INLINE_ITEMS:
+        return spec
+    from argosy.client.packing.upload import put
+
+    array = {name: value for name, value in spec["array"].items() if name != "items"}
+    return {**spec, "array": {**array, "itemsFrom": put(session.access, text, ".jsonl")}}
+
+
+def _deliver(session: Session, view: Mapping[str, Any], ending: Ending) -> None:
+    """The results, merged or copied, as asked."""
+    if ending.merge is not None:
+        from argosy.cli.runs.merged import merge
+
+        merge(session, view, "csv" if ending.merge.endswith(".csv") else "jsonl", ending.merge, partial=False)
+    if ending.out is not None:
+        from argosy.cli.runs.results import copy_results
+
+        copy_results(session, view, ending.out, partial=view["status"] != "SUCCEEDED")
+
+
+def _print_spec(session: Session, spec: Mapping[str, Any]) -> None:
+    """As a file has it: YAML, or JSON with --json."""
+    if session.wants_json:
+        session.print_json(spec)
+        return
+    from ruamel.yaml import YAML
+
+    yaml, text = YAML(), io.StringIO()  # the round-trip form keeps the order
+    yaml.width = 120
+    yaml.dump(dict(spec), text)
+    session.console.print(text.getvalue().rstrip(), markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,170 @@
+"""Which spec does the command line of `argosy run` stand for?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli.problems import CliError
+from argosy.cli.runs.own_program import OwnProgram, own_program
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the run is split into tasks."""
+
+    span: Annotated[str | None, typer.Option("--range", metavar="START:END", help="Whole numbers, END left out.")] = (
+        None
+    )
+    shard_size: Annotated[int | None, typer.Option("--shard-size", min=1, help="Numbers of the range per task.")] = None
+    size: Annotated[int | None, typer.Option("--size", min=1, help="So many tasks, by ${index}. Default 1.")] = None
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", metavar="FILE", help="A task per line; JSON values in a .jsonl. - is standard input."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """What the program finds where it runs, and what it leaves."""
+
+    packages: Annotated[
+        list[str] | None, typer.Option("--with", metavar="PACKAGES", help="Python packages: pandas,torch==2.5.1")
+    ] = None
+    image: Annotated[str | None, typer.Option("--image", help="Default argosy/python.")] = None
+    upload: Annotated[
+        Path | None, typer.Option("--upload", metavar="DIR", help="Folder to upload. Default: the program's own.")
+    ] = None
+    setup: Annotated[str | None, typer.Option("--setup", metavar="SHELL", help="Runs before the program.")] = None
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", metavar="URI", help="s3://... that $ARGOSY_IN is to hold.")
+    ] = None
+    environment: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of the program's.")
+    ] = None
+    result: Annotated[
+        str | None, typer.Option("--result", metavar="WHAT", help="folder ($ARGOSY_OUT, default), stdout or none.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What each task needs, and what the run may cost and take."""
+
+    vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
+    memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
+    gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs of a task.")] = None
+    gpu_model: Annotated[str | None, typer.Option("--gpu-model", metavar="MODEL", help="Such as A100 or T4.")] = None
+    budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most that it may cost.")] = None
+    deadline: Annotated[str | None, typer.Option("--deadline", help="A time or a duration: 2h, 90m.")] = None
+    attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="Tries of each task. Default 1.")] = None
+    name: Annotated[str | None, typer.Option("--name", help="Name of the run. Default: the program's.")] = None
+
+
+def spec_of(
+    program: str, arguments: Sequence[str], split: Split, surroundings: Belongings, terms: Terms
+) -> dict[str, Any]:
+    """Not checked yet. Raises CliError for what has no place in a spec, such as a program that is not there."""
+    meant = own_program(program, arguments, surroundings.upload)
+    return {
+        "version": 1,
+        "name": terms.name or meant.name,
+        **_of_program(meant, surroundings),
+        "array": _array(split),
+        **_of_terms(terms),
+    }
+
+
+def _of_program(meant: OwnProgram, given: Belongings) -> dict[str, Any]:
+    container: dict[str, Any] = {"image": given.image} if given.image else {}
+    if given.environment:
+        container["environment"] = dict(_variable(each) for each in given.environment)
+    packages = [name.strip() for each in given.packages or () for name in _split_list(each)]
+    fields = {
+        "container": container,
+        "run": meant.run,
+        "workdir": _relative(meant.folder) if meant.folder is not None else None,
+        "setup": given.setup,
+        "packages": packages,
+        "inputs": given.inputs,
+        "result": given.result,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _relative(folder: Path) -> str:
+    """As a spec file in this folder would say it."""
+    try:
+        return folder.resolve().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return str(folder.resolve())
+
+
+def _split_list(text: str) -> Iterator[str]:
+    """At commas, but not at those of `torch>=2,<3` or of extras: what follows them is no name."""
+    part = ""
+    for piece in text.split(","):
+        if part and (not piece.strip()[:1].isalnum() or part.count("[") > part.count("]")):
+            part += f",{piece}"
+        else:
+            yield from [part] if part.strip() else []
+            part = piece
+    yield from [part] if part.strip() else []
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise CliError(f"--env {text!r} must be NAME=VALUE.")
+    return name, value
+
+
+def _array(split: Split) -> dict[str, Any]:
+    if split.items is not None:
+        given: dict[str, Any] = {"items": _items(split.items)}
+    elif split.span is not None or split.size is None:
+        given = {"range": split.span} if split.span is not None else {"size": 1}
+    else:
+        given = {}
+    if split.size is not None:
+        given["size"] = split.size
+    if split.shard_size is not None:
+        given["shardSize"] = split.shard_size
+    return given
+
+
+def _items(file: Path) -> list[Any]:
+    """A text per line, or a JSON value per line of a .jsonl. Raises CliError."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise CliError(f"Cannot read {file}: {getattr(fault, 'strerror', None) or 'it is not UTF-8 text'}.") from fault
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise CliError(f"{file} has no items.", next_step="write one item on each line")
+    return [_json(file, number, line) if file.suffix == ".jsonl" else line for number, line in lines]
+
+
+def _json(file: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as fault:
+        raise CliError(f"{file}:{number}: not JSON: {fault}.", next_step="in a .jsonl each line is a value") from fault
+
+
+def _of_terms(terms: Terms) -> dict[str, Any]:
+    gpus = 1 if terms.gpu_model and terms.gpus is None else terms.gpus
+    resources = {"vcpus": terms.vcpus, "memory": terms.memory, "gpus": gpus, "gpuModel": terms.gpu_model}
+    parts: dict[str, dict[str, Any]] = {
+        "resources": resources,
+        "capacity": {"budgetUsd": terms.budget, "deadline": terms.deadline},
+        "retryStrategy": {"attempts": terms.attempts},
+    }
+    given = {part: {name: v for name, v in fields.items() if v is not None} for part, fields in parts.items()}
+    return {part: fields for part, fields in given.items() if fields}

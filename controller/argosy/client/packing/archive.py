@@ -1,0 +1,75 @@
+"""How does a program's folder become one object? A .tar.gz whose bytes depend on the files alone."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from argosy.client.errors import InvalidInput
+from argosy.client.packing.folder import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Bytes on this disk that a program needs there. kind: program | wheel."""
+
+    path: Path
+    sha256: str
+    size: int  # bytes
+    kind: str
+
+
+def pack_folder(entries: Sequence[Entry], target: Path) -> Parcel:
+    """Writes the archive to `target`. Neither times nor owners are in it, so that the same files make the same bytes.
+
+    Raises InvalidInput for a file that changes meanwhile or that is gone.
+    """
+    with (
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for entry in entries:
+            _add(archive, entry)
+    return parcel_of(target, "program")
+
+
+def parcel_of(path: Path, kind: str) -> Parcel:
+    """Of a file that is complete."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Parcel(path, digest, path.stat().st_size, kind)
+
+
+def _add(archive: tarfile.TarFile, entry: Entry) -> None:
+    member = tarfile.TarInfo(entry.name)
+    member.mode = 0o755 if entry.is_executable or not entry.is_file else 0o644
+    if entry.target:
+        member.type, member.linkname = tarfile.SYMTYPE, entry.target
+        archive.addfile(member)
+    elif not entry.is_file:
+        member.type = tarfile.DIRTYPE
+        archive.addfile(member)
+    else:
+        _add_file(archive, member, entry)
+
+
+def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry) -> None:
+    member.size = entry.size
+    try:
+        with entry.path.open("rb") as file:
+            archive.addfile(member, file)
+            _check_end(file)
+    except OSError as fault:
+        why = fault.strerror or "it changed meanwhile"
+        raise InvalidInput(f"{entry.path} could not be packed: {why}.", next_step="try again") from fault
+
+
+def _check_end(file: IO[bytes]) -> None:
+    if file.read(1):
+        raise OSError  # it has grown

@@ -1,0 +1,129 @@
+"""What of a folder travels with a program? Its files in order, or a sentence about what cannot travel."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.client.errors import InvalidInput
+from argosy.client.packing.ignored import IgnoreRules
+
+SIZE_LIMIT = 500 * 1024 * 1024  # bytes of all files: what every task would have to fetch
+COUNT_LIMIT = 100_000  # files and folders: a folder with more is a wrong one
+_NAMED = 5  # the largest entries that are named when a folder is too large
+_NEVER = frozenset({".git", "__pycache__"})
+_VIRTUAL_ENVIRONMENT = "pyvenv.cfg"  # in a folder of links to this machine's Python
+HINT = "name what should stay behind in .gitignore or .argosyignore, or upload another folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, a folder or a link. name: from the top of the folder, with slashes."""
+
+    name: str
+    path: Path
+    size: int = 0  # bytes of a file
+    is_file: bool = False
+    is_executable: bool = False
+    target: str = ""  # of a link
+
+
+def packed_entries(folder: Path, without: Collection[Path] = (), most: int = COUNT_LIMIT) -> list[Entry]:
+    """Sorted by name. without: paths that stay behind whatever the folder says, such as a file that is written there;
+    most: how many entries it may have.
+
+    Raises InvalidInput: too large, not readable, a link that leads out of it, or something that is no file.
+    """
+    top = folder.resolve()
+    if not top.is_dir():
+        raise InvalidInput(f"{folder} is not a folder.")
+    left_out = {each.parent.resolve() / each.name for each in without}
+    try:
+        rules = IgnoreRules.above(top)
+    except OSError as fault:
+        raise _unreadable(Path(fault.filename or top), fault) from fault
+    entries = []
+    for entry in _walk(top, top, rules, left_out):
+        entries.append(entry)
+        if len(entries) > most:
+            raise InvalidInput(f"{folder} has more than {most:,} files and folders.", next_step=HINT)
+    _check_size(folder, entries)
+    return sorted(entries, key=lambda each: each.name)
+
+
+def _walk(top: Path, folder: Path, rules: IgnoreRules, left_out: Collection[Path]) -> Iterator[Entry]:
+    try:
+        rules = rules.within(folder)
+        children = sorted(os.scandir(folder), key=lambda each: each.name)
+    except OSError as fault:
+        raise _unreadable(Path(fault.filename or folder), fault) from fault
+    for child in children:
+        path = Path(child.path)
+        is_folder = child.is_dir(follow_symlinks=False)
+        if child.name in _NEVER or path in left_out or rules.ignore(path, is_folder):
+            continue
+        if is_folder:
+            if not (path / _VIRTUAL_ENVIRONMENT).exists():
+                yield Entry(_name(top, path), path)
+                yield from _walk(top, path, rules, left_out)
+        else:
+            yield _entry(top, path)
+
+
+def _entry(top: Path, path: Path) -> Entry:
+    name, seen = _name(top, path), path.lstat()
+    if stat.S_ISLNK(seen.st_mode):
+        return Entry(name, path, target=_inner_target(top, path))
+    if not stat.S_ISREG(seen.st_mode):
+        raise InvalidInput(f"{path} is neither a file nor a folder, so it cannot be uploaded.", next_step=HINT)
+    if not os.access(path, os.R_OK):
+        raise _unreadable(path, PermissionError(13, "Permission denied"))
+    return Entry(name, path, seen.st_size, is_file=True, is_executable=bool(seen.st_mode & stat.S_IXUSR))
+
+
+def _name(top: Path, path: Path) -> str:
+    name = path.relative_to(top).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError as fault:
+        raise InvalidInput(f"{os.fsencode(path)!r} has a name that is not UTF-8: rename it.") from fault
+    return name
+
+
+def _inner_target(top: Path, path: Path) -> str:
+    """Where a link leads, if that stays in the folder wherever the folder lies."""
+    target = os.readlink(path)
+    aim = Path(os.path.normpath(path.parent / target))
+    if os.path.isabs(target) or not aim.is_relative_to(top):
+        raise InvalidInput(
+            f"{path} is a link that leads out of {top} (to {target}): it would lead nowhere on another machine.",
+            next_step="copy what it leads to into the folder, or " + HINT,
+        )
+    return target
+
+
+def _unreadable(path: Path, fault: OSError) -> InvalidInput:
+    return InvalidInput(f"{path} cannot be read: {fault.strerror}.", next_step=HINT)
+
+
+def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
+    total = sum(each.size for each in entries)
+    if total <= SIZE_LIMIT:
+        return
+    sizes: dict[str, int] = {}
+    for each in entries:
+        first = each.name.partition("/")[0] + ("/" if "/" in each.name else "")
+        sizes[first] = sizes.get(first, 0) + each.size
+    largest = sorted(sizes.items(), key=lambda each: -each[1])[:_NAMED]
+    raise InvalidInput(
+        f"{folder} has {_mib(total)}; a program's folder may have {_mib(SIZE_LIMIT)}.",
+        details=[f"{_mib(size):>12}  {name}" for name, size in largest if size],
+        next_step=HINT + "; data belongs into S3 (inputs)",
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / 1024 / 1024:,.1f} MiB"

@@ -1,0 +1,159 @@
+"""How does a spec with a program beside it become one that a deployment can run? `pack` uploads it and names the job.
+
+A job is a small JSON object: the archives that a task unpacks, and what it does before the program. Its name is its
+digest, so that the same program submitted again is the same spec.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from argosy.client.access import Access
+from argosy.client.errors import InvalidInput
+from argosy.client.packing.archive import Parcel, pack_folder
+from argosy.client.packing.folder import Entry, packed_entries
+from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
+from argosy.client.packing.wheels import Resolver, Target, cache_folder
+from argosy.model.run_terms import ARM64, RUNNER_PROTOCOL, X86_64
+from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
+
+RESULT_FILES, RESULT_BYTES = 10_000, 50 * 1024**3  # of one task: beyond this its runner says so and uploads nothing
+HEAVY = 512 * 1024**2  # bytes of packages beyond which an image is the better way, and is recommended
+_INTERPRETERS = frozenset({"python", "python3", "sh", "bash"})
+_SUFFIXES = {"program": ".tar.gz", "wheel": ".whl"}
+_FOLDERS = {"program": "archives", "wheel": "wheels"}
+_PYTHON_TAG = re.compile(rf"{DEFAULT_IMAGE}:(3\.\d+)", re.ASCII)
+
+
+def _told_nobody(sentence: str) -> None:
+    """Packing that nobody looks at."""
+
+
+@dataclass(frozen=True)
+class Packer:
+    """How packing goes about it. tell: gets a sentence when something takes time; without: paths that stay behind."""
+
+    resolver: Resolver = field(default_factory=lambda: Resolver(cache_folder()))
+    tell: Any = _told_nobody
+    progress: Progress = quiet
+    without: Collection[Path] = ()
+    heavy: int = HEAVY
+
+    def pack(self, spec: Mapping[str, Any], folder: Path, access: Access) -> dict[str, Any]:
+        """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which lie in the bucket by then.
+
+        spec: as a user writes it, valid; one without these fields comes back as it is. folder: what `workdir` is
+        relative to. Raises ArgosyError, or what boto3 raises.
+        """
+        if not any(spec.get(name) is not None for name in UNPACKED):
+            return dict(spec)
+        with tempfile.TemporaryDirectory() as scratch:
+            parcels = [*self._folder(spec, folder, Path(scratch)), *self._wheels(spec, access)]
+            bucket = access.deployment.bucket
+            placed = [
+                (each, uri_of(bucket, _FOLDERS[each.kind], each.sha256, _SUFFIXES[each.kind])) for each in parcels
+            ]
+            put_files(access, placed, self.progress)
+        job = json.dumps(job_document(placed, spec.get("setup")), sort_keys=True, separators=(",", ":"))
+        return {**unpacked(spec), "job": put(access, job.encode(), ".json", "jobs")}
+
+    def _folder(self, spec: Mapping[str, Any], base: Path, scratch: Path) -> list[Parcel]:
+        if spec.get("workdir") is None:
+            return []
+        folder = base / str(spec["workdir"])
+        entries = packed_entries(folder, self.without)
+        if why := absent_program(spec, entries):
+            raise InvalidInput(
+                f"{why} ({folder.resolve()}).", next_step="look at workdir, .gitignore and .argosyignore"
+            )
+        files = sum(each.is_file for each in entries)
+        self.tell(f"packing {folder.resolve()}: {files:,} file{'' if files == 1 else 's'}")
+        return [pack_folder(entries, scratch / "program.tar.gz")]
+
+    def _wheels(self, spec: Mapping[str, Any], access: Access) -> list[Parcel]:
+        wanted = spec.get("packages")
+        if not wanted:
+            return []
+        target = target_of(spec, access)
+        self.tell(f"packages for Python {target.python}: {', '.join(wanted)}")
+        wheels = self.resolver.wheels(wanted, target)
+        if (size := total_size(wheels)) > self.heavy:
+            gib = f"{size / 1024**3:.1f} GiB"
+            self.tell(
+                f"the packages have {gib}, which each task fetches: an image that has them starts sooner (--image)"
+            )
+        return wheels
+
+
+def pack(
+    spec: Mapping[str, Any], folder: Path, access: Access, *, progress: Progress = quiet, **how: Any
+) -> dict[str, Any]:
+    """`Packer.pack` with what it needs by default. how: the other fields of Packer."""
+    return Packer(progress=progress, **how).pack(spec, folder, access)
+
+
+def unpacked(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is packed: enough to ask a deployment what such a run would cost."""
+    return {name: value for name, value in spec.items() if name not in UNPACKED}
+
+
+def absent_program(spec: Mapping[str, Any], entries: Sequence[Entry]) -> str:
+    """Why the program could not start in its folder, as far as its words tell; empty if nothing speaks against it."""
+    name = _program_file(spec.get("run"))
+    if name is None or spec.get("setup") is not None:  # which may make it
+        return ""
+    found = next((each for each in entries if each.name == name), None)
+    if found is None:
+        return f"{name} is not among the files that are uploaded"
+    is_started = spec["run"][0] not in _INTERPRETERS
+    return f"{name} is not executable" if found.is_file and is_started and not found.is_executable else ""
+
+
+def _program_file(run: Any) -> str | None:
+    """The file of the folder that a list of words starts: `python main.py`, `./simulate`; None for all else."""
+    words = [word for word in run if isinstance(word, str)][:2] if isinstance(run, list) else []
+    if words[:1] and words[0] in _INTERPRETERS:
+        words = [word for word in words[1:] if not word.startswith("-")]
+    elif "/" not in "".join(words[:1]):
+        return None
+    name = posixpath.normpath(words[0].replace("$${", "${")) if words else "/"
+    is_known = bool(words) and "${" not in words[0].replace("$${", "")
+    return name if is_known and not name.startswith(("/", "..")) else None
+
+
+def job_document(placed: Sequence[tuple[Parcel, str]], setup: str | None) -> dict[str, Any]:
+    """What a runner reads. placed: each archive with its address."""
+    return {
+        "protocol": RUNNER_PROTOCOL,
+        "archives": [
+            {"uri": uri, "sha256": each.sha256, "bytes": each.size, "kind": each.kind} for each, uri in placed
+        ],
+        "setup": setup,
+        "limits": {"resultFiles": RESULT_FILES, "resultBytes": RESULT_BYTES},
+    }
+
+
+def target_of(spec: Mapping[str, Any], access: Access) -> Target:
+    """The Python that the run's image has. Raises InvalidInput for an image that does not say."""
+    image = (spec.get("container") or {}).get("image") or DEFAULT_IMAGE
+    architecture = (spec.get("resources") or {}).get("architecture") or X86_64
+    if image != DEFAULT_IMAGE and not _PYTHON_TAG.fullmatch(image):
+        raise InvalidInput(
+            f"packages are for the images {DEFAULT_IMAGE}:3.X, whose Python is known; this run's image is {image}.",
+            next_step="install the packages in that image, or by `setup`",
+        )
+    if architecture not in (X86_64, ARM64):
+        raise InvalidInput(
+            "packages are for one architecture, and resources.architecture is any.", next_step="set it to x86_64"
+        )
+    tag = _PYTHON_TAG.fullmatch(image)
+    python = tag[1] if tag else access.deployment.python
+    here = Target.here()
+    return here if access.connection.is_loopback and python == here.python else Target(python, architecture)

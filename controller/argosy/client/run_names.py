@@ -1,0 +1,57 @@
+"""Which run does a person mean: by its id, the beginning of it, its name, or `last`?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from argosy.client.errors import InvalidInput
+
+LAST = "last"
+SEARCHED = 500  # the newest runs, among which a name or a beginning is looked for
+NAMED = 5  # candidates that are listed
+_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
+
+
+class RunsListed(Protocol):
+    """What is asked of an api."""
+
+    def runs(self, limit: int) -> dict[str, Any]:
+        """The newest runs, as `client.api.ApiClient.runs` answers them."""
+
+
+def is_run_id(text: str) -> bool:
+    """Whether it has the form of a whole id; there need be no such run."""
+    return _ID.fullmatch(text) is not None
+
+
+def run_id_of(api: RunsListed, wanted: str) -> str:
+    """The id of the run. A whole id is not looked up; a name means the newest run of that name.
+
+    Raises InvalidInput where no run, or more than one, is meant, and what the api raises.
+    """
+    if is_run_id(wanted):
+        return wanted
+    runs = api.runs(1 if wanted == LAST else SEARCHED)["runs"]
+    if wanted == LAST:
+        if not runs:
+            raise InvalidInput("No run has been submitted to this deployment yet.")
+        return str(runs[0]["runId"])
+    for view in runs:
+        if wanted in (view["name"], view["runId"]):
+            return str(view["runId"])
+    return _beginning(wanted, [str(view["runId"]) for view in runs], [str(view["name"]) for view in runs])
+
+
+def _beginning(wanted: str, ids: Sequence[str], names: Sequence[str]) -> str:
+    found = [each for each in ids if wanted and each.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        raise InvalidInput(f"{wanted!r} begins the ids of {len(found)} runs: {', '.join(found[:NAMED])}{more}.")
+    near = get_close_matches(wanted, [*dict.fromkeys(names), *ids], n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise InvalidInput(f"There is no run {wanted!r}.{meant}", next_step="type `argosy runs` to see the runs there are")

@@ -1,0 +1,74 @@
+"""Who follows the programs of tasks, and who ends them if this process is killed?
+
+Threads follow them: that of a program which has ended follows the next one, so that no other has to be woken in between
+(with programs of milliseconds, that would take longer than they do). A process of its own would outlive this one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Protocol
+
+from argosy.local.containers import mourner
+
+MOST_PROGRAMS = 10_000  # that run at once
+
+
+class Following(Protocol):
+    """What one program needs of those who follow it."""
+
+    def follow(self, group: int, work: Callable[[], None]) -> Future[None]:
+        """Do this, for a program that has begun as the leader of this process group."""
+
+    def forget(self, group: int) -> None:
+        """All of the group has been killed; its id may be used again from now on."""
+
+
+class Followers:
+    """Of all programs of one embedded AWS, until `close`. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MOST_PROGRAMS, "argosy-task")
+        self._guard = threading.Lock()
+        self._mourner = subprocess.Popen(
+            [sys.executable, "-I", "-S", mourner.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # the terminal's signals are not for it
+            text=True,
+        )
+
+    def follow(self, group: int, work: Callable[[], None]) -> Future[None]:
+        """Do this on a thread, for a program that has begun as the leader of this process group."""
+        self.begun(group)
+        return self._threads.submit(work)
+
+    def begun(self, group: int) -> None:
+        """A program leads this process group, and whoever started it follows it."""
+        self._tell(mourner.BEGUN, str(group))
+
+    def forget(self, group: int) -> None:
+        """All of the group has been killed; its id may be used again from now on."""
+        self._tell(mourner.ENDED, str(group))
+
+    def label(self, engine: str, label: str) -> None:
+        """Containers of this engine with this label are ours."""
+        self._tell(mourner.LABELLED, engine, label)
+
+    def close(self) -> None:
+        """No program is left."""
+        self._threads.shutdown()
+        self._tell(mourner.WELL)
+        with suppress(BrokenPipeError), self._mourner:
+            """It ends with its input."""
+
+    def _tell(self, *words: str) -> None:
+        assert self._mourner.stdin is not None
+        with self._guard, suppress(BrokenPipeError):  # somebody has killed it: then nobody cleans up after us
+            self._mourner.stdin.write(" ".join(words) + "\n")
+            self._mourner.stdin.flush()

@@ -1,0 +1,54 @@
+"""What is left to do when local mode was killed? To end its programs, which nobody else would.
+
+Run as a program of its own, by its path: it imports the standard library only. Local mode writes into its standard
+input which process groups have begun and ended; the kernel ends that input with local mode, however that ends. Then the
+groups that are left are killed, and the containers with local mode's label are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+
+BEGUN, ENDED, LABELLED, WELL = "+", "-", "label", "well"  # WELL: local mode has cleaned up by itself
+
+
+def watch(lines: Iterable[str]) -> tuple[set[int], list[tuple[str, str]]]:
+    """What is left at the end of the lines: process groups, and labels of containers with their engine."""
+    groups: set[int] = set()
+    labels: list[tuple[str, str]] = []
+    for line in lines:
+        what, *words = line.split()
+        if what == BEGUN:
+            groups.add(int(words[0]))
+        elif what == ENDED:
+            groups.discard(int(words[0]))
+        elif what == LABELLED:
+            labels.append((words[0], words[1]))
+        elif what == WELL:
+            return set(), []
+    return groups, labels
+
+
+def clean(groups: Iterable[int], labels: Iterable[tuple[str, str]]) -> None:
+    """Programs first, in case they are the engine's own."""
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended by itself
+            os.killpg(group, signal.SIGKILL)
+    for engine, label in labels:
+        asked = [engine, "ps", "--all", "--quiet", "--filter", f"label={label}"]
+        found = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if names := found.stdout.split():
+            subprocess.run(
+                [engine, "rm", "--force", *names], stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+
+
+if __name__ == "__main__":
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # they are for local mode, which ends it
+    clean(*watch(sys.stdin))

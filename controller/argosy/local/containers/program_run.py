@@ -1,0 +1,209 @@
+"""How does a user's program run as a process, with what the runner does before and after it in this process's threads?
+
+So a task starts one process, its own, and not a second one that would load a library of AWS for a second. Archives are
+unpacked once for all tasks of a job.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from argosy.local.containers.followers import Followers
+from argosy.local.containers.process import ContainerProcess, Ended, Program
+from argosy.model.exit_codes import TEMPORARY
+from argosy.runner.attempt import Attempt, Ready, setup_fault, start_fault
+from argosy.runner.folders import WorkFolder, work_folder
+from argosy.runner.objects import Objects
+from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
+from argosy.runner.transfers import started
+from argosy.runner.unpacked import Unpacked
+
+ABORT_S = 5.0  # for uploads in parts to be given up
+BEFORE_ITS_START = "the task was told to stop before its program was started"
+T = TypeVar("T")
+
+
+class ProgramFolders:
+    """Where programs of this machine work: attempts' own folders, and archives that they share."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.unpacked = Unpacked(root / "unpacked")
+
+
+class ProgramRun:
+    """A Running: one attempt from its first fetch to its last upload."""
+
+    def __init__(
+        self,
+        program: Program,
+        folders: ProgramFolders,
+        on_line: Callable[[str], None],
+        on_end: Callable[[Ended], None],
+        followers: Followers | None = None,
+    ) -> None:
+        """Starts at once, on a thread of its own; `followers` as for a ContainerProcess."""
+        self._program = program
+        self._followers = followers
+        self._folders = folders
+        self._on_line, self._on_end = on_line, on_end
+        self._stopped = threading.Event()  # nothing is fetched or sent any more
+        self._asked = False
+        self._guard = threading.Lock()
+        self._child: ContainerProcess | None = None
+        self._wake = threading.Event()
+        self._objects = Objects(program.environment, self._stopped)
+        self._thread = threading.Thread(target=self._run, name="argosy-program")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The program's own matter while it runs; before and afterwards the end. Returns at once."""
+        with self._guard:
+            self._asked = True
+            child = self._child
+        if child is not None:
+            child.stop()
+        else:
+            self._stopped.set()
+            self._wake.set()
+
+    def kill(self) -> None:
+        """SIGKILL, and nothing is fetched or sent any more."""
+        with self._guard:
+            self._asked = True
+            child = self._child
+        self._stopped.set()
+        self._wake.set()
+        if child is not None:
+            child.kill()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has ended and all its callbacks have returned."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        ended = Ended(TEMPORARY)  # should there be a fault of ours
+        try:
+            ended = self._attempt()
+        except RunnerFault as fault:
+            self._on_line(fault.line)
+            ended = Ended(fault.code)
+        except Exception:  # noqa: BLE001 - the task has to end all the same; the fault is ours and is printed
+            traceback.print_exc()
+        finally:
+            self._on_end(ended)
+
+    def _attempt(self) -> Ended:
+        """Raises RunnerFault."""
+        order = order_from(self._program.environment)
+        words = words_of(list(self._program.arguments))
+        if order is None:  # a program without the protocol: the runner is a plain init
+            return self._started(self._program)
+        with work_folder([self._folders.root]) as work:
+            attempt = Attempt(order, work, self._objects, self._folders.unpacked)
+            ready = self._prepared(attempt, order)
+            program = replace(
+                self._program,
+                arguments=words,
+                environment=ready.environment,
+                folder=self._folder(ready, work),
+                copy_stdout_to=ready.copy_stdout_to,
+            )
+            self._set_up(ready, program)
+            ended = self._started(program)
+            if ended == Ended(0):
+                self._unless_stopped(attempt.deliver)
+            return ended
+
+    def _prepared(self, attempt: Attempt, order: RunnerOrder) -> Ready:
+        """Where there is nothing to fetch, a thread is saved."""
+        if order.job is None and not order.inputs:
+            return attempt.prepare(self._program.environment)
+        return self._unless_stopped(lambda: attempt.prepare(self._program.environment))
+
+    def _folder(self, ready: Ready, work: WorkFolder) -> Path:
+        """Where the program begins: with its archives, or as its image has it."""
+        if ready.folder is not None or not self._program.bare:
+            return ready.folder or self._program.folder
+        work.program.mkdir()
+        return work.program
+
+    def _set_up(self, ready: Ready, program: Program) -> None:
+        if ready.setup is None:
+            return
+        ended = self._started(replace(program, arguments=["sh", "-c", ready.setup], copy_stdout_to=None))
+        if self._asked:
+            raise RunnerFault(STOPPED, BEFORE_ITS_START)
+        if ended.exit_code:
+            raise setup_fault(ended.exit_code)
+
+    def _started(self, program: Program) -> Ended:
+        """How it ended. Raises RunnerFault when it could not be started, or its output not be kept."""
+        ends: list[Ended] = []
+        here = _Here(self._followers)
+        with self._guard:
+            if self._asked:
+                raise RunnerFault(STOPPED, BEFORE_ITS_START)
+            try:
+                child = self._child = ContainerProcess(program, self._on_line, ends.append, here)
+            except OSError as fault:
+                raise start_fault(list(program.arguments), fault) from fault
+        try:
+            here.until_its_end()
+        finally:
+            with self._guard:
+                self._child = None
+            if not ends:  # by a fault of ours
+                child.sweep_up()
+        [ended] = ends
+        if child.output_fault is not None and ended == Ended(0):
+            raise RunnerFault(TEMPORARY, f"standard output could not be kept: {child.output_fault.strerror}")
+        return ended
+
+    def _unless_stopped(self, work: Callable[[], T]) -> T:
+        """What the work gives. Being stopped ends it: its thread is left behind, once no upload is half done."""
+        self._wake.clear()
+        done = started(work, self._wake.set)
+        self._wake.wait(self._program.stop_timeout_s if self._asked else None)
+        if not done.done():
+            self._stopped.set()
+            self._objects.wait_for_aborts(ABORT_S)
+            raise RunnerFault(STOPPED, "the task was told to stop before it was done")
+        return done.result()
+
+
+class _Here:
+    """A Following: the thread of the attempt follows its program, too, and no other has to be woken."""
+
+    def __init__(self, followers: Followers | None) -> None:
+        self._followers = followers
+        self._work: Callable[[], None] = lambda: None
+
+    def follow(self, group: int, work: Callable[[], None]) -> Future[None]:
+        if self._followers is not None:
+            self._followers.begun(group)
+        self._work = work
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def forget(self, group: int) -> None:
+        if self._followers is not None:
+            self._followers.forget(group)
+
+    def until_its_end(self) -> None:
+        """Do what is to be done."""
+        self._work()
+
+
+def program_environment(environment: Mapping[str, str], python: str) -> dict[str, str]:
+    """The image `argosy/python` is the Python that runs local mode: that is what `python` in a shell's text means."""
+    first = str(Path(python).parent)
+    path = environment.get("PATH")
+    return {**environment, "PATH": f"{first}:{path}" if path else first}

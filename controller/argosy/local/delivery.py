@@ -1,0 +1,72 @@
+"""How do the models' events reach the deployment's queue, and the rules that users make?
+
+EventBridge at moto takes some 10 ms of computing for each event, and a task has six of them. So what the deployment's
+own rules match goes straight into its queue, in EventBridge's words, while they are enabled. moto's rules of users get
+the same events, in order, from a thread: that takes as long as it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from argosy.messages.eventbridge import MESSAGE_KINDS
+
+DEFAULT_BUS = "default"
+
+
+class EventRules(Protocol):
+    """The rules that there are."""
+
+    def enabled(self, bus: str) -> set[str]:
+        """Names of those on this bus that are enabled and match events, not times."""
+
+    def send(self, bus: str, names: set[str], message: dict[str, Any]) -> None:
+        """Hand the message to the targets of these rules."""
+
+
+class EventDelivery:
+    """Takes EventBridge messages from under the models' locks; never blocks.
+
+    Home's come over the default bus, as AWS puts them there; those of other Regions over the deployment's own bus, as
+    the rules of further cells send them. put: a message of the queue. complain: told of events that a user's rule lost.
+    """
+
+    def __init__(
+        self, rules: EventRules, home: str, prefix: str, put: Callable[[str], None], complain: Callable[[str], None]
+    ) -> None:
+        self._rules, self._home, self._prefix = rules, home, prefix
+        self._put, self._complain = put, complain
+        self._rule_of = {(kind.source, kind.detail_type): f"{prefix}-{kind.rule}" for kind in MESSAGE_KINDS}
+        self._of_cells = f"{prefix}-forwarded"
+        self._own = {*self._rule_of.values(), self._of_cells}
+        self._queue: queue.Queue[tuple[str, set[str], dict[str, Any]] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="argosy-events")
+        self._thread.start()
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """Take one message."""
+        is_home = message["region"] == self._home
+        bus = DEFAULT_BUS if is_home else self._prefix
+        enabled = self._rules.enabled(bus)
+        rule = self._rule_of.get((message["source"], message["detail-type"]))
+        if rule is not None and (rule if is_home else self._of_cells) in enabled:
+            self._put(json.dumps(message))
+        if of_users := enabled - self._own:
+            self._queue.put((bus, of_users, message))
+
+    def close(self) -> None:
+        """Send the remaining events and end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (taken := self._queue.get()) is not None:
+            bus, names, message = taken
+            try:
+                self._rules.send(bus, names, message)
+            except Exception as fault:  # noqa: BLE001 - whatever moto raises costs this event and no other
+                self._complain(f"an event of {message['source']} is lost to the rules {sorted(names)}: {fault!r}")

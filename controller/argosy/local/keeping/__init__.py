@@ -1,0 +1,1 @@
+"""What of local mode is there again after a restart?"""

@@ -1,0 +1,61 @@
+"""How is what was answered still there after a kill? In one SQLite file with a write-ahead log.
+
+What `write` has returned from survives the process's end, whatever ends it, and a half-written change never shows. The
+end of the machine may cost the last moments, but not what is before them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS items (tbl TEXT, pk TEXT, sk TEXT, item TEXT, PRIMARY KEY (tbl, pk, sk)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS streams (
+    id INTEGER PRIMARY KEY, region TEXT, grp TEXT, name TEXT, UNIQUE (region, grp, name));
+CREATE TABLE IF NOT EXISTS lines (seq INTEGER PRIMARY KEY, stream INTEGER, at_ms INTEGER, text TEXT);
+CREATE INDEX IF NOT EXISTS lines_of_stream ON lines (stream, seq);
+CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, region TEXT);
+CREATE TABLE IF NOT EXISTS objects (
+    bucket TEXT, name TEXT, about TEXT, body BLOB, file TEXT, PRIMARY KEY (bucket, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS definitions (
+    region TEXT, family TEXT, number INTEGER, about TEXT, PRIMARY KEY (region, family, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hosts (region TEXT, id TEXT, PRIMARY KEY (region, id)) WITHOUT ROWID;
+"""
+Statement = tuple[str, Sequence[Any]]
+
+
+class Database:
+    """The file, opened by this process. Thread-safe. Raises sqlite3.Error, such as for a full disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._guard = threading.Lock()
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.executescript(_SCHEMA)
+
+    def write(self, statements: Iterable[Statement]) -> None:
+        """All of them or none."""
+        with self._guard:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                for text, values in statements:
+                    self._connection.execute(text, values)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What a SELECT finds."""
+        with self._guard:
+            return self._connection.execute(text, values).fetchall()
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        with self._guard:
+            self._connection.close()

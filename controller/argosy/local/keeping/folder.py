@@ -1,0 +1,105 @@
+"""Which folder does local mode keep its state in, and may this process use it?
+
+One local mode at a time: it holds a lock that the kernel ends with its process, however that ends. A folder of another
+format, and one with other people's files, are left as they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+FORMAT = 1  # raise it when what is stored is read in another way
+_FORMAT_FILE, _LOCK_FILE = "format", "in-use"
+DATABASE, OBJECTS = "state.db", "objects"
+_OURS = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", OBJECTS, _FORMAT_FILE)
+
+
+class StateRefusedError(Exception):
+    """The folder cannot be used; `step` says what can be done about it."""
+
+    def __init__(self, message: str, step: str) -> None:
+        super().__init__(message)
+        self.step = step
+
+
+def default_folder() -> Path:
+    """In the user's data folder (XDG Base Directory)."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(data) if data.startswith("/") else Path.home() / ".local" / "share") / "argosy" / "local"
+
+
+class KeptFolder:
+    """A folder that is this process's until `close`. Raises StateRefusedError, OSError."""
+
+    def __init__(self, path: Path, *, fresh: bool = False) -> None:
+        """fresh: forget what is in it."""
+        self.path = path
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_strangers(path)
+        self._lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            self._take()
+            if fresh:
+                _forget(path)
+            _check_format(path)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    @property
+    def database(self) -> Path:
+        return self.path / DATABASE
+
+    @property
+    def objects(self) -> Path:
+        return self.path / OBJECTS
+
+    def close(self) -> None:
+        """Another local mode may use it."""
+        os.close(self._lock)
+
+    def _take(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as fault:
+            owner = os.read(self._lock, 32).decode(errors="replace").strip()
+            raise StateRefusedError(
+                f"Another local mode{f' (process {owner})' if owner else ''} uses the state in {self.path}.",
+                "stop it, or choose another folder: argosy local --state DIR (--no-state keeps nothing)",
+            ) from fault
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+
+
+def _refuse_strangers(path: Path) -> None:
+    """What is removed with --fresh must be ours."""
+    strange = sorted({each.name for each in path.iterdir()} - {*_OURS, _LOCK_FILE})
+    if strange and not (path / _FORMAT_FILE).exists():
+        raise StateRefusedError(
+            f"{path} holds other files than local mode's, such as {strange[0]}.",
+            "choose an empty folder, or a name that does not exist yet",
+        )
+
+
+def _forget(path: Path) -> None:
+    for name in _OURS:
+        if (path / name).is_dir():
+            shutil.rmtree(path / name)
+        else:
+            (path / name).unlink(missing_ok=True)
+
+
+def _check_format(path: Path) -> None:
+    file = path / _FORMAT_FILE
+    if not file.exists():
+        file.write_text(f"{FORMAT}\n", encoding="utf-8")
+        return
+    found = file.read_text(encoding="utf-8", errors="replace").strip()
+    if found != str(FORMAT):
+        raise StateRefusedError(
+            f"The state in {path} has format {found or '(none)'}, and this version of argosy reads format {FORMAT}.",
+            "use the version that wrote it, choose another --state DIR, or forget it with --fresh",
+        )

@@ -1,0 +1,74 @@
+"""How are all parts of an embedded AWS kept in one folder?"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.local.keeping.database import Database
+from argosy.local.keeping.folder import KeptFolder
+from argosy.local.keeping.hosts import keep_definitions, keep_hosts
+from argosy.local.keeping.lines import KeptLines
+from argosy.local.keeping.objects import KeptBodies
+from argosy.local.keeping.table import keep_table
+from argosy.local.moto.app import MotoApp
+
+
+class Kept:
+    """The state in a folder, this process's until `close`. Raises StateRefusedError, OSError, sqlite3.Error."""
+
+    def __init__(self, path: Path, *, fresh: bool = False) -> None:
+        with ExitStack() as parts:
+            folder = KeptFolder(path, fresh=fresh)
+            parts.callback(folder.close)
+            self._database = Database(folder.database)
+            parts.callback(self._database.close)
+            self._bodies = KeptBodies(self._database, folder.objects)
+            self.lines = KeptLines(self._database)
+            self._left: list[tuple[str, str]] = []
+            self._parts = parts.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is kept any more."""
+        self._parts.close()
+
+    def keep_models(self, table: DynamoModel, cells: Mapping[str, Any]) -> None:
+        """The deployment's table, and task definitions and instances of each Region."""
+        keep_table(table, self._database)
+        for region, cell in cells.items():
+            keep_definitions(region, cell.ecs.ledger, self._database)
+            self._left += [(region, name) for name in keep_hosts(region, cell.ec2, self._database)]
+
+    def keep_objects(self, account: str, moto: MotoApp) -> None:
+        """moto's S3."""
+        from argosy.local.moto.objects import KeptObjects
+
+        objects = KeptObjects(account, self._bodies)
+        objects.restore()
+        moto.objects = objects
+
+    def farewells(self, account: str) -> Iterable[dict[str, Any]]:
+        """What EC2 says of instances that the local mode before this one left behind."""
+        for region, name in self._left:
+            yield {
+                "version": "0",
+                "id": str(uuid.uuid4()),
+                "detail-type": "EC2 Instance State-change Notification",
+                "source": "aws.ec2",
+                "account": account,
+                "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "region": region,
+                "resources": [f"arn:aws:ec2:{region}:{account}:instance/{name}"],
+                "detail": {"instance-id": name, "state": "terminated"},
+            }

@@ -1,0 +1,83 @@
+"""Where do the bodies of S3 objects lie? Small ones in the database, others in files of their own beside it.
+
+A file is whole before a row names it, and removed after no row does. Files that a kill left without a row go with the
+next start.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from argosy.local.keeping.database import Database
+from argosy.local.moto.stored import KeptObject
+
+SMALL_BYTES = 16_384
+
+
+class KeptBodies:
+    """A `local.moto.objects.ObjectStore` in the database and a folder."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database, self._folder = database, folder
+        folder.mkdir(mode=0o700, exist_ok=True)
+        named = {file for (file,) in database.rows("SELECT file FROM objects WHERE file IS NOT NULL")}
+        for path in folder.iterdir():
+            if path.name not in named:
+                path.unlink()
+
+    def buckets(self) -> list[tuple[str, str]]:
+        """See ObjectStore."""
+        return [(name, region) for name, region in self._database.rows("SELECT name, region FROM buckets")]
+
+    def add_bucket(self, name: str, region: str) -> None:
+        """See ObjectStore."""
+        self._database.write([("INSERT OR IGNORE INTO buckets VALUES (?, ?)", (name, region))])
+
+    def drop_bucket(self, name: str) -> None:
+        """See ObjectStore."""
+        files = self._database.rows("SELECT file FROM objects WHERE bucket = ?", (name,))
+        orders = ("DELETE FROM objects WHERE bucket = ?", "DELETE FROM buckets WHERE name = ?")
+        self._database.write((order, (name,)) for order in orders)
+        self._remove(files)
+
+    def objects(self) -> Iterable[KeptObject]:
+        """See ObjectStore."""
+        asked = "SELECT bucket, name, about, length(body), file FROM objects"
+        for bucket, key, about, size, file in self._database.rows(asked):
+            read = partial(self._body, bucket, key) if file is None else (self._folder / file).read_bytes
+            length = (self._folder / file).stat().st_size if file else size
+            yield KeptObject(bucket, key, json.loads(about), length, read)
+
+    def put(self, bucket: str, key: str, about: dict[str, Any], body: bytes) -> Callable[[], bytes] | None:
+        """See ObjectStore."""
+        before = self._files(bucket, key)
+        path = None if len(body) <= SMALL_BYTES else self._folder / uuid.uuid4().hex
+        if path is not None:
+            path.write_bytes(body)
+        row = (bucket, key, json.dumps(about), body if path is None else None, path.name if path else None)
+        self._database.write([("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)])
+        self._remove(before)
+        return path.read_bytes if path else None
+
+    def drop(self, bucket: str, key: str) -> None:
+        """See ObjectStore."""
+        before = self._files(bucket, key)
+        self._database.write([("DELETE FROM objects WHERE bucket = ? AND name = ?", (bucket, key))])
+        self._remove(before)
+
+    def _body(self, bucket: str, key: str) -> bytes:
+        found = self._database.rows("SELECT body FROM objects WHERE bucket = ? AND name = ?", (bucket, key))
+        return bytes(found[0][0]) if found else b""
+
+    def _files(self, bucket: str, key: str) -> list[tuple[Any, ...]]:
+        return self._database.rows("SELECT file FROM objects WHERE bucket = ? AND name = ?", (bucket, key))
+
+    def _remove(self, files: list[tuple[Any, ...]]) -> None:
+        for (file,) in files:
+            if file is not None:
+                (self._folder / file).unlink(missing_ok=True)

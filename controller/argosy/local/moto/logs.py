@@ -1,0 +1,100 @@
+"""How do the lines of tasks get into moto's CloudWatch Logs? In this process: a call over HTTP takes ten times as long.
+
+What is kept over restarts is written down with each batch, and read again when somebody first asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from argosy.local.agents.log_shipper import LogRefusedError
+
+Entry = dict[str, Any]  # {"timestamp": epoch milliseconds, "message": text}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamName:
+    """One log stream of the account."""
+
+    region: str
+    group: str
+    name: str
+
+
+class LineStore(Protocol):
+    """Where lines outlive the process."""
+
+    def opened(self, stream: StreamName) -> None:
+        """There is this stream, still without lines. Harmless when repeated."""
+
+    def append(self, stream: StreamName, entries: Sequence[Entry]) -> None:
+        """More lines, in order."""
+
+    def lines(self, stream: StreamName) -> list[Entry]:
+        """All of them, in order."""
+
+    def streams(self, region: str, group: str) -> list[str]:
+        """Names, the oldest first."""
+
+
+class NotKept:
+    """Nothing outlives the process."""
+
+    def opened(self, stream: StreamName) -> None:
+        """Nothing to do."""
+
+    def append(self, stream: StreamName, entries: Sequence[Entry]) -> None:
+        """Nothing to do."""
+
+    def lines(self, stream: StreamName) -> list[Entry]:
+        return []
+
+    def streams(self, region: str, group: str) -> list[str]:
+        return []
+
+
+class MotoLogs:
+    """The logs of one account and Region."""
+
+    def __init__(self, account: str, region: str, store: LineStore | None = None) -> None:
+        from moto.logs.models import logs_backends
+
+        self._groups: dict[str, Any] = logs_backends[account][region].groups
+        self._region, self._store = region, store or NotKept()
+
+    def restore(self, group: str) -> None:
+        """The streams of the group that were kept. Raises LogRefusedError."""
+        from argosy.local.moto.kept_stream import KeptStream
+
+        found = self._group(group)
+        for name in self._store.streams(self._region, group):
+            found.streams[name] = KeptStream(found, name, partial(self._store.lines, self._name(group, name)))
+
+    def open(self, group: str, stream: str) -> None:
+        """Make the stream; one that is there stays. Raises LogRefusedError where there is no group."""
+        from argosy.local.moto.kept_stream import KeptStream
+
+        found = self._group(group)
+        if stream not in found.streams:
+            self._store.opened(self._name(group, stream))
+            found.streams[stream] = KeptStream(found, stream)
+
+    def put(self, group: str, stream: str, entries: list[Entry]) -> None:
+        """More lines, in order. Raises LogRefusedError."""
+        found = self._group(group).streams.get(stream)
+        if found is None:
+            raise LogRefusedError(f"ResourceNotFoundException: there is no log stream {stream} in {group}")
+        found.put_log_events(entries)
+        self._store.append(self._name(group, stream), entries)
+
+    def _name(self, group: str, stream: str) -> StreamName:
+        return StreamName(self._region, group, stream)
+
+    def _group(self, name: str) -> Any:
+        found = self._groups.get(name)
+        if found is None:
+            raise LogRefusedError(f"ResourceNotFoundException: the log group {name} does not exist")
+        return found

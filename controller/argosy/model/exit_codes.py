@@ -1,0 +1,69 @@
+"""What does an exit code say by itself, where ECS says no more than that a container has ended?"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+SAYS_NOTHING = "Essential container in task exited"  # ECS's stoppedReason of every ordinary end
+OUT_OF_MEMORY = "OutOfMemoryError"  # begins the reason of a container whose memory ran out
+ENDED_BADLY = "the program ended with an error"
+KILLED = 128  # and the number of the signal
+_LAST_SIGNAL = 64
+_GIVEN_UP = re.compile(r"given up after \d+ losses: ")
+_SHELL = {126: "a program may not be executed", 127: "there is no such program"}  # POSIX, of the shell and of env
+# Of the runner that fetches a user's program and brings its result away (docs/decisions/0030-one-runner-twice.md).
+WRONG_REQUEST, NO_RESULT, TEMPORARY = 64, 65, 75
+_RUNNER = {
+    WRONG_REQUEST: "what the task asks for cannot be done: the last line of its log says what",
+    NO_RESULT: "the program ended well but wrote no result",
+    TEMPORARY: "S3 could not be reached, or refused: the last line of the log says what",
+}
+_MEANING = {
+    signal.SIGABRT: "it gave itself up, as after a failed assertion",
+    signal.SIGALRM: "its own timer",
+    signal.SIGBUS: "an address that is none",
+    signal.SIGFPE: "a fault of arithmetic",
+    signal.SIGHUP: "its terminal went",
+    signal.SIGILL: "an instruction that this processor does not know",
+    signal.SIGINT: "interrupted, as by Ctrl-C",
+    signal.SIGKILL: "killed from outside: often because memory ran out",
+    signal.SIGPIPE: "nobody read what it wrote",
+    signal.SIGSEGV: "a segmentation fault",
+    signal.SIGTERM: "it was asked to stop",
+    signal.SIGXCPU: "its limit of processor time",
+}
+
+
+def signal_name(exit_code: int) -> str:
+    """`SIGSEGV` for 139; empty where no signal is meant."""
+    if not KILLED < exit_code <= KILLED + _LAST_SIGNAL:
+        return ""
+    try:
+        return signal.Signals(exit_code - KILLED).name
+    except ValueError:
+        return f"signal {exit_code - KILLED}"
+
+
+def words(exit_code: int, has_runner: bool = False) -> str:
+    """`SIGSEGV: a segmentation fault` for 139; of all codes that programs choose the same sentence. has_runner: the
+    runner may have chosen it."""
+    name = signal_name(exit_code)
+    if has_runner and exit_code in _RUNNER:
+        return _RUNNER[exit_code]
+    if not name:
+        return _SHELL.get(exit_code, ENDED_BADLY)
+    meaning = _MEANING.get(exit_code - KILLED)  # type: ignore[call-overload]  # signals are numbers
+    return f"{name}: {meaning}" if meaning else f"killed by {name}"
+
+
+def explained(reason: str | None, exit_code: int | None, has_runner: bool = False) -> str:
+    """The reason of an end, unless it says nothing: then what the exit code says; that there is none, where so."""
+    if reason and reason != SAYS_NOTHING:
+        return reason
+    return "it left no exit code" if exit_code is None else words(exit_code, has_runner)
+
+
+def bare(reason: str) -> str:
+    """The reason of the last loss, of a task that was given up after several."""
+    return _GIVEN_UP.sub("", reason, count=1)

@@ -1,0 +1,28 @@
+"""`python -m argosy.runner [--] PROGRAM [ARGUMENT ...]`: the runner as a program, which the contract's tests start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from argosy.model.run_terms import RUNNER_PROTOCOL
+from argosy.runner.alone import Alone
+from argosy.runner.order import RunnerFault, order_from, words_of
+
+
+def main() -> int:
+    """The exit code."""
+    if sys.argv[1:] == ["--version"]:
+        os.write(1, b"argosy-runner protocol %d\n" % RUNNER_PROTOCOL)
+        return 0
+    try:
+        words, order = words_of(sys.argv[1:]), order_from(os.environ)
+        alone = Alone(words, os.environ)
+        return alone.plain() if order is None else alone.attempt(order)
+    except RunnerFault as fault:
+        os.write(2, f"{fault.line}\n".encode())
+        return fault.code
+
+
+if __name__ == "__main__":
+    os._exit(main())  # threads that still wait for S3 are left behind

@@ -1,0 +1,131 @@
+"""How does the runner work as a program of its own, in front of one other? As an init does, or a whole attempt.
+
+One thread reads the mail: signals, and the ends of what other threads do. So a signal finds the runner in one phase.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TypeVar
+
+from argosy.model.exit_codes import TEMPORARY
+from argosy.runner.attempt import Attempt, Ready, setup_fault, start_fault
+from argosy.runner.copying import Sink, copy_pieces
+from argosy.runner.folders import roots_of, work_folder
+from argosy.runner.objects import Objects
+from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder
+from argosy.runner.transfers import started
+
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+PASSED_ON = (*STOPS, signal.SIGUSR1, signal.SIGUSR2)
+ABORT_S = 5.0  # for multipart uploads to be given up
+_ENDED = 0  # what the mail says in place of a signal
+T = TypeVar("T")
+
+
+class Alone:
+    """One program, its signals and its end."""
+
+    def __init__(self, words: list[str], environment: Mapping[str, str]) -> None:
+        self._words, self._environment = words, environment
+        self._mail: queue.SimpleQueue[int] = queue.SimpleQueue()  # its `put` may be called in a signal handler
+        self._stopped = threading.Event()
+        self._objects = Objects(environment, self._stopped)
+        for number in PASSED_ON:
+            signal.signal(number, lambda number, _: self._mail.put(number))
+
+    def plain(self) -> int:
+        """Start it, pass signals on, and return its exit code. Raises RunnerFault."""
+        return self._child(self._words, self._environment)
+
+    def attempt(self, order: RunnerOrder) -> int:
+        """The whole attempt; the exit code. Raises RunnerFault."""
+        with work_folder(roots_of(self._environment)) as work:
+            attempt = Attempt(order, work, self._objects)
+            ready = self._unless_stopped(lambda: attempt.prepare(self._environment))
+            if ready.setup is not None:
+                self._set_up(ready.setup, ready)
+            code = self._program(ready)
+            if code == 0:
+                self._unless_stopped(attempt.deliver)
+            return code
+
+    def _set_up(self, text: str, ready: Ready) -> None:
+        """Its output is the log's, because standard output may be the result."""
+        code = self._child(["sh", "-c", text], ready.environment, ready, to=sys.stderr.fileno(), ours=True)
+        if self._stopped.is_set():
+            raise RunnerFault(STOPPED, "the task was told to stop before its program was started")
+        if code:
+            raise setup_fault(code)
+
+    def _program(self, ready: Ready) -> int:
+        if ready.copy_stdout_to is None:
+            return self._child(self._words, ready.environment, ready)
+        with ready.copy_stdout_to.open("wb", buffering=0) as file:
+            kept, log = Sink(file.fileno()), Sink(sys.stdout.fileno())
+            code = self._copied(ready, (kept, log))
+        if kept.fault is not None and code == 0:
+            raise RunnerFault(TEMPORARY, f"standard output could not be kept: {kept.fault.strerror}")
+        return code
+
+    def _copied(self, ready: Ready, sinks: tuple[Sink, ...]) -> int:
+        reading, writing = os.pipe()
+        over = threading.Event()
+
+        def into(data: bytes) -> None:
+            for sink in sinks:
+                sink.write(data)
+
+        thread = threading.Thread(target=copy_pieces, args=(reading, into, over.is_set), daemon=True)
+        thread.start()
+        try:
+            return self._child(self._words, ready.environment, ready, to=writing)
+        finally:
+            os.close(writing)
+            over.set()
+            thread.join()
+            os.close(reading)
+
+    def _child(
+        self,
+        words: list[str],
+        environment: Mapping[str, str],
+        ready: Ready | None = None,
+        to: int | None = None,
+        *,
+        ours: bool = False,
+    ) -> int:
+        """The exit code, 128 more than a signal's number. ours: a stop signal is meant for the runner, too."""
+        folder = ready.folder if ready is not None else None
+        try:
+            process = subprocess.Popen(words, env=dict(environment), cwd=folder, stdout=to)
+        except OSError as fault:
+            raise start_fault(words, fault) from fault
+        self._when_done(process.wait)
+        while (said := self._mail.get()) != _ENDED:
+            if ours and said in STOPS:
+                self._stopped.set()
+            process.send_signal(said)
+        code = process.wait()
+        return 128 - code if code < 0 else code
+
+    def _unless_stopped(self, work: Callable[[], T]) -> T:
+        """What the work gives. A stop signal ends it: its thread is left behind, once no upload is half done."""
+        done: Future[T] = self._when_done(work)
+        while (said := self._mail.get()) != _ENDED:
+            if said in STOPS:
+                self._stopped.set()
+                self._objects.wait_for_aborts(ABORT_S)
+                raise RunnerFault(STOPPED, "the task was told to stop before it was done")
+        return done.result()
+
+    def _when_done(self, work: Callable[[], T]) -> Future[T]:
+        """In a thread of its own; the mail says that it has ended."""
+        return started(work, lambda: self._mail.put(_ENDED))

@@ -1,0 +1,111 @@
+"""What happens before and after the program of one attempt? Who starts the program is another's business."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.model.exit_codes import NO_RESULT, TEMPORARY, WRONG_REQUEST
+from argosy.runner.folders import WorkFolder
+from argosy.runner.inputs import fetch_inputs
+from argosy.runner.job import PROGRAM, WHEEL, Job, read_job
+from argosy.runner.objects import Objects
+from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder
+from argosy.runner.result import left_in, upload_folder, upload_part
+from argosy.runner.unpacked import Unpacked, copy_of
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """How the program is to be started. folder: None, where the container starts it. setup: a shell's text."""
+
+    environment: dict[str, str]
+    folder: Path | None
+    setup: str | None
+    copy_stdout_to: Path | None
+
+
+class Attempt:
+    """One attempt: `prepare`, then the program, then `deliver` if it ended with 0. Both raise RunnerFault only.
+
+    shared: archives that other attempts of this process have unpacked, or will need; None, they are this one's own.
+    """
+
+    def __init__(self, order: RunnerOrder, work: WorkFolder, objects: Objects, shared: Unpacked | None = None) -> None:
+        self._order = order
+        self._work = work
+        self._objects = objects
+        self._shared = shared
+        self._job = Job()
+
+    def prepare(self, environment: Mapping[str, str]) -> Ready:
+        """Fetch and unpack. environment: the container's own."""
+        with _disk_faults():
+            if self._order.job is not None:
+                self._job = read_job(self._objects.read(self._order.job, "the job"), self._order.job)
+            folder, wheels = self._program(), self._wheels()
+            fetch_inputs(self._order.inputs, self._work.inputs, self._objects)
+        stdout = self._work.stdout if self._order.result is Result.STDOUT else None
+        return Ready(self._told(environment, wheels), folder, self._job.setup, stdout)
+
+    def deliver(self) -> None:
+        """Upload what the program has left."""
+        if self._order.result is Result.NONE:
+            return None
+        with _disk_faults():
+            if self._order.result is Result.FOLDER:
+                return upload_folder(left_in(self._work.out, self._job), self._order, self._objects)
+            if self._work.stdout.stat().st_size == 0:
+                sentence = "the program ended well but wrote nothing to its standard output, which is its result"
+                raise RunnerFault(NO_RESULT, sentence)
+            return upload_part(self._work.stdout, self._order, self._objects)
+
+    def _program(self) -> Path | None:
+        archives = self._job.of(PROGRAM)
+        if not archives:
+            return None
+        if self._shared is None:
+            return Unpacked(self._work.archives).get(archives, self._objects)
+        copy_of(self._shared.get(archives, self._objects), self._work.program)
+        return self._work.program
+
+    def _wheels(self) -> Path | None:
+        archives = self._job.of(WHEEL)
+        unpacked = Unpacked(self._work.archives) if self._shared is None else self._shared
+        return unpacked.get(archives, self._objects) if archives else None
+
+    def _told(self, environment: Mapping[str, str], wheels: Path | None) -> dict[str, str]:
+        told = {"PYTHONUNBUFFERED": "1", "HOME": str(self._work.home), **environment}
+        told |= {"ARGOSY_IN": str(self._work.inputs), "ARGOSY_OUT": str(self._work.out)}
+        if not os.access("/tmp", os.W_OK):
+            told["TMPDIR"] = str(self._work.scratch)
+        if wheels is not None:
+            told["PYTHONPATH"] = os.pathsep.join(filter(None, (str(wheels), environment.get("PYTHONPATH"))))
+        return told
+
+
+def setup_fault(code: int) -> RunnerFault:
+    """What is said when the text that prepares the program's folder ended with this exit code."""
+    return RunnerFault(code, f"the setup ended with exit code {code}, so the program was not started")
+
+
+def start_fault(words: list[str], fault: OSError) -> RunnerFault:
+    """What is said when the operating system does not start a program; the exit code is a shell's."""
+    code = NOT_FOUND if isinstance(fault, FileNotFoundError) else NOT_EXECUTABLE
+    return RunnerFault(code, f"the program {words[0]} cannot be started: {fault.strerror or fault}")
+
+
+@contextmanager
+def _disk_faults() -> Iterator[None]:
+    """Inside, what the operating system refuses becomes a RunnerFault."""
+    try:
+        yield
+    except OSError as fault:
+        code = TEMPORARY if fault.errno in _FULL else WRONG_REQUEST
+        raise RunnerFault(code, f"{fault.filename or 'the disk'}: {fault.strerror or fault}") from fault

@@ -1,0 +1,82 @@
+"""Where on the disk does a runner work? In the first folder of the container that can be written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.model.exit_codes import TEMPORARY
+from argosy.runner.order import RunnerFault
+
+_FIXED = ("/argosy", "/tmp", "/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """One attempt's own folder, and what is in it. All paths are absolute."""
+
+    root: Path
+
+    @property
+    def program(self) -> Path:
+        return self.root / "program"
+
+    @property
+    def archives(self) -> Path:
+        """Where they are unpacked when no other attempt of this process shares them."""
+        return self.root / "archives"
+
+    @property
+    def inputs(self) -> Path:
+        return self.root / "in"
+
+    @property
+    def out(self) -> Path:
+        return self.root / "out"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "tmp"
+
+    @property
+    def stdout(self) -> Path:
+        """What the program has written to its standard output, where that is the result."""
+        return self.root / "stdout"
+
+
+@contextmanager
+def work_folder(roots: list[Path]) -> Iterator[WorkFolder]:
+    """A fresh one in the first of these that can be written, removed at the end. Raises RunnerFault."""
+    made = WorkFolder(_made_in(roots))
+    try:
+        for each in (made.inputs, made.out, made.home, made.scratch):
+            each.mkdir()
+        yield made
+    finally:
+        shutil.rmtree(made.root, ignore_errors=True)  # the container's end removes it too
+
+
+def roots_of(environment: Mapping[str, str]) -> list[Path]:
+    """The folders to try, in this order."""
+    named = environment.get("TMPDIR")
+    first, *rest = _FIXED
+    return [Path(each) for each in (first, named, *rest) if each]
+
+
+def _made_in(roots: list[Path]) -> Path:
+    for root in roots:
+        if root.is_dir() and os.access(root, os.W_OK | os.X_OK):
+            try:
+                return Path(tempfile.mkdtemp(prefix="argosy-", dir=root.resolve()))
+            except OSError:
+                continue  # full, or read-only in a way that access(2) does not tell
+    raise RunnerFault(TEMPORARY, f"none of {', '.join(map(str, roots))} can be written: where should the program work?")

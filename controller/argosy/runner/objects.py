@@ -1,0 +1,269 @@
+"""How do bytes travel between S3 and the disk, and what does a refusal of S3 mean for the task?
+
+Every request is made once by botocore and repeated here, so that a body which ends too early counts as a failed try,
+and so that a runner that is told to stop does not sleep on. The region of a bucket that lies elsewhere is botocore's
+business.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
+from argosy.runner.order import STOPPED, RunnerFault, split_address
+
+ATTEMPTS = 10  # of each request, unless AWS_MAX_ATTEMPTS says otherwise; the waits between them are a minute in all
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 20.0
+CONNECT_S, READ_S = 5, 60
+MULTIPART_BYTES = 64 * 1024 * 1024  # larger files are sent in parts
+PART_BYTES = 16 * 1024 * 1024
+CONNECTIONS = 16
+_PIECE_BYTES = 1024 * 1024
+_READ = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CREDENTIAL_EXPIRATION",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION",
+)  # fmt: skip
+_PASSING = frozenset({408, 409, 429})  # and all from 500 on
+_RENEWED = frozenset({"ExpiredToken", "RequestTimeTooSkewed", "InvalidToken", "RequestTimeout"})
+T = TypeVar("T")
+
+
+class AlreadyThere(Exception):
+    """A conditional write came second."""
+
+
+class _Passing(Exception):
+    """It may work when it is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInput:
+    """An object below a prefix; size in bytes."""
+
+    key: str
+    size: int
+
+
+class Objects:
+    """S3 as one task sees it. Methods raise RunnerFault, whose sentence names the address; OSError is the disk's.
+
+    stopped: when it is set, whatever is under way ends with RunnerFault(STOPPED) as soon as its request has.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, environment: Mapping[str, str], stopped: threading.Event) -> None:
+        self._environment = environment
+        self._stopped = stopped
+        self._attempts = _number(environment.get("AWS_MAX_ATTEMPTS"), ATTEMPTS)
+        self._made: Any = None
+        self._guard = threading.Lock()
+        self._open: set[str] = set()  # multipart uploads that are neither completed nor aborted
+        self._settled = threading.Condition(self._guard)
+
+    def wait_for_aborts(self, timeout_s: float) -> None:
+        """After `stopped`: until no multipart upload is half done."""
+        with self._settled:
+            self._settled.wait_for(lambda: not self._open, timeout_s)
+
+    def read(self, uri: str, what: str) -> bytes:
+        """A small object, whole. what: it is called in sentences."""
+        bucket, key = split_address(uri, what)
+
+        def once() -> bytes:
+            body: bytes = self._client().get_object(Bucket=bucket, Key=key)["Body"].read()
+            return body
+
+        return self._tried(once, f"{what} {uri} could not be read")
+
+    def download(self, uri: str, path: Path, what: str) -> None:
+        """An object into a file."""
+        bucket, key = split_address(uri, what)
+
+        def once() -> None:
+            body = self._client().get_object(Bucket=bucket, Key=key)["Body"]
+            with body, path.open("wb") as file:
+                for piece in body.iter_chunks(_PIECE_BYTES):
+                    self._go_on()
+                    file.write(piece)
+
+        self._tried(once, f"{what} {uri} could not be read")
+
+    def below(self, uri: str, what: str) -> Iterator[StoredInput]:
+        """All objects of a prefix, page by page, in the order of their keys."""
+        bucket, prefix = split_address(uri, what)
+        request: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
+        while True:
+            page = self._tried(lambda: self._client().list_objects_v2(**request), f"{what} {uri} could not be listed")
+            yield from (StoredInput(each["Key"], int(each["Size"])) for each in page.get("Contents", ()))
+            if not page.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = page["NextContinuationToken"]
+
+    def upload(self, path: Path, uri: str) -> None:
+        """A file, over what was there."""
+        self._upload(path, uri, {}, {})
+
+    def upload_once(self, path: Path, uri: str, metadata: Mapping[str, str]) -> bool:
+        """A file with S3 user metadata; False when something was there already, which then stays."""
+        try:
+            self._upload(path, uri, {"Metadata": dict(metadata)}, {"IfNoneMatch": "*"})
+        except AlreadyThere:
+            return False
+        return True
+
+    def _upload(self, path: Path, uri: str, about: Mapping[str, Any], condition: Mapping[str, Any]) -> None:
+        bucket, key = split_address(uri, "the result")
+        sentence = f"the result {uri} could not be written"
+        place = {"Bucket": bucket, "Key": key}
+        if path.stat().st_size > MULTIPART_BYTES:
+            return self._upload_parts(path, place, about, condition, sentence)
+
+        def once() -> None:
+            with path.open("rb") as file:
+                self._client().put_object(**place, **about, **condition, Body=file)
+
+        return self._tried(once, sentence)
+
+    def _upload_parts(
+        self,
+        path: Path,
+        place: Mapping[str, str],
+        about: Mapping[str, Any],
+        condition: Mapping[str, Any],
+        sentence: str,
+    ) -> None:
+        started = self._tried(lambda: self._client().create_multipart_upload(**place, **about), sentence)
+        upload = {**place, "UploadId": started["UploadId"]}
+        with self._settled:
+            self._open.add(started["UploadId"])
+        try:
+            parts = list(self._sent_parts(path, upload, sentence))
+            whole = {"MultipartUpload": {"Parts": parts}}
+            self._tried(lambda: self._client().complete_multipart_upload(**upload, **whole, **condition), sentence)
+        except (RunnerFault, AlreadyThere, OSError):
+            self._abort(upload)
+            raise
+        finally:
+            with self._settled:
+                self._open.discard(started["UploadId"])
+                self._settled.notify_all()
+
+    def _sent_parts(self, path: Path, upload: Mapping[str, str], sentence: str) -> Iterator[dict[str, Any]]:
+        with path.open("rb") as file:
+            for number, data in enumerate(iter(lambda: file.read(PART_BYTES), b""), 1):
+
+                def once(body: bytes = data, at: int = number) -> str:
+                    self._go_on()
+                    etag: str = self._client().upload_part(**upload, PartNumber=at, Body=body)["ETag"]
+                    return etag
+
+                yield {"PartNumber": number, "ETag": self._tried(once, sentence)}
+
+    def _abort(self, upload: Mapping[str, str]) -> None:
+        """Tried once, whatever comes of it: a bucket's lifecycle rule is for what is left."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self._client().abort_multipart_upload(**upload)
+        except (BotoCoreError, ClientError):
+            return
+
+    def _tried(self, once: Callable[[], T], sentence: str) -> T:
+        """Raises RunnerFault or AlreadyThere."""
+        for attempt in range(1, self._attempts + 1):
+            self._go_on()
+            try:
+                return _translated(once, sentence)
+            except _Passing as fault:
+                if attempt == self._attempts:
+                    raise RunnerFault(TEMPORARY, f"{sentence}: {fault}") from fault
+                longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
+                self._stopped.wait(random.uniform(0, longest))
+        raise AssertionError("there is at least one attempt")
+
+    def _go_on(self) -> None:
+        if self._stopped.is_set():
+            raise RunnerFault(STOPPED, "the task was told to stop before its result was whole")
+
+    def _client(self) -> Any:
+        with self._guard:
+            if self._made is None:
+                named = (name for name in _READ if name in self._environment)
+                self._made = client_of(tuple((name, self._environment[name]) for name in named))
+            return self._made
+
+
+@cache
+def client_of(variables: tuple[tuple[str, str], ...]) -> Any:
+    """A botocore client with the credentials, region and endpoint that a task's environment names, and no others.
+
+    Kept: making one takes as long as a small task, and local mode's tasks all name the same. It serves all threads.
+    """
+    import botocore.session
+    from botocore.config import Config
+    from botocore.credentials import ContainerProvider, CredentialResolver, EnvProvider
+
+    environment = dict(variables)
+    session = botocore.session.Session()
+    providers = [EnvProvider(environment), ContainerProvider(environment)]
+    session.register_component("credential_provider", CredentialResolver(providers))
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or None
+    config = Config(
+        connect_timeout=CONNECT_S,
+        read_timeout=READ_S,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        max_pool_connections=CONNECTIONS,
+        s3={"addressing_style": "path" if endpoint else "auto"},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return session.create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+
+
+def _translated(once: Callable[[], T], sentence: str) -> T:
+    """botocore's exceptions as ours. Raises RunnerFault, AlreadyThere or _Passing."""
+    import botocore.exceptions as faults
+    from urllib3.exceptions import HTTPError
+
+    try:
+        return once()
+    except faults.ClientError as fault:
+        raise _meaning(fault.response, sentence) from fault
+    except (faults.NoCredentialsError, faults.PartialCredentialsError) as fault:
+        raise RunnerFault(WRONG_REQUEST, f"{sentence}: there are no credentials; does the task have a role?") from fault
+    except (
+        faults.ConnectionError,
+        faults.HTTPClientError,
+        faults.IncompleteReadError,
+        faults.CredentialRetrievalError,
+        faults.MetadataRetrievalError,
+        HTTPError,
+    ) as fault:
+        raise _Passing(str(fault)) from fault
+    except (faults.BotoCoreError, ValueError) as fault:  # ValueError: an endpoint that is no address
+        raise RunnerFault(WRONG_REQUEST, f"{sentence}: {fault}") from fault
+
+
+def _meaning(response: Mapping[str, Any], sentence: str) -> Exception:
+    status, error = int(response["ResponseMetadata"]["HTTPStatusCode"]), response["Error"]
+    said = f"{error.get('Code', status)} {error.get('Message', '')}".strip()
+    if status == 412:
+        return AlreadyThere()
+    if status >= 500 or status in _PASSING:
+        return _Passing(said)
+    if status == 403 or error.get("Code") in _RENEWED:
+        return RunnerFault(TEMPORARY, f"{sentence}: {said}")
+    return RunnerFault(WRONG_REQUEST, f"{sentence}: {said}")
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.isdecimal() and int(text) > 0 else default

@@ -1,0 +1,109 @@
+"""What is a runner told by its task's environment, and how does it say that it could not do it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from argosy.model.exit_codes import WRONG_REQUEST
+from argosy.model.run_terms import PROGRAM_ENTRY_POINT, RUNNER_PROTOCOL
+
+STOPPED = 143  # 128 + SIGTERM
+NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as shells have it
+
+
+class RunnerFault(Exception):
+    """The runner ends with `code`, and says the sentence, without characters that a terminal would obey."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(printable(sentence))
+        self.code = code
+
+    @property
+    def line(self) -> str:
+        """What is written to the log, without the line's end."""
+        return f"argosy: {self}"
+
+
+class Result(Enum):
+    """What becomes a task's result: the files of a folder, standard output, or nothing."""
+
+    FOLDER = "folder"
+    STDOUT = "stdout"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerOrder:
+    """What a task of a run with a program is to do. part, output, job, inputs: s3:// addresses; output ends in `/`."""
+
+    result: Result
+    part: str | None
+    output: str | None
+    job: str | None
+    inputs: tuple[str, ...]
+    attempt: str | None  # its number, which the part carries as metadata
+
+
+def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
+    """None when the program is to be started and nothing else. Raises RunnerFault."""
+    protocol = environment.get("ARGOSY_RUNNER")
+    if protocol is None:
+        return None
+    if protocol != str(RUNNER_PROTOCOL):
+        known = f"this runner knows protocol {RUNNER_PROTOCOL}"
+        raise RunnerFault(WRONG_REQUEST, f"the task asks for protocol {protocol!r} of the runner, and {known}")
+    return RunnerOrder(
+        result=_result(environment.get("ARGOSY_RESULT", Result.FOLDER.value)),
+        part=environment.get("ARGOSY_PART_URI") or None,
+        output=environment.get("ARGOSY_OUTPUT_URI") or None,
+        job=environment.get("ARGOSY_JOB") or None,
+        inputs=_inputs(environment.get("ARGOSY_INPUTS") or "[]"),
+        attempt=environment.get("ARGOSY_TASK_ATTEMPT") or None,
+    )
+
+
+def words_of(arguments: list[str]) -> list[str]:
+    """The program and its arguments. Docker puts `--` before them, the task definition the marker."""
+    words = list(arguments)
+    for dropped in ("--", PROGRAM_ENTRY_POINT):
+        if words[:1] == [dropped]:
+            words.pop(0)
+    if not words:
+        raise RunnerFault(WRONG_REQUEST, "there is no program to run: the task has no command")
+    return words
+
+
+def split_address(uri: str, what: str) -> tuple[str, str]:
+    """`s3://bucket/key` -> (bucket, key), the key perhaps empty. Raises RunnerFault."""
+    scheme, _, rest = uri.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme != "s3" or not bucket:
+        raise RunnerFault(WRONG_REQUEST, f"{what} {uri!r} is not s3://BUCKET/KEY")
+    return bucket, key
+
+
+def printable(text: str) -> str:
+    """With escapes in place of control characters and of bytes that are no text."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _result(text: str) -> Result:
+    try:
+        return Result(text)
+    except ValueError as fault:
+        raise RunnerFault(WRONG_REQUEST, f"ARGOSY_RESULT is {text!r}; it may be folder, stdout or none") from fault
+
+
+def _inputs(text: str) -> tuple[str, ...]:
+    try:
+        given = json.loads(text)
+    except ValueError as fault:
+        raise RunnerFault(WRONG_REQUEST, f"ARGOSY_INPUTS is not JSON: {fault}") from fault
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise RunnerFault(WRONG_REQUEST, "ARGOSY_INPUTS is not a list of addresses")
+    for each in given:
+        split_address(each, "the input")
+    return tuple(given)

@@ -1,0 +1,103 @@
+"""What has a program left, and where does it go?"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.layout import ATTEMPT_METADATA
+from argosy.model.exit_codes import NO_RESULT, WRONG_REQUEST
+from argosy.runner.job import Job
+from argosy.runner.objects import Objects
+from argosy.runner.order import RunnerFault, RunnerOrder
+
+UPLOADS = 4  # files at once; each holds one part of a large file in memory
+_PART = re.compile(r"part-\d+(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFile:
+    """A file of the result's folder; name relative to it, size in bytes."""
+
+    path: Path
+    name: str
+    size: int
+
+
+def left_in(folder: Path, job: Job) -> list[LeftFile]:
+    """All files, by name. Raises RunnerFault for what cannot be a result, and past the job's bounds."""
+    found: list[LeftFile] = []
+    total = 0
+    for each in _files(folder):
+        found.append(each)
+        total += each.size
+        if len(found) > job.most_files:
+            raise RunnerFault(WRONG_REQUEST, f"the result has more than {job.most_files:,} files; pack them into fewer")
+        if total > job.most_bytes:
+            raise RunnerFault(
+                WRONG_REQUEST, f"the result has more than {job.most_bytes:,} bytes, which is the most of a task"
+            )
+    if not found:
+        raise RunnerFault(NO_RESULT, "the program ended well but wrote no file into $ARGOSY_OUT; see `result: none`")
+    return sorted(found, key=lambda each: each.name)
+
+
+def upload_folder(found: Sequence[LeftFile], order: RunnerOrder, objects: Objects) -> None:
+    """The part, which is what `results --merge` reads, last: where it is, everything is. Raises RunnerFault."""
+    part = part_of(found, order)
+    rest = [each for each in found if each is not part]
+    output = order.output
+    if rest and output is None:
+        raise RunnerFault(WRONG_REQUEST, "ARGOSY_OUTPUT_URI does not say where the result's files belong")
+    with ThreadPoolExecutor(UPLOADS, "argosy-upload") as pool:
+        list(pool.map(lambda each: objects.upload(each.path, f"{output}{each.name}"), rest))
+    if part is not None:
+        upload_part(part.path, order, objects)
+
+
+def part_of(found: Sequence[LeftFile], order: RunnerOrder) -> LeftFile | None:
+    """The file `part` with the part's own suffix, or the only file if its name ends in that."""
+    named = _PART.fullmatch((order.part or "").rpartition("/")[2])
+    if named is None:
+        return None
+    suffix = named[1]
+    exact = next((each for each in found if each.name == f"part{suffix}"), None)
+    if exact is None and len(found) == 1 and suffix and found[0].name.endswith(suffix):
+        return found[0]
+    return exact
+
+
+def upload_part(path: Path, order: RunnerOrder, objects: Objects) -> None:
+    """The task's final object. One that an earlier attempt has left stays: it is as good. Raises RunnerFault."""
+    if order.part is None:
+        raise RunnerFault(WRONG_REQUEST, "ARGOSY_PART_URI does not say where the result belongs")
+    objects.upload_once(path, order.part, {ATTEMPT_METADATA: order.attempt} if order.attempt else {})
+
+
+def _files(folder: Path) -> Iterator[LeftFile]:
+    waiting = [folder]
+    while waiting:
+        for entry in os.scandir(waiting.pop()):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(Path(entry.path))
+            else:
+                yield _file(entry, folder)
+
+
+def _file(entry: os.DirEntry[str], folder: Path) -> LeftFile:
+    name = os.path.relpath(entry.path, folder)
+    try:
+        name.encode()
+        about = entry.stat()
+    except UnicodeEncodeError as fault:
+        raise RunnerFault(WRONG_REQUEST, f"the result has a file whose name is not UTF-8: {name}") from fault
+    except OSError as fault:
+        raise RunnerFault(WRONG_REQUEST, f"the result's file {name} cannot be read: {fault.strerror}") from fault
+    if not stat.S_ISREG(about.st_mode):
+        raise RunnerFault(WRONG_REQUEST, f"the result has something that is no file: {name}")
+    return LeftFile(Path(entry.path), name, about.st_size)

@@ -1,0 +1,26 @@
+"""How is work that may take long done so that its caller can be told of something else meanwhile?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def started(work: Callable[[], T], when_over: Callable[[], object]) -> Future[T]:
+    """The work's future; it is done in a thread of its own, which ends with the process. when_over: called there once
+    the future has its result or its exception."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as fault:  # noqa: BLE001 - it is raised where the result is asked for
+            done.set_exception(fault)
+        when_over()
+
+    threading.Thread(target=run, name="argosy-transfer", daemon=True).start()
+    return done

@@ -1,0 +1,107 @@
+"""How does a program submit runs to a deployment, and find those that there are?"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from argosy.client.access import Access
+from argosy.client.aws_clients import Connection
+from argosy.client.run_names import LAST, run_id_of
+from argosy.sdk.errors import explained, faults_of
+from argosy.sdk.run import RunHandle
+from argosy.sdk.spec_source import given
+from argosy.sdk.views import ClusterView, RunPlan
+
+_ENDPOINT_VARIABLES = ("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL")
+_REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
+
+Spec = str | os.PathLike[str] | Mapping[str, Any]
+
+
+class Client:
+    """One deployment as this user reaches it. Nothing is called before it is needed."""
+
+    def __init__(
+        self,
+        endpoint_url: str | None = None,
+        stage: str | None = None,
+        profile: str | None = None,
+        region: str | None = None,
+    ) -> None:
+        """What is left out comes from where the command takes it: ARGOSY_ENDPOINT_URL or AWS_ENDPOINT_URL,
+        ARGOSY_STAGE, AWS_REGION and your AWS configuration. endpoint_url: of another AWS, such as `argosy local`'s.
+        stage: which deployment."""
+        self.access = Access(
+            Connection(
+                endpoint_url=endpoint_url or _of_shell(_ENDPOINT_VARIABLES),
+                region=region or _of_shell(_REGION_VARIABLES),
+                profile=profile,
+                stage=stage or os.environ.get("ARGOSY_STAGE") or "main",
+            )
+        )
+        self._now: Callable[[], float] = time.time
+        self._sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def through(
+        cls, access: Access, now: Callable[[], float] = time.time, sleep: Callable[[float], None] = time.sleep
+    ) -> Client:
+        """A client with this access. now, sleep: seconds, as of `time`."""
+        client = cls()
+        client.access, client._now, client._sleep = access, now, sleep
+        return client
+
+    def submit(self, spec: Spec, *, client_token: str | None = None) -> RunHandle:
+        """Start a run. spec: the path of its file, or a mapping of the same form. client_token: the same token and spec
+        a second time give the same run.
+
+        A program's folder (`workdir`) and its packages are uploaded first, unless they are there. Raises
+        `argosy.InvalidSpec` with every fault, and ArgosyError.
+        """
+        from argosy.client.packing.program import pack
+
+        wanted = given(spec)
+        with explained(), faults_of(wanted.name):
+            packed = pack(wanted.data, wanted.folder, self.access)
+            view = self.access.api.submit(packed, client_token or uuid.uuid4().hex)
+        return self._run(view)
+
+    def plan(self, spec: Spec) -> RunPlan:
+        """What a run would buy, cost and take; nothing is uploaded or started. Raises `argosy.InvalidSpec` and
+        ArgosyError."""
+        from argosy.client.packing.program import unpacked
+
+        wanted = given(spec)
+        with explained(), faults_of(wanted.name):
+            return RunPlan(self.access.api.plan(unpacked(wanted.data)))
+
+    def run(self, run_id: str = LAST) -> RunHandle:
+        """A run by its id, by the beginning of it if no other run's id begins so, by its name (the newest one), or the
+        `last` one submitted. Raises ArgosyError where there is none."""
+        with explained():
+            return self._run(self.access.api.describe(run_id_of(self.access.api, run_id)))
+
+    def runs(self, limit: int = 20) -> list[RunHandle]:
+        """The newest runs, the last one submitted first. Raises ArgosyError."""
+        with explained():
+            return [self._run(view) for view in self.access.api.runs(limit)["runs"]]
+
+    def cluster(self) -> ClusterView:
+        """The instances there are, and what they cost. Raises ArgosyError."""
+        with explained():
+            return ClusterView(self.access.api.cluster_columns())
+
+    def _run(self, view: Mapping[str, Any]) -> RunHandle:
+        return RunHandle(self.access, view, self._now, self._sleep)
+
+    def __repr__(self) -> str:
+        connection = self.access.connection
+        return f"<argosy.Client {connection.endpoint_url or connection.region or 'AWS'} {connection.stage}>"
+
+
+def _of_shell(names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if (value := os.environ.get(name))), None)

@@ -1,0 +1,164 @@
+"""How are calls sent to a deployment as a run, and when is each task's part there?
+
+One object holds the functions and one the calls of each task: the runner brings both into the task's $ARGOSY_IN. A task
+leaves one object, its part. A part that is there counts: an object appears in S3 as a whole, and only when the program
+has ended well.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from argosy import layout
+from argosy.client.access import Access
+from argosy.sdk.client import Client
+from argosy.sdk.errors import explained
+from argosy.sdk.mapping.pickling import cloudpickle_module, framed_here
+from argosy.sdk.mapping.worker import python_version
+from argosy.sdk.run import RunHandle
+from argosy.spec.program import DEFAULT_IMAGE
+
+PARALLEL_TRANSFERS = 16
+PROGRAM = "argosy_worker.py"
+FEWEST_TASKS = 8  # where there are as many items
+MOST_TASKS = 1_000_000
+MANY_TASKS = 10_000  # ten pages of S3's list
+_NAME = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTerms:
+    """What each task gets. memory: MiB. image: None = Argosy's, of this Python. attempts: tries of a task that crashes.
+    budget: US dollars, of a run. packages: requirements, resolved once and installed for every task."""
+
+    vcpus: float = 1
+    memory: int = 1024
+    gpus: int = 0
+    image: str | None = None
+    attempts: int = 3
+    budget: float | None = None
+    packages: Sequence[str] | None = None
+
+    def spec(self, name: str, tasks: int, inputs: list[str], folder: Path, stock: str) -> dict[str, Any]:
+        """Of a run of the program in `folder`. stock: the image, unless these terms name one."""
+        return {
+            "version": 1,
+            "name": name,
+            "run": ["python", PROGRAM],
+            "workdir": str(folder),
+            **({"packages": list(self.packages)} if self.packages else {}),
+            "inputs": inputs,
+            "result": "folder",
+            "container": {"image": self.image or stock},
+            "resources": {"vcpus": self.vcpus, "memory": self.memory, "gpus": self.gpus},
+            "array": {"size": tasks, "partSuffix": ".pkl"},
+            "retryStrategy": {"attempts": self.attempts, "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]},
+            **({"capacity": {"budgetUsd": self.budget}} if self.budget is not None else {}),
+        }
+
+
+def batch_size(count: int, wanted: int | None) -> int:
+    """Calls of a task: the wanted number or, without one, as many as there are tasks then, so that neither grows alone:
+    32 tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have."""
+    if wanted is None:
+        wanted = count // max(FEWEST_TASKS, round(count**0.5))
+    return max(1, wanted, -(-count // MOST_TASKS))
+
+
+def batches(calls: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
+    """The calls of each task."""
+    return [calls[begin : begin + size] for begin in range(0, len(calls), size)]
+
+
+def run_name(function_name: str) -> str:
+    """`map-` and what a run's name can hold of a function's."""
+    plain = _NAME.sub("-", function_name.rpartition(".")[2].lower()).strip("-")
+    return f"map-{plain}"[:63].rstrip("-")
+
+
+def start(
+    client: Client, name: str, functions: Sequence[bytes], tasks: Sequence[Sequence[bytes]], terms: TaskTerms
+) -> RunHandle:
+    """Upload the functions, before them the classes, and the calls of each task, and submit their run. Raises
+    ArgosyError."""
+    with explained():
+        base = f"s3://{client.access.deployment.bucket}/{layout.CALLS}{uuid.uuid4().hex}/"
+        objects = {f"{base}functions.bin": lambda: framed_here(functions)}
+        objects |= {f"{base}calls-{index}.bin": _framer(calls) for index, calls in enumerate(tasks)}
+        _upload(client.access.client("s3"), objects)
+    with TemporaryDirectory(prefix="argosy-map-") as folder:
+        write_program(Path(folder))
+        inputs = [f"{base}functions.bin", f"{base}calls-${{index}}.bin"]
+        stock = stock_image(client.access.deployment.python)
+        return client.submit(terms.spec(name, len(tasks), inputs, Path(folder), stock))
+
+
+def stock_image(deployed: str) -> str:
+    """Argosy's image of this Python. deployed: the Python of the deployment's own, which it may have a copy of."""
+    return DEFAULT_IMAGE if deployed == python_version() else f"{DEFAULT_IMAGE}:{python_version()}"
+
+
+def _framer(calls: Sequence[bytes]) -> Callable[[], bytes]:
+    return lambda: framed_here(calls)
+
+
+def _upload(s3: Any, objects: Mapping[str, Callable[[], bytes]]) -> None:
+    def put(uri: str) -> None:
+        bucket, key = layout.split_s3(uri)
+        s3.put_object(Bucket=bucket, Key=key, Body=objects[uri]())
+
+    with ThreadPoolExecutor(PARALLEL_TRANSFERS) as pool:
+        list(pool.map(put, objects))
+
+
+def write_program(folder: Path) -> None:
+    """The program of the tasks: the worker, and this process's own cloudpickle beside it."""
+    shutil.copyfile(Path(__file__).with_name("worker.py"), folder / PROGRAM)
+    package = Path(cloudpickle_module().__file__).parent
+    shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def finished_parts(run: RunHandle) -> Iterator[dict[int, bytes]]:
+    """What each look finds new: task -> its part; perhaps nothing. The last look is at a run that has ended, and what
+    is missing then stays missing. Raises ArgosyError."""
+    seen: set[int] = set()
+    for look in run.watch():
+        found: dict[int, bytes] = {}
+        if look.has_ended or _is_worthwhile(look.tasks, len(seen)):
+            with explained():
+                found = dict(_new_parts(run.access, look.output, seen))
+        seen |= set(found)
+        yield found
+
+
+def _is_worthwhile(tasks: Mapping[str, int], seen: int) -> bool:
+    """Whether to list the parts: each time something new has succeeded or, of a run whose list has many pages, at every
+    hundredth of it."""
+    step = tasks["total"] // 100 if tasks["total"] > MANY_TASKS else 1
+    return tasks["succeeded"] - seen >= step
+
+
+def _new_parts(access: Access, output: str, seen: set[int]) -> Iterator[tuple[int, bytes]]:
+    s3 = access.client("s3")
+    bucket, prefix = layout.split_s3(output)
+    keys = {}
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}parts/"):
+        for each in page.get("Contents", ()):
+            index = layout.part_index(each["Key"].removeprefix(prefix))
+            if index is not None and index not in seen:
+                keys[index] = each["Key"]
+
+    def read(index: int) -> tuple[int, bytes]:
+        return index, s3.get_object(Bucket=bucket, Key=keys[index])["Body"].read()
+
+    if keys:
+        with ThreadPoolExecutor(PARALLEL_TRANSFERS) as pool:
+            yield from pool.map(read, keys)

@@ -1,0 +1,217 @@
+"""How do programs that know `concurrent.futures` use a deployment? By an executor whose calls are made by tasks.
+
+A run for each call would be absurd, since a task costs seconds: calls are collected for a moment, and make one run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from argosy.client.errors import InvalidInput
+from argosy.sdk.client import Client
+from argosy.sdk.errors import RunFailed
+from argosy.sdk.mapping.calls import TaskTerms, batch_size, batches, finished_parts, run_name, start
+from argosy.sdk.mapping.outcomes import outcomes_of
+from argosy.sdk.mapping.pickling import CannotPickle, OwnClasses, name_of, own_modules_by_value, pickled_function
+from argosy.sdk.mapping.worker import ClassTable
+
+COLLECTED_S = 1.0
+RUNS_AT_A_TIME = 4  # what is submitted meanwhile is collected into the next one
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False, slots=True)
+class WantedCall:
+    """A call that was submitted, and the future that its caller holds."""
+
+    future: Future[Any]
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+class RemoteExecutor(Executor):
+    """`concurrent.futures.Executor` whose calls are made by the tasks of a deployment. `argosy.Executor`.
+
+    Futures behave as those of a ProcessPoolExecutor: one can be cancelled until its run is submitted, an exception of
+    the function comes with the traceback of the task as its `__cause__`, and what cannot be pickled is the exception of
+    its future. Arguments are those of `argosy.map`; `budget` is of each run. collect: seconds in which calls are
+    gathered into one run.
+    """
+
+    def __init__(  # noqa: PLR0913 - users name them
+        self,
+        *,
+        batch: int | None = None,
+        vcpus: float = 1,
+        memory: int = 1024,
+        gpus: int = 0,
+        image: str | None = None,
+        attempts: int = 3,
+        budget: float | None = None,
+        packages: Sequence[str] | None = None,
+        collect: float = COLLECTED_S,
+        client: Client | None = None,
+    ) -> None:
+        if batch is not None and batch < 1:
+            raise InvalidInput(f"batch is how many calls a task gets, at least 1, not {batch}.")
+        self._client = client or Client()
+        self._terms = TaskTerms(
+            vcpus=vcpus,
+            memory=memory,
+            gpus=gpus,
+            image=image,
+            attempts=attempts,
+            budget=budget,
+            packages=packages,
+        )
+        self._batch, self._collect_s = batch, collect
+        self._lock = threading.Lock()
+        self._waiting: list[WantedCall] = []
+        self._threads: list[threading.Thread] = []
+        self._at_once = threading.Event()  # nothing more can come: what waits is sent
+        self._places = threading.Semaphore(RUNS_AT_A_TIME)
+        _end_before_the_interpreter(self)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """A future of `fn(*args, **kwargs)`. Raises RuntimeError after `shutdown`."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._at_once.is_set():
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._waiting.append(WantedCall(future, fn, args, kwargs))
+            if len(self._waiting) == 1:
+                # It ends with its run. None waits for ever, so that the program can end without a shutdown.
+                thread = threading.Thread(target=self._serve, name="argosy-executor")
+                self._threads = [each for each in self._threads if each.is_alive()] + [thread]
+                thread.start()
+        return future
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        **more: Any,
+    ) -> Iterator[T]:
+        """As `concurrent.futures.Executor.map`. chunksize: how many items are one call; an exception of one of them is
+        that of all."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout, **more)
+
+        def each_of(chunk: list[tuple[Any, ...]]) -> list[T]:  # an inner function, and so sent by value
+            return [fn(*arguments) for arguments in chunk]
+
+        found = super().map(each_of, _chunks(zip(*iterables, strict=False), chunksize), timeout=timeout, **more)
+        return (result for chunk in found for result in chunk)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls. wait: until all runs have ended. cancel_futures: forget those that wait to be sent."""
+        with self._lock:
+            if cancel_futures:
+                for call in self._waiting:
+                    call.future.cancel()
+            self._at_once.set()
+            threads = list(self._threads)
+        for thread in threads if wait else ():
+            thread.join()
+
+    def _serve(self) -> None:
+        """Collect calls, send them, and give each future what its call gave."""
+        self._at_once.wait(self._collect_s)
+        with self._places:
+            with self._lock:
+                taken, self._waiting = self._waiting, []
+            calls = [call for call in taken if call.future.set_running_or_notify_cancel()]
+            try:
+                self._run(calls)
+            except BaseException as fault:  # noqa: BLE001 - it is raised where the results are asked for
+                _refuse(calls, fault)
+
+    def _run(self, calls: list[WantedCall]) -> None:
+        table, functions, sent = _pickled(calls)
+        if not sent:
+            return
+        size = batch_size(len(sent), self._batch)
+        tasks = batches([pickled for _, pickled in sent], size)
+        run = start(self._client, run_name(name_of(sent[0][0].function)), functions, tasks, self._terms)
+        for found in finished_parts(run):
+            for task, part in found.items():
+                _settle([call for call, _ in sent[task * size : (task + 1) * size]], part, task * size, table)
+            if all(call.future.done() for call in calls):
+                return
+        _refuse(calls, RunFailed(run, "a call"))
+
+
+_alive: weakref.WeakSet[RemoteExecutor] = weakref.WeakSet()
+
+
+def _end_before_the_interpreter(executor: RemoteExecutor) -> None:
+    """A program that ends without a shutdown still has its calls made, as with the standard library's executors."""
+    if not _alive:
+        # Theirs is called before ours otherwise, and from then on no thread pool takes work, S3's uploads among it.
+        register = getattr(threading, "_register_atexit", atexit.register)
+        register(_end_all)
+    _alive.add(executor)
+
+
+def _end_all() -> None:
+    for executor in list(_alive):
+        executor.shutdown()
+
+
+def _pickled(calls: Iterable[WantedCall]) -> tuple[ClassTable, list[bytes], list[tuple[WantedCall, bytes]]]:
+    """The classes, the functions with the classes first, each once, and the calls. One that cannot be pickled is
+    refused at its future."""
+    functions: list[bytes] = []
+    numbers: dict[int, int] = {}  # id of the function -> its number; the calls keep it alive
+    sent = []
+    with own_modules_by_value():
+        table = OwnClasses()
+        for call in calls:
+            try:
+                if id(call.function) not in numbers:
+                    functions.append(pickled_function(call.function))
+                    numbers[id(call.function)] = len(functions) - 1
+                what = f"What {name_of(call.function)} is called with"
+                pickled = table.call(numbers[id(call.function)], call.arguments, call.named, what)
+            except CannotPickle as refusal:
+                call.future.set_exception(refusal)
+            else:
+                sent.append((call, pickled))
+        return table, [table.definitions(), *functions], sent
+
+
+def _settle(calls: Sequence[WantedCall], part: bytes, first: int, table: ClassTable) -> None:
+    for call, outcome in zip(calls, outcomes_of(part, first, table), strict=True):
+        if outcome.error is not None:
+            call.future.set_exception(outcome.error)
+        else:
+            call.future.set_result(outcome.value)
+
+
+def _refuse(calls: Iterable[WantedCall], fault: BaseException) -> None:
+    for call in calls:
+        if not call.future.done():
+            call.future.set_exception(fault)
+
+
+def _chunks(rows: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    chunk: list[tuple[Any, ...]] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

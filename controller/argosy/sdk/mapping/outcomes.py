@@ -1,0 +1,82 @@
+"""What did the calls give? A part's pickles become values, and exceptions that show where they were raised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.client.errors import ArgosyError
+from argosy.sdk.mapping.worker import VALUE, ClassTable, Unsuitable, check_versions, unframed
+
+
+class RemoteTraceback(Exception):
+    """Where an exception was raised: the traceback of the task, as text. It is the exception's `__cause__`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text}"""'
+
+
+class RemoteError(ArgosyError):
+    """An exception of a task that could not be sent itself: its name and text. `kind` is the name."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}" if text else kind)
+        self.kind = kind
+
+
+class UnreadableResult(ArgosyError):
+    """What a call gave cannot be unpickled here; the message says of which one and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """Of one call: a value, or the error that is raised in its place."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def taken(self) -> Any:
+        """The value. Raises the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def outcomes_of(part: bytes, first: int, table: ClassTable) -> list[CallOutcome]:
+    """Of all calls of a task, in their order. first: the index of its first call. table: of the run's classes.
+
+    Raises UnreadableResult for a part that is not of argosy.map, or of another Python.
+    """
+    from argosy.sdk.mapping.pickling import cloudpickle_module
+
+    try:
+        head, pickles = unframed(part)
+        check_versions(head, cloudpickle_module().__version__)
+    except Unsuitable as why:
+        raise UnreadableResult(f"The results from item {first} on cannot be read: {why}.") from why
+    return [_outcome(pickled, first + place, table) for place, pickled in enumerate(pickles)]
+
+
+def _outcome(pickled: bytes, index: int, table: ClassTable) -> CallOutcome:
+    try:
+        kind, *rest = table.loads(pickled)  # who may write results is trusted: docs/scope.md
+        if kind == VALUE:
+            return CallOutcome(value=rest[0])
+        exception, name, text, trace = rest
+        error: Any = None if exception is None else table.loads(exception)
+        return CallOutcome(error=_with_cause(error if error is not None else RemoteError(name, text), trace))
+    except Exception as fault:  # noqa: BLE001 - whatever the user's own __setstate__ raises
+        error = UnreadableResult(
+            f"The result of item {index} cannot be unpickled here: {type(fault).__name__}: {fault}"
+        )
+        error.__cause__ = fault
+        return CallOutcome(error=error)
+
+
+def _with_cause(error: Any, trace: str) -> BaseException:
+    error.__cause__ = RemoteTraceback(trace)
+    return error  # type: ignore[no-any-return]

@@ -1,0 +1,158 @@
+"""How does a function become bytes that another machine can call? With the user's own modules, and refusing by name
+what cannot travel.
+
+A module that lies outside site-packages and the standard library is the user's own: no image has it, and so it travels
+by value. A compiled one cannot.
+"""
+
+from __future__ import annotations
+
+import io
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from argosy.client.errors import InvalidInput
+from argosy.sdk.errors import MissingPackage
+from argosy.sdk.mapping.worker import ClassTable, framed, numbering_pickler, python_version
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_MAIN = frozenset({"__main__", "__mp_main__"})  # which cloudpickle sends by value anyway
+_BY_REFERENCE = _MAIN | {"argosy", "cloudpickle"}
+_REGISTRY = threading.Lock()  # cloudpickle's list of modules is one for the whole process
+
+
+class CannotPickle(InvalidInput):
+    """A function, or what it is called with, cannot be sent; the message names it."""
+
+
+def cloudpickle_module() -> Any:
+    """Raises MissingPackage."""
+    try:
+        import cloudpickle
+    except ImportError as fault:
+        raise MissingPackage("Calling functions on other machines", "cloudpickle", "map") from fault
+    return cloudpickle
+
+
+def framed_here(pickles: Sequence[bytes]) -> bytes:
+    """With what a worker checks before it unpickles them."""
+    return framed(pickles, python=python_version(), cloudpickle=cloudpickle_module().__version__)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """As a person knows it."""
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+
+
+class OwnClasses(ClassTable):
+    """Pickles what one run is made of. The user's own classes are put into the table as they are met: a million items
+    of such a class would otherwise bring its definition a million times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._modules = frozenset(cloudpickle_module().list_registry_pickle_by_value()) | _MAIN
+
+    def number_of(self, obj: Any) -> int | None:
+        if isinstance(obj, type) and id(obj) not in self.numbers and obj.__module__ in self._modules:
+            self.numbers[id(obj)] = len(self.classes)
+            self.classes.append(obj)
+        return super().number_of(obj)
+
+    def call(self, number: int, arguments: tuple[Any, ...], named: dict[str, Any], what: str) -> bytes:
+        """A call of the function with that number. what: how a message names it. Raises CannotPickle."""
+        return _pickled((number, arguments, named), what, self)
+
+    def definitions(self) -> bytes:
+        """The classes that calls have referred to so far. Raises CannotPickle."""
+        names = ", ".join(each.__qualname__ for each in self.classes)
+        return _pickled(self.classes, f"A class of your own ({names})", ClassTable())
+
+
+def pickled_function(function: Callable[..., Any]) -> bytes:
+    """With all that it refers to. Raises CannotPickle."""
+    return _pickled(function, f"The function {name_of(function)}", ClassTable())
+
+
+def _pickled(value: Any, what: str, table: ClassTable) -> bytes:
+    file = io.BytesIO()
+    pickler = _refusing_pickler()(file)
+    pickler.table, pickler.what = table, what
+    try:
+        pickler.dump(value)
+    except CannotPickle:
+        raise
+    except Exception as fault:  # whatever an object's own __reduce__ raises
+        raise CannotPickle(f"{what} cannot be pickled: {fault}") from fault
+    return file.getvalue()
+
+
+@cache
+def _refusing_pickler() -> Any:
+    class RefusingPickler(numbering_pickler()):  # type: ignore[misc]
+        """Refuses by name what is compiled: only its name would be sent, and no image has it."""
+
+        what = ""
+
+        def reducer_override(self, obj: Any) -> Any:
+            if (compiled := _compiled(obj)) is not None:
+                raise CannotPickle(
+                    f"{self.what} needs the module {compiled}, which is compiled and not an installed package: it"
+                    " cannot be sent. Use an image that has it, and import it inside of the function."
+                )
+            return super().reducer_override(obj)
+
+    return RefusingPickler
+
+
+@contextmanager
+def own_modules_by_value() -> Iterator[None]:
+    """While it lasts, what the user's own modules define is pickled by value."""
+    cloudpickle = cloudpickle_module()
+    with _REGISTRY:
+        known = cloudpickle.list_registry_pickle_by_value()
+        mine = [each for name, each in list(sys.modules.items()) if name not in known and _is_own(name, each)]
+        for module in mine:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in mine:
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+def _is_own(name: str, module: Any) -> bool:
+    if not isinstance(module, ModuleType) or name.partition(".")[0] in _BY_REFERENCE or module.__name__ != name:
+        return False
+    file = getattr(module, "__file__", None)
+    return bool(file) and str(file).endswith(".py") and _is_outside(str(file))
+
+
+def _compiled(obj: Any) -> str | None:
+    """The module of the user's own that this is, or is from, if it is compiled."""
+    module = obj if isinstance(obj, ModuleType) else sys.modules.get(str(getattr(obj, "__module__", None)))
+    file = str(getattr(module, "__file__", None) or "")
+    if module is None or not file.endswith(tuple(EXTENSION_SUFFIXES)) or not _is_outside(file):
+        return None
+    return str(module.__name__)
+
+
+def _is_outside(file: str) -> bool:
+    """Whether it is neither of the standard library nor an installed package."""
+    path = Path(file).resolve()
+    return not _INSTALLED.intersection(path.parts) and not any(path.is_relative_to(each) for each in _library())
+
+
+@cache
+def _library() -> list[Path]:
+    paths = sysconfig.get_paths()
+    found = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return [Path(each).resolve() for each in [*found, *site.getsitepackages(), site.getusersitepackages()]]

@@ -1,0 +1,56 @@
+"""How does a run, a plan or the cluster look in a notebook? The page's own figures, as plain tables and images.
+
+A notebook that is not trusted drops styles, scripts and inline SVG: nothing here needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from argosy.figures.document import Figure, Page, Table, Tile
+from argosy.figures.markup import Markup, element, joined
+from argosy.figures.pictures import picture_of
+
+ROWS_SHOWN = 12
+
+
+def notebook_html(page: Page, figures: Collection[str]) -> str:
+    """The page's head and those of its figures. figures: their keys."""
+    parts = [
+        element("h3", page.heading, *((" ", element("small", page.status)) if page.status else ())),
+        _facts([(name, joined(value)) for name, value in page.facts]),
+        _tiles(page.tiles),
+        *(element("p", element("strong", "Warning: "), each) for each in page.warnings),
+        *(_figure(each) for each in page.figures if each.key in figures and not each.empty),
+    ]
+    return str(element("div", *parts))
+
+
+def _facts(facts: list[tuple[str, Markup]]) -> Markup | None:
+    rows = [element("tr", element("th", name, scope="row"), element("td", value)) for name, value in facts]
+    return element("table", element("tbody", *rows)) if rows else None
+
+
+def _tiles(tiles: Collection[Tile]) -> Markup | None:
+    if not tiles:
+        return None
+    heads = element("tr", *(element("th", each.label, scope="col") for each in tiles))
+    values = element("tr", *(element("td", element("strong", each.value)) for each in tiles))
+    notes = element("tr", *(element("td", element("small", each.note)) for each in tiles))
+    return element("table", element("thead", heads), element("tbody", values, notes))
+
+
+def _figure(figure: Figure) -> Markup:
+    picture = picture_of(figure)
+    table = _table(figure.table) if picture is None and figure.table is not None else None
+    note = element("p", element("small", figure.note)) if figure.note and picture is not None else None
+    return joined([element("h4", figure.title), note, picture, table])
+
+
+def _table(table: Table) -> Markup:
+    heads = [element("th", name.removeprefix(">"), scope="col") for name in table.headings]
+    rows = [element("tr", *(element("td", cell) for cell in row)) for row in table.rows[:ROWS_SHOWN]]
+    left = table.left + max(0, len(table.rows) - ROWS_SHOWN)
+    more = element("p", element("small", f"{left:,} more rows are left out here.")) if left else None
+    whole = element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
+    return joined([whole, more])

@@ -1,0 +1,198 @@
+"""What can a program do with a run: wait for it, change it, read what it has left?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from argosy.client.access import Access
+from argosy.client.errors import ArgosyError
+from argosy.client.progress import TERMINAL
+from argosy.client.waiting import FAILURES_LIMIT, LOCAL_FAILURES_LIMIT, RunPoller
+from argosy.sdk.errors import RunFailed, explained
+from argosy.sdk.log_lines import lines_of_task
+from argosy.sdk.results import TaskResult, frame_of, results_of, rows_of_run
+
+LOCAL_INTERVAL_S = 0.25
+AWS_INTERVAL_S = 3.0  # each look is one invocation of the api
+_IN_NOTEBOOKS = ("states", "seconds", "failures")
+
+
+@dataclass(eq=False)
+class RunHandle:
+    """One run, as it was when it was last looked at. `argosy.Run`; made by a client's `submit`, `run` and `runs`.
+
+    view: DescribeRun's reply of that look. now, sleep: seconds, as of `time`.
+    """
+
+    access: Access
+    view: Mapping[str, Any]
+    now: Any = field(default=time.time, repr=False)
+    sleep: Any = field(default=time.sleep, repr=False)
+
+    @property
+    def id(self) -> str:
+        """Its id, which is also the name of its folder of results."""
+        return str(self.view["runId"])
+
+    @property
+    def name(self) -> str:
+        """As its spec has it."""
+        return str(self.view["name"])
+
+    @property
+    def status(self) -> str:
+        """SUBMITTED, PROVISIONING, RUNNING, ... and at the end SUCCEEDED, PARTIAL, FAILED or CANCELLED."""
+        return str(self.view["status"])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it will change any more, unless it is retried."""
+        return self.status in TERMINAL
+
+    @property
+    def tasks(self) -> Mapping[str, int]:
+        """How many there are in each state, and `total`."""
+        tasks: Mapping[str, int] = self.view["tasks"]
+        return tasks
+
+    @property
+    def cost(self) -> float:
+        """US dollars so far."""
+        return float(self.view["costUsd"])
+
+    @property
+    def output(self) -> str:
+        """Its folder of results, `s3://.../`."""
+        return str(self.view["output"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences that the deployment said when it was submitted."""
+        return [str(each) for each in self.view.get("warnings") or ()]
+
+    def refresh(self) -> RunHandle:
+        """Look again. Raises ArgosyError."""
+        with explained():
+            self.view = self.access.api.describe(self.id)
+        return self
+
+    def watch(self, timeout: float | None = None) -> Iterator[RunHandle]:
+        """This run after each look, until it has ended. timeout: seconds. Raises `argosy.WaitTimedOut`, and ArgosyError
+        where no deployment answers for a minute."""
+        is_local = self.access.connection.is_loopback
+        interval_s, limit = (LOCAL_INTERVAL_S, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
+        poller = RunPoller(self.access.api.describe, self.now, self.sleep, interval_s, failures_limit=limit)
+        with explained():
+            for view in poller.views(self.id, timeout):
+                self.view = view
+                yield self
+
+    def wait(self, timeout: float | None = None, check: bool = True) -> RunHandle:
+        """Wait for its end. timeout: seconds. Raises `argosy.RunFailed` unless every task succeeded (check=False: it
+        does not), and `argosy.WaitTimedOut`."""
+        for _ in self.watch(timeout):
+            pass
+        return self._checked() if check else self
+
+    def __await__(self) -> Generator[Any, None, RunHandle]:
+        return self._ended().__await__()
+
+    async def _ended(self) -> RunHandle:
+        """Looks and pauses are made in a thread; a cancelled wait ends after one of them."""
+        looks = self.watch()
+        while await asyncio.to_thread(next, looks, None) is not None:
+            pass
+        return self._checked()
+
+    def _checked(self) -> RunHandle:
+        if self.status != "SUCCEEDED":
+            raise RunFailed(self)
+        return self
+
+    def cancel(self, reason: str | None = None) -> RunHandle:
+        """End it: what runs is stopped, nothing else is started. Raises ArgosyError."""
+        with explained():
+            self.view = self.access.api.cancel(self.id, reason)
+        return self
+
+    def retry(self, failed: bool = True, cancelled: bool = False, budget: float | None = None) -> RunHandle:
+        """Run again what did not succeed; what succeeded keeps its results. budget: US dollars, of all its tries
+        together. Raises ArgosyError."""
+        with explained():
+            self.view = self.access.api.retry(self.id, failed, cancelled, uuid.uuid4().hex, budget)
+        return self
+
+    def explain(self, index: int | None = None) -> dict[str, Any]:
+        """Why its tasks wait and what would help, ExplainRun's reply. index: of one of its tasks, whose own state is
+        added."""
+        with explained():
+            return self.access.api.explain(self.id, index)
+
+    def logs(self, index: int, attempt: int | None = None) -> list[str]:
+        """What a task printed, line by line. attempt: from 1; None = the last one."""
+        return lines_of_task(self.access, self.id, index, attempt)
+
+    def results(self) -> Iterator[TaskResult]:
+        """What each task has left, in their order. Raises ArgosyError before the run has ended."""
+        return results_of(self.access, self.view)
+
+    def rows(self, partial: bool = False) -> Iterator[Any]:
+        """All rows of all parts, in the order of the tasks. partial: those there are, although the run goes on or some
+        tasks have none. Raises ArgosyError."""
+        return rows_of_run(self.access, self.view, partial)
+
+    def dataframe(self, partial: bool = False) -> Any:
+        """The rows as a pandas DataFrame. Raises `argosy.MissingPackage` without pandas (`argosy[frame]`)."""
+        return frame_of(self.rows(partial))
+
+    def attempts(self) -> list[dict[str, Any]]:
+        """Every attempt that it had: index, attempt, outcome, exitCode, reason, instance, startedAt, stoppedAt. Times
+        are epoch seconds, None where there is none yet."""
+        from argosy.figures.history import rows_of_attempts
+
+        with explained():
+            return list(rows_of_attempts(list(self._attempt_pages())))
+
+    def _attempt_pages(self) -> Iterator[dict[str, Any]]:
+        token: str | None = None
+        while True:
+            page = self.access.api.attempts(self.id, token)
+            yield page
+            token = page["nextToken"]
+            if token is None:
+                return
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write its page, one file that loads nothing. Raises ArgosyError and OSError."""
+        from argosy.figures.document import one_file
+
+        made = f"{datetime.fromtimestamp(self.now(), UTC):%Y-%m-%d %H:%M} UTC · argosy report run {self.id}"
+        file = Path(path)
+        file.write_text(one_file(self._page(), made), encoding="utf-8")
+        return file
+
+    def _page(self) -> Any:
+        from argosy.ui.looks import Looks, NoSuchPage
+
+        try:
+            with explained():
+                return Looks(self.access, self.now).read_run(self.id)
+        except NoSuchPage as why:
+            raise ArgosyError(str(why)) from why
+
+    def _repr_html_(self) -> str:
+        from argosy.sdk.notebooks import notebook_html
+
+        return notebook_html(self._page(), _IN_NOTEBOOKS)
+
+    def __repr__(self) -> str:
+        tasks = self.tasks
+        return f"<argosy.Run {self.id} {self.status} {tasks['succeeded']:,}/{tasks['total']:,} succeeded>"

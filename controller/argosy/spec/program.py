@@ -1,0 +1,103 @@
+"""What is a task of a run told that brings its own program? Its words, and the environment that its runner reads.
+
+The program is `run`, and what else concerns it stands beside it: `workdir`, `setup` and `packages`, which whoever
+submits packs into a `job`, and `inputs` and `result`. Pure functions over a spec, validated or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from argosy.model.run_terms import RUNNER_PROTOCOL
+from argosy.spec.faults import Fault
+from argosy.spec.templates import names_used, substitute, substitute_by
+
+DEFAULT_IMAGE = "argosy/python"
+STOCK_PYTHON = "3.12"  # of that image, unless the deployment says otherwise
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # that it can be asked for by a tag, as in argosy/python:3.13
+DEFAULT_RESULT = "folder"
+UNPACKED = ("workdir", "setup", "packages")  # what becomes a job before the spec is sent
+BESIDE = (*UNPACKED, "job", "inputs", "result")  # fields that are about the program of `run`
+# Letters, digits, `:` and `-` only: a shell reads them as they are, wherever they stand in its text.
+_HARMLESS = frozenset({"range", "start", "end", "index", "count", "runId", "attempt"})
+
+
+def program_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What the fields about the program must agree on with each other and with the rest of the spec."""
+    if data.get("run") is None:
+        for name in BESIDE:
+            if data.get(name) is not None:
+                yield Fault(name, "is about a program of your own: it is only possible with run")
+        return
+    if data.get("taskDefinition") is not None:
+        yield Fault("run", "cannot be combined with taskDefinition, which says itself what runs")
+    container = data.get("container")
+    if isinstance(container, Mapping) and container.get("command") is not None:
+        yield Fault("container.command", "cannot be combined with run, which is the command")
+    for name in UNPACKED:
+        if data.get("job") is not None and data.get(name) is not None:
+            yield Fault(name, "cannot be combined with job, which is what it has been packed into")
+    if isinstance(data["run"], str):
+        yield from _quoted_faults(data["run"])
+
+
+def _quoted_faults(text: str) -> Iterator[Fault]:
+    """Values in single quotes, where a shell inserts nothing."""
+    quoted = "".join(_in_single_quotes(text)) if "<<" not in text else ""
+    for name in names_used(quoted):
+        if name and name not in _HARMLESS:
+            yield Fault(
+                "run",
+                f"${{{name}}} stands in single quotes, where the shell inserts no value: use double quotes, or a list",
+            )
+
+
+def _in_single_quotes(text: str) -> Iterator[str]:
+    """The pieces of a shell's text that stand in single quotes."""
+    quote, place = "", 0
+    while place < len(text):
+        char = text[place]
+        if quote == "'" or (not quote and char == "'"):
+            end = text.find("'", place + 1)
+            yield text[place + 1 : end if end > 0 else len(text)]
+            place = end if end > 0 else len(text)
+        elif not quote and char == "#" and (place == 0 or text[place - 1].isspace()):
+            place = text.find("\n", place) if "\n" in text[place:] else len(text)
+        elif char == "\\":
+            place += 1
+        elif char == '"':
+            quote = "" if quote else '"'
+        place += 1
+
+
+def program_words(run: str | list[str], values: Mapping[str, str]) -> list[str]:
+    """What is executed: the words of a list, or `sh -c` with a text.
+
+    A text gets what comes from outside, such as an item, as arguments of the shell and not as a part of its text: so an
+    item with a semicolon is no command, and "${item}" is quoted as every variable is.
+    """
+    if not isinstance(run, str):
+        return [substitute(word, values) for word in run]
+    given: dict[str, str] = {}
+
+    def inserted(name: str) -> str:
+        if name in _HARMLESS:
+            return values[name]
+        given.setdefault(name, values[name])
+        return f"${{{list(given).index(name) + 1}}}"
+
+    return ["sh", "-c", substitute_by(run, inserted), "argosy", *given.values()]
+
+
+def program_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
+    """What the runner reads; empty for a run without a program of its own."""
+    if "run" not in spec:
+        return {}
+    told = {"ARGOSY_RUNNER": str(RUNNER_PROTOCOL), "ARGOSY_RESULT": str(spec.get("result", DEFAULT_RESULT))}
+    if "job" in spec:
+        told["ARGOSY_JOB"] = str(spec["job"])
+    if spec.get("inputs"):
+        told["ARGOSY_INPUTS"] = json.dumps([substitute(uri, values) for uri in spec["inputs"]], separators=(",", ":"))
+    return told

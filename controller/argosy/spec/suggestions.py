@@ -1,0 +1,107 @@
+"""What may a user have meant by a value that a field does not take? A few words for the end of a fault's message."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+# Names that other tools have for our fields.
+_ALIASES = {
+    "args": "command",
+    "attempts": "retryStrategy",
+    "cmd": "command",
+    "constraints": "placement",
+    "cores": "vcpus",
+    "cpu": "vcpus",
+    "cpus": "vcpus",
+    "env": "environment",
+    "environ": "environment",
+    "envs": "environment",
+    "mem": "memory",
+    "ram": "memory",
+    "retries": "retryStrategy",
+    "retry": "retryStrategy",
+}
+_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([kmgt])(?:i?b)?", re.I | re.ASCII)
+_SIZES = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}  # MiB; GB and GiB mean the same, as Docker has it
+_TIME_PART = re.compile(
+    r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)\s*", re.I | re.ASCII
+)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+_LONGEST = 300  # characters of a suggestion
+
+
+def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str = "") -> str:
+    """`; write 4096 (MiB)`; empty where nothing is near. kind: pydantic's name of the fault. expected: the values of a
+    field that takes few, in quotes."""
+    if not isinstance(given, str):
+        return ""
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    found = ""
+    if kind == "literal_error":
+        found = _near_value(given, re.findall(r"'([^']*)'", expected))
+    elif kind in ("int_type", "float_type"):
+        found = next(_as_number(name, given.strip()), "")
+    elif kind in ("list_type", "tuple_type"):
+        found = _as_list(name, given)
+    return f"; {found}" if 0 < len(found) <= _LONGEST else ""
+
+
+def near_field(name: str, known: Sequence[str]) -> str:
+    """The field that is meant by a name that is none; empty where none is near."""
+    alias = _ALIASES.get(name.lower().replace("_", "").replace("-", ""), "")
+    if alias in known:
+        return alias
+    near = difflib.get_close_matches(name[:80], known, n=1)
+    return near[0] if near else ""
+
+
+def _near_value(given: str, values: Sequence[str]) -> str:
+    plain = {_letters(each): each for each in values}
+    near = difflib.get_close_matches(_letters(given[:80]), [*plain], n=1)
+    return f"did you mean {plain[near[0]]}?" if near else ""
+
+
+def _letters(text: str) -> str:
+    return "".join(each for each in text.lower() if each.isalnum())
+
+
+def _as_number(name: str, given: str) -> Iterator[str]:
+    if _NUMBER.fullmatch(given):
+        yield f"write {given} without quotes"
+    size = _SIZE.fullmatch(given)
+    if size and name == "memory":
+        yield f"write {math.ceil(float(size[1]) * _SIZES[size[2].lower()])} (MiB)"
+    if size and name.endswith("GiB"):
+        yield f"write {math.ceil(float(size[1]) * _SIZES[size[2].lower()] / 1024)} (GiB)"
+    if name.endswith("Seconds") and (seconds := _seconds(given)) is not None:
+        yield f"write {seconds:g} (seconds)"
+
+
+def _seconds(text: str) -> float | None:
+    """`30m`, `1h30m`, `2 days`; None for what is no duration."""
+    total, place = 0.0, 0
+    while place < len(text):
+        part = _TIME_PART.match(text, place)
+        if part is None:
+            return None
+        total += float(part[1]) * _SECONDS[part[2][0].lower()]
+        place = part.end()
+    return total if place else None
+
+
+def _as_list(name: str, given: str) -> str:
+    """A command in words as a shell takes them; any other text as the only entry."""
+    if name != "command":
+        return f"write {json.dumps([given], ensure_ascii=False)}"
+    try:
+        words = shlex.split(given)
+    except ValueError:  # quotes that do not end
+        return ""
+    return f"write {json.dumps(words, ensure_ascii=False)}" if words else ""

@@ -1,0 +1,34 @@
+"""Every case runs once for each runner: the Python one of process mode, and the Go one where it is built."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.signed_s3 import SignedS3, signed_s3
+from tests.runners import RunnerUnderTest, built_runner
+
+
+@pytest.fixture
+def s3() -> Iterator[SignedS3]:
+    with signed_s3() as store:
+        yield store
+        assert not store.refused, store.refused  # every request was signed as it should be
+        assert not store.uploads, "a multipart upload was left open"
+
+
+@pytest.fixture(params=["twin", "go"])
+def runner(request: pytest.FixtureRequest, s3: SignedS3, tmp_path: Path) -> Iterator[RunnerUnderTest]:
+    command = [sys.executable, "-P", "-m", "argosy.runner"]
+    if request.param == "go":
+        built = built_runner()
+        if built is None:
+            pytest.skip("the Go runner is not built: make runner")
+        command = [str(built)]
+    under_test = RunnerUnderTest(command, s3, tmp_path)
+    yield under_test
+    for stop in under_test.stopped:
+        stop()

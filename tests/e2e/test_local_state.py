@@ -1,0 +1,115 @@
+"""A local mode that is killed, and started again on the same state: nothing is lost, and nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.local.clients import LocalClients
+from tests.fakes.waiting import is_gone, until
+
+pytestmark = pytest.mark.e2e
+
+SERVES = """
+import signal, sys
+from pathlib import Path
+from argosy.local.options import LocalOptions
+from argosy.local.run import serve
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it, as nohup does
+folder = Path(sys.argv[1])
+options = LocalOptions(images_root=folder / "containers", state_dir=folder / "logs", keep=folder / "kept")
+serve(0, options, lambda aws: print(aws.endpoint_url, flush=True))
+"""
+PATIENCE_S = 120.0  # of a busy machine
+# Waits until the test lets it go; says its process's id in its log.
+WAITS = 'echo pid $$; while [ ! -e "$GO" ]; do sleep 0.05; done'
+
+
+class Serving:
+    """A local mode in a process of its own, and a user of it."""
+
+    def __init__(self, process: subprocess.Popen[str], endpoint: str) -> None:
+        self.process = process
+        self.clients = LocalClients(endpoint, "us-east-1")
+
+    def ask(self, action: str, **request: Any) -> dict[str, Any]:
+        payload = json.dumps({"action": action, **request}).encode()
+        reply = self.clients("lambda").invoke(FunctionName="argosy-api", Payload=payload)
+        answer = json.loads(reply["Payload"].read())
+        assert answer["statusCode"] == 200, answer
+        return dict(answer["body"])
+
+    def logs(self) -> list[str]:
+        found = self.clients("logs").filter_log_events(logGroupName="/ecs/argosy/tasks")
+        return [event["message"] for event in found["events"]]
+
+    def pids(self, count: int) -> list[int]:
+        """Of so many tasks that wait."""
+
+        def said() -> list[int] | None:
+            pids = [int(line.split()[1]) for line in self.logs() if line.startswith("pid ")]
+            return pids if len(pids) >= count else None
+
+        return until(said, PATIENCE_S)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Serving]:
+    (folder / "containers" / "tool").mkdir(parents=True, exist_ok=True)
+    (folder / "containers" / "tool" / "Dockerfile").write_text('FROM scratch\nENTRYPOINT ["sh", "-c"]\n')
+    command = [sys.executable, "-c", SERVES, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        made = Serving(process, process.stdout.readline().strip())
+        try:
+            yield made
+        finally:
+            made.clients.close()
+            if process.poll() is None:
+                process.terminate()
+
+
+def spec(go: Path) -> dict[str, Any]:
+    container = {"image": "argosy/tool", "command": [WAITS], "environment": [{"name": "GO", "value": str(go)}]}
+    resources = {"vcpus": 1, "memory": 64}
+    return {"version": 1, "name": "kept", "container": container, "resources": resources, "array": {"size": 2}}
+
+
+def test_runs_results_and_logs_outlive_a_kill_and_what_ran_is_tried_again(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with serving(tmp_path) as first:
+        run_id = first.ask("SubmitRun", clientToken="kept", spec=spec(go))["runId"]
+        pids = first.pids(2)
+        first.clients("s3").put_object(Bucket="argosy-results", Key="mine", Body=b"x" * 50_000)
+        first.process.kill()
+        first.process.wait()
+    for pid in pids:
+        until(partial(is_gone, pid))
+    with serving(tmp_path) as second:
+        assert second.clients("s3").get_object(Bucket="argosy-results", Key="mine")["Body"].read() == b"x" * 50_000
+        assert len(second.pids(4)) == 4  # two of before, and the same tasks once more
+        go.touch()
+        until(lambda: second.ask("DescribeRun", runId=run_id)["status"] == "SUCCEEDED", PATIENCE_S)
+        ended = second.ask("DescribeRun", runId=run_id)
+        assert (ended["tasks"]["succeeded"], ended["attempts"], ended["interruptions"]) == (2, 4, 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+def test_no_program_is_left_when_local_mode_ends(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as local:
+        local.ask("SubmitRun", clientToken="kept", spec=spec(tmp_path / "never"))
+        pids = local.pids(2)
+        os.kill(local.process.pid, number)
+        local.process.wait(PATIENCE_S)
+    for pid in pids:
+        until(partial(is_gone, pid))

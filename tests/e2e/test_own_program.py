@@ -1,0 +1,87 @@
+"""A program of the user's own, without an image and without a line about S3, from its folder to its results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.client.access import Access
+from argosy.client.aws_clients import Connection
+from argosy.client.packing.program import pack
+from tests.e2e.cluster import Cluster, cluster
+
+pytestmark = pytest.mark.e2e
+
+MAIN = """
+import json, os, sys
+from beside import square
+
+start, end = map(int, sys.argv[1:])
+names = sorted(os.listdir(os.environ["ARGOSY_IN"]))
+with open(os.path.join(os.environ["ARGOSY_OUT"], "part.jsonl"), "w") as part:
+    for n in range(start, end):
+        part.write(json.dumps({"n": n, "square": square(n), "inputs": names}) + "\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("local"), linger_s=5.0) as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "main.py").write_text(MAIN)
+    (tmp_path / "beside.py").write_text("def square(n): return n * n\n")
+    return tmp_path
+
+
+def submitted(local: Cluster, folder: Path, **fields: Any) -> str:
+    spec = {
+        "version": 1,
+        "name": "own",
+        "array": {"range": "0:20", "shardSize": 5},
+        "resources": {"vcpus": 1, "memory": 256},
+        **fields,
+    }
+    sent = pack(spec, folder, Access(Connection(endpoint_url=local.aws.endpoint_url)))
+    return str(local.ask("SubmitRun", spec=sent)["runId"])
+
+
+def test_a_folder_with_inputs_becomes_results(local: Cluster, folder: Path) -> None:
+    local.s3.put_object(Bucket="argosy-results", Key="data/shared.txt", Body=b"x")
+    local.s3.put_object(Bucket="argosy-results", Key="data/2/own.txt", Body=b"x")
+    for index in (0, 1, 3):
+        local.s3.put_object(Bucket="argosy-results", Key=f"data/{index}/own.txt", Body=b"x")
+    inputs = ["s3://argosy-results/data/shared.txt", "s3://argosy-results/data/${index}/"]
+    run_id = submitted(local, folder, run=["python", "main.py", "${start}", "${end}"], workdir=".", inputs=inputs)
+    view = local.finished(run_id)
+    assert (view["status"], view["attempts"]) == ("SUCCEEDED", 4), view
+    parts = [local.read(f"{run_id}/parts/part-{index:07d}.jsonl") for index in range(4)]
+    rows = [json.loads(line) for part in parts for line in part.splitlines()]
+    assert rows == [{"n": n, "square": n * n, "inputs": ["own.txt", "shared.txt"]} for n in range(20)]
+
+
+def test_standard_output_of_a_shells_text_is_a_result(local: Cluster, folder: Path) -> None:
+    run_id = submitted(local, folder, run="echo ${start} | sed s/$/!/; echo aside >&2", result="stdout")
+    assert local.finished(run_id)["status"] == "SUCCEEDED"
+    assert local.read(f"{run_id}/parts/part-0000003.jsonl") == b"15!\n"
+
+
+def test_a_request_that_is_wrong_is_not_repeated_and_says_why(local: Cluster, folder: Path) -> None:
+    missing = ["s3://argosy-results/nothing/${index}.csv"]
+    run_id = submitted(local, folder, run=["true"], inputs=missing, array={"size": 1}, retryStrategy={"attempts": 3})
+    view = local.finished(run_id)
+    assert (view["status"], view["attempts"]) == ("FAILED", 1), view
+    assert view["failures"][0]["exitCode"] == 64
+
+
+def test_a_program_that_writes_nothing_has_failed(local: Cluster, folder: Path) -> None:
+    run_id = submitted(local, folder, run=["true"], array={"size": 1})
+    view = local.finished(run_id)
+    assert (view["status"], view["failures"][0]["exitCode"]) == ("FAILED", 65), view

@@ -1,0 +1,169 @@
+"""The runner as process 1 of real containers: an image with nothing but a busybox in it, as strictly as images are run.
+
+It needs podman, and the runner of `make runner`; without one of them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.container_engines import static_busybox, use
+from tests.fakes.signed_s3 import SignedS3, signed_s3
+from tests.fakes.waiting import until
+from tests.runners import OUTPUT, PART, RunnerUnderTest, built_runner
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+IMAGE = "argosy/runner-as-init"
+STRICT = [
+    "--user=10001:10001",
+    "--read-only",
+    "--read-only-tmpfs=false",
+    "--cap-drop=ALL",
+    "--security-opt=no-new-privileges",
+]
+# Orphans that have ended are gone, and not only dead: beside process 1 and this shell nothing is left.
+ORPHANS = """
+for n in 1 2 3; do (/bin/busybox sh -c "echo >/dev/shm/$n" &); done
+tries=0
+while :; do
+    set -- /proc/[0-9]*
+    [ -e /dev/shm/1 ] && [ -e /dev/shm/2 ] && [ -e /dev/shm/3 ] && [ $# = 2 ] && exit 0
+    tries=$((tries + 1)); [ $tries = 200 ] && echo "$@" && exit 1
+    /bin/busybox usleep 50000
+done
+"""
+
+
+class Box:
+    """Containers of the image, with the runner as their init."""
+
+    def __init__(self, engine: str, runner: Path) -> None:
+        self._words = [engine, "run", "--rm", "--network=host", "--init", f"--init-path={runner}"]
+        self._engine = engine
+
+    def run(self, *words: str, **more: object) -> subprocess.CompletedProcess[bytes]:
+        command = self.command(*words, **more)
+        return subprocess.run(command, capture_output=True, check=False, timeout=120)
+
+    def shell(self, script: str, **more: object) -> subprocess.CompletedProcess[bytes]:
+        return self.run("/bin/sh", "-c", script, **more)
+
+    def command(self, *words: str, options: object = (), told: object = None, name: str = "") -> list[str]:
+        assert isinstance(options, (list, tuple))
+        environment = told if isinstance(told, dict) else {}
+        given = [f"--env={key}={value}" for key, value in environment.items()]
+        return [*self._words, *([f"--name={name}"] if name else []), *options, *given, IMAGE, *words]
+
+    def signal(self, name: str, number: str) -> None:
+        subprocess.run([self._engine, "kill", f"--signal={number}", name], check=True, capture_output=True)
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Box]:
+    runner = built_runner()
+    if runner is None:
+        pytest.skip("the Go runner is not built: make runner")
+    engine = use("podman", tmp_path, monkeypatch)
+    folder = tmp_path / "image"
+    folder.mkdir()
+    shutil.copy(static_busybox() or "", folder / "busybox")
+    (folder / "Dockerfile").write_text("FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n")
+    subprocess.run([engine, "build", "--tag", IMAGE, str(folder)], capture_output=True, check=True)
+    yield Box(engine, runner.resolve())
+    subprocess.run([engine, "rmi", "--force", IMAGE], capture_output=True, check=False)
+
+
+@pytest.fixture
+def s3() -> Iterator[SignedS3]:
+    with signed_s3() as store:
+        yield store
+        assert not store.refused, store.refused
+
+
+@pytest.fixture
+def task(s3: SignedS3, tmp_path: Path) -> RunnerUnderTest:
+    """What tells a runner of its task."""
+    return RunnerUnderTest([], s3, tmp_path)
+
+
+def told(task: RunnerUnderTest, **protocol: object) -> dict[str, str]:
+    environment = {name: value for name, value in task.environment().items() if name.startswith(("AWS_", "ARGOSY_"))}
+    return environment | task.protocol(**protocol)  # type: ignore[arg-type]
+
+
+def test_exit_codes_are_the_programs(box: Box) -> None:
+    assert box.shell("exit 7").returncode == 7
+    assert box.shell("kill -9 $$").returncode == 137
+    missing = box.run("/no-such-program")
+    assert (missing.returncode, missing.stderr.count(b"/no-such-program")) == (127, 1)
+    assert box.run("/bin").returncode == 126
+
+
+def test_nothing_inside_can_end_process_1(box: Box) -> None:
+    ended = box.shell("kill -9 1; kill -15 1; trap 'echo told' TERM; echo alive")
+    assert (ended.returncode, ended.stdout[:5]) == (0, b"alive") or ended.returncode == 143
+
+
+def test_orphans_are_reaped(box: Box) -> None:
+    ended = box.shell(ORPHANS)
+    assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.parametrize("options", [[], STRICT], ids=["plain", "strict"])
+def test_a_signal_reaches_the_program(box: Box, options: list[str], tmp_path: Path) -> None:
+    name = f"argosy-runner-{uuid4().hex[:8]}"
+    script = "trap 'echo saved; exit 9' TERM; echo ready; while :; do /bin/busybox usleep 20000; done"
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        command = box.command("/bin/sh", "-c", script, options=options, name=name)
+        with subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL) as process:
+            until(lambda: b"ready" in log.read_bytes(), 60)
+            box.signal(name, "TERM")
+            assert process.wait(60) == 9
+    assert log.read_bytes() == b"ready\nsaved\n"
+
+
+@pytest.mark.parametrize(("options", "words"), [([], ["./run"]), (STRICT, ["sh", "run"])], ids=["as root", "strict"])
+def test_a_program_comes_into_an_empty_image_and_its_result_out_of_it(
+    box: Box, task: RunnerUnderTest, options: list[str], words: list[str]
+) -> None:
+    job = task.job(task.program({"run": '#!/bin/sh\nread -r n < "$ARGOSY_IN/n.txt"; echo "$n $1" > "$ARGOSY_OUT/$1"'}))
+    environment = told(task, result="folder", job=job, inputs=[task.s3.put("n.txt", b"seven\n")])
+    ended = box.run("argosy:program", *words, "result.txt", options=options, told=environment)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert task.s3.body(f"{OUTPUT}result.txt") == b"seven result.txt\n"
+
+
+def test_standard_output_is_the_result_and_what_stays_behind_is_ended(box: Box, task: RunnerUnderTest) -> None:
+    script = "(/bin/busybox setsid /bin/busybox sleep 300 &); echo '{\"n\": 1}'"
+    ended = box.run("argosy:program", "/bin/sh", "-c", script, options=STRICT, told=told(task, result="stdout"))
+    assert (ended.returncode, ended.stdout) == (0, b'{"n": 1}\n')
+    assert task.s3.body(PART) == b'{"n": 1}\n'
+    assert json.loads(task.s3.body(PART)) == {"n": 1}
+
+
+def test_a_program_that_lies_where_nothing_may_be_executed_is_told_why(box: Box, task: RunnerUnderTest) -> None:
+    """On a read-only root there is /dev/shm alone, which Docker and podman mount so."""
+    job = task.job(task.program({"run": "#!/bin/sh\n"}))
+    ended = box.run("argosy:program", "./run", options=STRICT, told=told(task, result="none", job=job))
+    assert ended.returncode == 126
+    assert b"nothing below /dev/shm may be executed" in ended.stderr
+
+
+def test_a_disk_that_is_full_is_said(box: Box, task: RunnerUnderTest) -> None:
+    """/dev/shm is small."""
+    big = task.s3.put("big.bin", os.urandom(2 << 20))
+    environment = told(task, result="none", inputs=[big])
+    ended = box.shell("true", options=[*STRICT, "--shm-size=1m"], told=environment)
+    assert ended.returncode == 75
+    assert ended.stderr.startswith(b"argosy: ")
+    assert b"no space left" in ended.stderr

@@ -1,0 +1,121 @@
+"""The library against local mode: every example of its page, and what the page says of `argosy.map`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES, README, CELLS = (
+    re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for page in ("docs/sdk.md", "README.md", "docs/how-to/notebooks.md")
+)
+IN_THE_SHELL = "import argosy; print(*argosy.map(lambda x: x * x, range(1000)))"
+# A notebook's cells may await at their top level, and show the value of their last line.
+NOTEBOOK = """
+import ast, asyncio, json
+for cell in json.load(open("cells.json")):
+    code = compile(cell, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    waiting = eval(code)
+    if waiting is not None:
+        asyncio.run(waiting)
+print(run.status, areas[2], len(run._repr_html_()), client.run("circles").id == run.id)
+"""
+CIRCLES = """
+version: 1
+name: circles
+run: [python, -c, "import json; print(json.dumps({'radius': ${index}}))"]
+result: stdout
+array: {size: 4}
+"""
+WITHOUT_A_SHUTDOWN = """
+import argosy
+argosy.Executor().submit(pow, 2, 8).add_done_callback(lambda future: print(future.result()))
+print("the last line")
+"""
+WITH_A_MODULE = """
+import argosy, beside
+print(*argosy.map(beside.half, [4, 3]))
+"""
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    """Of a shell in which local mode can be reached."""
+    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ARGOSY_"))}
+        yield {**kept, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": "us-east-1"}
+
+
+def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What `python FILE` does with this code in a folder of the user's."""
+    (folder / "program.py").write_text(code)
+    command = [sys.executable, "program.py"]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
+
+
+def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
+    assert len(EXAMPLES) == 8
+    done = python("\n".join(EXAMPLES), tmp_path, environment)
+    assert done.returncode == 0, done.stderr
+    assert "arrray unknown field" in done.stdout
+    assert "in <lambda>" in done.stdout
+    assert (tmp_path / "squares.html").stat().st_size > 10_000
+
+
+def test_the_example_of_the_readme_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
+    [example] = README
+    (tmp_path / "containers").symlink_to(ROOT / "containers")
+    done = python(f"{example}\nprint(run.status, squares[999])", tmp_path, environment)
+    assert done.stdout == "SUCCEEDED 998001\n", done.stderr
+
+
+def test_the_cells_of_the_page_about_notebooks_run_as_they_stand(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "run.yaml").write_text(CIRCLES)
+    (tmp_path / "cells.json").write_text(json.dumps(CELLS))
+    done = python(NOTEBOOK, tmp_path, environment)
+    assert done.returncode == 0, done.stderr
+    status, area, html, is_same = done.stdout.split()
+    assert (status, float(area), is_same) == ("SUCCEEDED", 4 * math.pi, "True")
+    assert int(html) > 1_000
+    assert (tmp_path / "circles.html").exists()
+
+
+def test_a_thousand_items_from_the_command_line(tmp_path: Path, environment: dict[str, str]) -> None:
+    command = [sys.executable, "-c", IN_THE_SHELL]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
+    assert done.stdout.split() == [str(x * x) for x in range(1000)], done.stderr
+
+
+def test_a_program_that_ends_without_a_shutdown_has_its_calls_made(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = python(WITHOUT_A_SHUTDOWN, tmp_path, environment)
+    assert done.stdout == "the last line\n256\n", done.stderr
+
+
+def test_a_module_beside_the_program_travels_and_its_exception_comes_back(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    text = "def half(x):\n    if x % 2:\n        raise ValueError(f'{x} is odd')\n    return x // 2\n"
+    (tmp_path / "beside.py").write_text(text)
+    done = python(WITH_A_MODULE, tmp_path, environment)
+    assert done.returncode == 1
+    assert "ValueError: 3 is odd" in done.stderr
+    assert "argosy.sdk.mapping.outcomes.RemoteTraceback" in done.stderr
+    assert "in half" in done.stderr.partition("The above exception was the direct cause")[0]

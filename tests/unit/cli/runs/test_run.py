@@ -1,0 +1,298 @@
+"""`run`: a program of the user's own in one command."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from argosy.spec.file import check_text
+from tests.fakes.cli import OUTPUT, RUN_ID, World, api_error, ended, run_view, tasks
+
+PART = "parts/part-0000000.jsonl"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current one, with a script, a module beside it, an executable and a file that is none."""
+    home = tmp_path / "home" / "me"
+    work = home / "work"
+    work.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(work)
+    (work / "My_primes.py").write_text("import sieve\n")
+    (work / "sieve.py").write_text("")
+    (work / "simulate.sh").write_text("#!/bin/sh\n")
+    (work / "simulate.sh").chmod(0o755)
+    (work / "notes.txt").write_text("")
+    return work
+
+
+def dry(*words: str) -> dict[str, Any]:
+    result = World().argosy("run", "--dry-run", "--json", *words)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(*words: str) -> list[str]:
+    result = World().argosy("run", *words)
+    assert result.exit_code == 2, result.output
+    lines: list[str] = result.stderr.splitlines()
+    return lines
+
+
+def accepting(**changes: Any) -> World:
+    view = run_view(status="SUBMITTED", tasks=tasks(pending=18), created=True)
+    plain: dict[str, Any] = {"name": "x", "tasks": 1, "image": None, "output": OUTPUT, "warnings": []}
+    return World().answers("ValidateRun", plain).answers("SubmitRun", view).answers("DescribeRun", ended(**changes))
+
+
+def submitted(world: World) -> dict[str, Any]:
+    (request,) = [each for each in world.functions.requests if each["action"] == "SubmitRun"]
+    found: dict[str, Any] = request["spec"]
+    return found
+
+
+def test_a_script_is_run_by_python_in_its_folder(folder: Path) -> None:
+    assert dry("My_primes.py", "${start}", "${end}", "--range", "0:1000", "--shard-size", "50") == {
+        "version": 1,
+        "name": "my-primes",
+        "run": ["python", "My_primes.py", "${start}", "${end}"],
+        "workdir": ".",
+        "array": {"range": "0:1000", "shardSize": 50},
+    }
+
+
+def test_every_option_has_its_field(folder: Path) -> None:
+    found = dry(
+        *("./simulate.sh", "--size", "7", "--vcpus", "2", "--memory", "4096", "--gpu-model", "T4", "--name", "mine"),
+        *("--with", "pandas,torch>=2,<3", "--with", "x[a,b]", "--image", "argosy/python:3.13", "--setup", "make"),
+        *("--input", "s3://data/${index}/", "--input", "s3://data/x1", "--env", "A=1=2", "--result", "stdout"),
+        *("--budget", "5", "--deadline", "2h", "--attempts", "3", "--", "--verbose", "-x"),
+    )
+    assert found == {
+        "version": 1,
+        "name": "mine",
+        "container": {"image": "argosy/python:3.13", "environment": {"A": "1=2"}},
+        "run": ["./simulate.sh", "--verbose", "-x"],
+        "workdir": ".",
+        "setup": "make",
+        "packages": ["pandas", "torch>=2,<3", "x[a,b]"],
+        "inputs": ["s3://data/${index}/", "s3://data/x1"],
+        "result": "stdout",
+        "array": {"size": 7},
+        "resources": {"vcpus": 2.0, "memory": 4096, "gpus": 1, "gpuModel": "T4"},
+        "capacity": {"budgetUsd": 5.0, "deadline": "2h"},
+        "retryStrategy": {"attempts": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "run", "workdir"),
+    [
+        (["sort", "-k1"], ["sort", "-k1"], None),
+        (["/usr/local/bin/in-the-image"], ["/usr/local/bin/in-the-image"], None),
+        (["sort < notes.txt | uniq"], "sort < notes.txt | uniq", "."),
+        (["seq 3 | sort"], "seq 3 | sort", None),
+        (["python", "My_primes.py"], ["python", "My_primes.py"], "."),
+        (["cat", "/etc/hosts"], ["cat", "/etc/hosts"], None),
+        (["sort notes.txt | uniq", "--upload", "."], "sort notes.txt | uniq", "."),
+        (["work/My_primes.py", "--upload", "work"], ["python", "My_primes.py"], "work"),
+        (["work/My_primes.py"], ["python", "My_primes.py"], "work"),
+        (["work/My_primes.py", "--upload", "."], ["python", "work/My_primes.py"], "."),
+    ],
+)
+def test_what_is_meant_by_a_program(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], run: Any, workdir: str | None
+) -> None:
+    if any("work" in word for word in words):
+        monkeypatch.chdir(folder.parent)
+    options = [word for word in words if word != "-k1"]
+    found = dry(*options, *(["--", "-k1"] if "-k1" in words else []))
+    assert (found["run"], found.get("workdir"), found["array"]) == (run, workdir, {"size": 1})
+
+
+def test_a_file_name_is_never_substituted(folder: Path) -> None:
+    (folder / "a${b}.py").write_text("")
+    assert dry("a${b}.py")["run"] == ["python", "a$${b}.py"]
+
+
+def test_a_folder_elsewhere_is_named_in_full(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.py").write_text("")
+    assert dry(str(other / "x.py"))["workdir"] == str(other)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nope.py"], "error: There is no file nope.py."),
+        (["./nope"], "error: There is no file nope."),
+        (["notes.txt"], "error: notes.txt is not executable."),
+        (["../work/"], "error: ../work is not a file."),
+        (["My_primes.py", "--upload", "nowhere"], "error: nowhere is not a folder."),
+        (["My_primes.py", "--env", "A"], "error: --env 'A' must be NAME=VALUE."),
+        (["My_primes.py", "--items", "nope"], "error: Cannot read nope: No such file or directory."),
+        (
+            ["My_primes.py", "--items", "bad.jsonl"],
+            "error: bad.jsonl:2: not JSON: Expecting value",
+        ),
+        (["My_primes.py", "--items", "empty"], "error: empty has no items."),
+        (["My_primes.py", "--items", "binary"], "error: Cannot read binary: it is not UTF-8 text."),
+        (["My_primes.py", "--detach", "--out", "x"], "error: --detach does not wait for results"),
+        (["My_primes.py", "--merge", "-", "--out", "x"], "error: --merge - and --out would both speak"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(folder: Path, words: list[str], said: str) -> None:
+    (folder / "bad.jsonl").write_text("1\nx\n")
+    (folder / "empty").write_text("\n")
+    (folder / "binary").write_bytes(b"\xff\xfe")
+    assert refused(*words)[0].startswith(said)
+
+
+def test_a_script_outside_of_the_folder_that_travels_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    assert refused("My_primes.py", "--upload", str(tmp_path / "other"))[0].startswith("error: My_primes.py is not in ")
+
+
+def test_a_home_folder_is_not_uploaded_unasked(folder: Path) -> None:
+    (folder.parent / "x.py").write_text("")
+    said = refused("../x.py")
+    assert said[0] == f"error: x.py lies in {folder.parent}, and all of that folder would be uploaded."
+    assert "--upload DIR" in said[1]
+    assert dry("../x.py", "--upload", "..")["workdir"] == str(folder.parent)
+
+
+def test_faults_are_told_by_the_options_that_have_them(folder: Path) -> None:
+    said = refused("My_primes.py", "${start}", "--gpus", "-1", "--with", "../x", "--range", "5:1", "--size", "3")
+    assert said[0] == "error: The command line has 4 faults; nothing was submitted."
+    assert [line.strip().split(": ")[0] for line in said[1:]] == [
+        "--with", "--gpus", "--range", "--range, --size, --items",
+    ]  # fmt: skip
+
+
+def test_faults_that_only_the_deployment_finds_come_before_anything_is_uploaded(folder: Path) -> None:
+    refusal = api_error(400, "ValidationException", "1 field is invalid", ("resources.gpus", "no instance has 16 GPUs"))
+    world = World().answers("ValidateRun", refusal)
+    result = world.argosy("run", "My_primes.py", "--gpus", "16")
+    assert result.exit_code == 2
+    assert "  --gpus: no instance has 16 GPUs" in result.stderr.splitlines()
+    assert world.objects.written == []
+
+
+def test_the_folder_is_uploaded_and_the_run_followed_to_its_end(folder: Path) -> None:
+    world = accepting()
+    result = world.argosy("run", "My_primes.py", "--range", "0:18")
+    assert result.exit_code == 0, result.output
+    spec = submitted(world)
+    assert "workdir" not in spec
+    job = json.loads(world.objects.bodies["argosy-results", spec["job"].removeprefix("s3://argosy-results/")])
+    archive = world.objects.bodies["argosy-results", job["archives"][0]["uri"].removeprefix("s3://argosy-results/")]
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        assert packed.getnames() == ["My_primes.py", "notes.txt", "sieve.py", "simulate.sh"]
+    assert f"packing {folder}: 4 files" in result.stderr
+    assert "uploaded " in result.stderr
+    assert f"{RUN_ID} submitted" in result.stdout
+
+
+def test_detached_it_says_what_to_type_next(folder: Path) -> None:
+    result = accepting().argosy("run", "echo", "hi", "--detach")
+    assert result.stdout.splitlines()[-1] == f"next: argosy watch {RUN_ID}"
+
+
+def test_a_run_with_failures_exits_1(folder: Path) -> None:
+    assert accepting(status="FAILED", tasks=tasks(failed=1)).argosy("run", "false").exit_code == 1
+
+
+def with_rows() -> World:
+    world = accepting(tasks=tasks(succeeded=1))
+    entry = {"index": 0, "status": "SUCCEEDED", "attempt": 1, "keys": [f"{RUN_ID}/{PART}"], "bytes": 8}
+    head = json.dumps({"runId": RUN_ID, "output": OUTPUT})[:-1] + ', "entries": [\n'
+    world.objects.put(f"{OUTPUT}manifest.json", f"{head}{json.dumps(entry)}\n]}}\n")
+    world.objects.put(f"{OUTPUT}{PART}", '{"a": 1}')
+    return world
+
+
+def test_items_are_lines_or_json(folder: Path) -> None:
+    (folder / "lines").write_text("a b\n\n1\n")
+    (folder / "rows.jsonl").write_text('{"k": 1}\n"x"\n')
+    assert dry("My_primes.py", "--items", "lines")["array"] == {"items": ["a b", "1"]}
+    assert dry("My_primes.py", "--items", "rows.jsonl")["array"] == {"items": [{"k": 1}, "x"]}
+
+
+def test_many_items_become_an_object(folder: Path) -> None:
+    (folder / "lines").write_text("".join(f"item number {number}\n" for number in range(6_000)))
+    world = accepting()
+    assert world.argosy("run", "echo", "${item}", "--items", "lines", "--detach").exit_code == 0
+    address = submitted(world)["array"]["itemsFrom"]
+    assert address.endswith(".jsonl")
+    stored = world.objects.bodies["argosy-results", address.removeprefix("s3://argosy-results/")].splitlines()
+    assert (len(stored), json.loads(stored[-1])) == (6_000, "item number 5999")
+
+
+def test_what_a_dry_run_prints_is_a_file_to_submit(folder: Path) -> None:
+    result = World().argosy("run", "My_primes.py", "${item}", "--items", "notes", "--dry-run")
+    assert result.exit_code == 2
+    (folder / "notes").write_text("a: b\n- c\n")
+    text = World().argosy("run", "My_primes.py", "${item}", "--items", "notes", "--dry-run").stdout
+    assert YAML(typ="safe").load(text)["array"] == {"items": ["a: b", "- c"]}
+    check_text(text)
+    (folder / "run.yaml").write_text(text)
+    world = accepting()
+    assert world.argosy("submit", "run.yaml", "--detach").exit_code == 0
+    assert submitted(world)["job"].startswith("s3://argosy-results/argosy/programs/jobs/")
+
+
+def test_a_plan_packs_nothing(folder: Path) -> None:
+    (folder / "run.yaml").write_text(World().argosy("run", "My_primes.py", "--with", "numpy", "--dry-run").stdout)
+    world = World().answers("PlanRun", api_error(400, "ValidationException", "no", ("array", "nope")))
+    assert world.argosy("plan", "run.yaml").exit_code == 2
+    (request,) = world.functions.requests
+    assert not {"workdir", "packages"} & set(request["spec"])
+    assert world.objects.written == []
+
+
+def test_a_folder_that_cannot_travel_is_a_fault_of_the_spec_file(folder: Path) -> None:
+    (folder / "run.yaml").write_text("version: 1\nname: n\nrun: [python, x.py]\nworkdir: work\narray: {size: 1}\n")
+    said = World().argosy("validate", "run.yaml").stderr.splitlines()
+    assert said[1].strip() == "run.yaml:4:1: workdir: work is not a folder"
+    (folder / "work").mkdir()
+    said = World().argosy("validate", "run.yaml").stderr.splitlines()
+    assert said[1].strip() == "run.yaml:3:1: run: x.py is not among the files that are uploaded"
+    (folder / "work" / "x.py").write_text("")
+    assert World().argosy("validate", "run.yaml").exit_code == 0
+    (folder / "work" / "out").symlink_to("/etc")
+    assert "leads out of" in World().argosy("validate", "run.yaml").stderr
+    world = accepting()
+    assert "leads out of" in world.argosy("submit", "run.yaml").stderr
+    assert not [each for each in world.functions.requests if each["action"] == "SubmitRun"]
+
+
+def test_results_are_merged_at_the_end_and_stay_out_of_the_next_upload(folder: Path) -> None:
+    for _ in range(2):
+        world = with_rows()
+        result = world.argosy("run", "My_primes.py", "--merge", "rows.jsonl")
+        assert result.exit_code == 0, result.output
+        assert (folder / "rows.jsonl").read_text().strip() == '{"a": 1}'
+        assert f"packing {folder}: 4 files" in result.stderr
+
+
+def test_rows_on_standard_output_are_alone_there(folder: Path) -> None:
+    result = with_rows().argosy("run", "My_primes.py", "--merge", "-")
+    assert result.exit_code == 0, result.output
+    assert f"{RUN_ID} submitted" in result.stderr
+    both = World().argosy("run", "My_primes.py", "--merge", "-", "--json")
+    assert (both.exit_code, both.stderr.splitlines()[0][:26]) == (2, "error: --json and --merge ")
+
+
+def test_results_are_copied_at_the_end(folder: Path) -> None:
+    result = with_rows().argosy("run", "My_primes.py", "--out", "results")
+    assert result.exit_code == 0, result.output
+    assert (folder / "results" / PART).read_text() == '{"a": 1}'

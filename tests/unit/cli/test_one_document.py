@@ -1,0 +1,124 @@
+"""With --json every command answers with one JSON document: whatever it finds, and however it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.cli.late import load
+from argosy.cli.main import Commands
+from tests.fakes.cli import RUN_ID, Pages, World, ended, instance, run_view, task_row
+from tests.fakes.command_lines import GROUP
+from tests.fakes.looks import PLAN
+
+ROOT = Path(__file__).parents[3]
+SPEC = str(ROOT / "containers" / "digits" / "run.yaml")
+CLUSTER = {
+    "cluster": "argosy", "cells": ["us-east-1"], "instances": [instance()], "fleets": [], "usdPerHour": 1.0,
+    "spentUsd": 0.2, "onDemandUsd": 0.4, "peakUtilisation": {},
+}  # fmt: skip
+SUBMITTED = run_view(status="SUBMITTED", created=True, warnings=["w"])
+CASES: dict[str, list[list[str]]] = {
+    "submit": [[SPEC], [SPEC, "--detach"], [SPEC, "--wait-timeout", "0"]],
+    "run": [
+        ["true", "--size", "2"], ["true", "--size", "2", "--detach"], ["true", "--size", "2", "--dry-run"],
+        ["true", "--size", "2", "--out", "OUT"],
+    ],
+    "plan": [[SPEC]],
+    "validate": [[SPEC], [str(ROOT / "tests" / "data" / "five-faults.yaml")]],
+    "watch": [[RUN_ID], [RUN_ID, "--wait-timeout", "0"]],
+    "status": [[RUN_ID], [RUN_ID, "--tasks"]],
+    "runs": [[]],
+    "cancel": [[RUN_ID]],
+    "retry": [[RUN_ID, "--failed"]],
+    "tasks": [[RUN_ID]],
+    "attempts": [[RUN_ID, "--task", "3"]],
+    "explain": [[RUN_ID]],
+    "cost": [[RUN_ID]],
+    "results": [[RUN_ID, "--partial"]],
+    "logs": [[RUN_ID]],
+    "events": [[]],
+    "cluster": [[], ["--since", "1d"]],
+    "instances": [[]],
+    "query": [["attribute:x == y", "--instances", "INSTANCES"]],
+    "catalogue": [["--type", "g4dn.*"]],
+}  # fmt: skip
+# These take long, or need another world: their own tests read what they print as one document.
+ELSEWHERE = {
+    "demo", "demo-tensorflow", "simulate", "doctor", "prices", "report benchmark", "catalogue refresh",
+    "bench place", "bench allocate", "bench deadline",
+}  # fmt: skip
+
+
+class Nothing:
+    """CloudWatch Logs, ECS and S3 with nothing in them."""
+
+    def get_paginator(self, operation: str) -> Pages:
+        return Pages(lambda **_: [])
+
+    def get_log_events(self, **_: Any) -> Any:
+        return {"events": [], "nextForwardToken": "t"}
+
+
+def world() -> World:
+    made = World(others={"logs": Nothing(), "ecs": Nothing()})
+    shown = ended(cost={"byPool": [], "byWaste": {}, "instanceHours": 0.0}, taskList=[task_row(0)], nextToken=None)
+    rows = {"tasks": [task_row(0)], "asOf": 7, "nextToken": None}
+    task = {"index": 3, "status": "FAILED", "attempts": [], "attemptsLeftOut": 0, "damaged": 0, "asOf": 7}
+    replies = {
+        "SubmitRun": SUBMITTED, "ValidateRun": {"warnings": []}, "PlanRun": PLAN, "CancelRun": shown,
+        "DescribeRun": lambda request: shown if "include" in request else ended("PARTIAL"),
+        "ListRuns": {"runs": [shown], "nextToken": None}, "RetryRun": {**shown, "created": True, "tasksToRetry": 1},
+        "ListTasks": rows, "DescribeTask": task, "ExplainRun": {"runId": RUN_ID, "sentence": "nothing waits"},
+        "ListChanges": {"changes": [{"sequence": "1.1"}, {"sequence": "1.2"}], "next": "1", "newest": "1"},
+        "DescribeCluster": lambda request: {"history": {"at": []}} if "form" in request else CLUSTER,
+        "ListInstances": {"instances": [instance()], "asOf": 7, "nextToken": None},
+    }  # fmt: skip
+    for action, reply in replies.items():
+        made.answers(action, reply)
+    return made
+
+
+def with_json(name: str, found: Any) -> Iterator[str]:
+    """The commands, those of groups too, that have --json."""
+    if any("--json" in parameter.opts for parameter in found.params):
+        yield name
+    for inner, each in getattr(found, "commands", {}).items():
+        yield from with_json(f"{name} {inner}", each)
+
+
+def every_command() -> set[str]:
+    late = {name: load(name, each) for name, each in Commands.late.items()}
+    return {each for name, found in (GROUP.commands | late).items() for each in with_json(name, found)}
+
+
+def test_every_command_with_json_is_asked_here_or_elsewhere() -> None:
+    assert every_command() == {*CASES} | ELSEWHERE
+
+
+@pytest.mark.parametrize(("name", "words"), [(name, words) for name, cases in CASES.items() for words in cases])
+def test_the_answer_is_one_document(
+    name: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "instances.json").write_text("[]")
+    given = {"OUT": str(tmp_path / "out"), "INSTANCES": str(tmp_path / "instances.json")}
+    monkeypatch.chdir(tmp_path)
+    result = world().argosy(*name.split(), *(given.get(word, word) for word in words), "--json")
+    assert result.stdout, result.stderr
+    assert isinstance(json.loads(result.stdout), dict)
+
+
+def test_a_submitted_run_keeps_what_only_the_reply_to_submitting_says() -> None:
+    found = json.loads(world().argosy("submit", SPEC, "--json").stdout)
+    assert (found["status"], found["created"], found["warnings"]) == ("PARTIAL", True, ["w"])
+
+
+@pytest.mark.parametrize("words", [["submit", SPEC], ["watch", RUN_ID], ["events"]])
+def test_lines_of_json_are_one_document_each(words: list[str]) -> None:
+    lines = world().argosy(*words, "--json-lines").stdout.splitlines()
+    assert lines
+    assert all(isinstance(json.loads(line), dict) for line in lines)

@@ -1,0 +1,243 @@
+"""What is uploaded of a program, and what the spec that is sent says of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.client.access import Access
+from argosy.client.aws_clients import Connection
+from argosy.client.errors import ArgosyError, InvalidInput
+from argosy.client.packing.archive import Parcel
+from argosy.client.packing.program import Packer, pack, target_of, unpacked
+from argosy.client.packing.upload import put, put_files
+from argosy.client.packing.wheels import Resolver, Target
+from tests.fakes.cli import DEPLOYMENT, Objects, World, refusal
+
+BUCKET = "argosy-results"
+SPEC: dict[str, Any] = {"version": 1, "name": "n", "run": ["python", "x.py"], "array": {"size": 1}, "workdir": "."}
+
+
+def access_of(world: World, **connection: Any) -> Access:
+    return Access(Connection(**connection), world.client)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "x.py").write_text("print('hello')\n")
+    return tmp_path
+
+
+class Wheels:
+    """pip, with one wheel for every requirement."""
+
+    def __call__(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        flag = "--dest" if "--dest" in words else "--wheel-dir"
+        for name in words[words.index("--") + 1 :]:
+            (Path(words[words.index(flag) + 1]) / f"{name}-1-py3-none-any.whl").write_bytes(name.encode())
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+
+def job_of(world: World, form: dict[str, Any]) -> dict[str, Any]:
+    assert form["job"].startswith(f"s3://{BUCKET}/argosy/programs/jobs/")
+    found: dict[str, Any] = json.loads(stored(world, form["job"]))
+    return found
+
+
+def stored(world: World, uri: str) -> bytes:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return world.objects.bodies[bucket, key]
+
+
+def test_a_folder_and_packages_become_a_job(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world, told = World(), []
+    resolver = Resolver(tmp_path_factory.mktemp("cache"), Wheels(), lambda: 0.0)
+    packer = Packer(resolver=resolver, tell=told.append)
+    form = packer.pack({**SPEC, "packages": ["a", "b"], "setup": "make"}, folder, access_of(world))
+    assert {name: form[name] for name in form if name != "job"} == unpacked(SPEC)
+    job = job_of(world, form)
+    assert (job["protocol"], job["setup"]) == (1, "make")
+    assert job["limits"] == {"resultFiles": 10_000, "resultBytes": 53_687_091_200}
+    assert [each["kind"] for each in job["archives"]] == ["program", "wheel", "wheel"]
+    program, a, _ = job["archives"]
+    with tarfile.open(fileobj=io.BytesIO(stored(world, program["uri"]))) as archive:
+        assert archive.getnames() == ["x.py"]
+    assert program["uri"].endswith(f"argosy/programs/archives/{program['sha256']}.tar.gz")
+    assert program["bytes"] == len(stored(world, program["uri"]))
+    assert a["uri"].endswith(f"argosy/programs/wheels/{a['sha256']}.whl")
+    assert stored(world, a["uri"]) == b"a"
+    assert told == [f"packing {folder}: 1 file", "packages for Python 3.12: a, b"]
+
+
+def test_heavy_packages_are_taken_with_a_word_about_images(tmp_path: Path) -> None:
+    told: list[str] = []
+    packer = Packer(resolver=Resolver(tmp_path / "cache", Wheels(), lambda: 0.0), tell=told.append, heavy=3)
+    packer.pack({**unpacked(SPEC), "packages": ["abc"]}, tmp_path, access_of(World()))
+    assert len(told) == 1
+    packer.pack({**unpacked(SPEC), "packages": ["abcd"]}, tmp_path, access_of(World()))
+    assert told[-1].startswith("the packages have 0.0 GiB, which each task fetches: an image that has them")
+
+
+def test_what_is_there_already_is_not_sent_again(folder: Path) -> None:
+    world, sent = World(), []
+    first = pack(SPEC, folder, access_of(world), progress=lambda *each: sent.append(each))
+    assert len(world.objects.written) == 2
+    assert sent == [(sent[0][1], sent[0][1])]
+    again = pack(SPEC, folder, access_of(world), progress=lambda *each: sent.append(each))
+    assert (again, len(world.objects.written), len(sent)) == (first, 2, 1)
+    (folder / "x.py").write_text("other")
+    assert pack(SPEC, folder, access_of(world)) != first
+    assert len(world.objects.written) == 4
+
+
+def test_a_spec_with_nothing_to_pack_reaches_for_nothing(folder: Path) -> None:
+    world = World()
+    bare = unpacked(SPEC)
+    assert pack(bare, folder, access_of(world)) == bare
+    assert world.connections == []
+
+
+def test_a_setup_alone_makes_a_job_without_archives(folder: Path) -> None:
+    world = World()
+    form = pack({**unpacked(SPEC), "setup": "pip list"}, folder, access_of(world))
+    assert job_of(world, form)["archives"] == []
+
+
+def test_a_missing_right_is_named(folder: Path) -> None:
+    world = World()
+    world.objects.refuses_writes = refusal("AccessDenied", operation="PutObject")
+    with pytest.raises(ArgosyError, match=f"You may not put programs into s3://{BUCKET}/argosy/programs/") as said:
+        pack(SPEC, folder, access_of(world))
+    assert "argosy-submitter" in said.value.next_step
+    with pytest.raises(ArgosyError, match="You may not put programs"):
+        put(access_of(world), b"x", ".bin")
+
+
+def test_other_troubles_of_s3_stay_what_they_are(folder: Path) -> None:
+    world = World()
+    world.objects.refuses_writes = refusal("SlowDown", operation="PutObject")
+    with pytest.raises(Exception, match="SlowDown"):
+        pack(SPEC, folder, access_of(world))
+
+
+def test_bytes_lie_under_their_digest_and_are_put_once() -> None:
+    world = World()
+    uri = put(access_of(world), b"items", ".bin")
+    assert uri.startswith(f"s3://{BUCKET}/argosy/programs/data/")
+    assert put(access_of(world), b"items", ".bin") == uri
+    assert stored(world, uri) == b"items"
+    assert len(world.objects.written) == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "setup", "said"),
+    [
+        (["python", "nope.py"], None, "nope.py is not among the files that are uploaded"),
+        (["./nope", "x"], None, "nope is not among the files that are uploaded"),
+        (["./x.py"], None, "x.py is not executable"),
+        (["python", "ignored.py"], None, "ignored.py is not among the files that are uploaded"),
+        (["python", "./x.py"], None, ""),
+        (["python", "nope.py"], "make nope.py", ""),
+        (["python", "-c", "1"], None, ""),
+        (["python"], None, ""),
+        (["python", "${item}.py"], None, ""),
+        (["python", "$${x}.py"], None, "${x}.py is not among the files that are uploaded"),
+        (["python", "/opt/main.py"], None, ""),
+        (["/usr/bin/env"], None, ""),
+        (["sort", "nope"], None, ""),
+        ("python nope.py", None, ""),
+    ],
+)
+def test_a_program_that_is_not_in_its_folder_is_said_before_anything_is_sent(
+    folder: Path, run: Any, setup: str | None, said: str
+) -> None:
+    (folder / "ignored.py").write_text("")
+    (folder / ".gitignore").write_text("ignored.py\n")
+    world, spec = World(), {**SPEC, "run": run, **({"setup": setup} if setup else {})}
+    if not said:
+        pack(spec, folder, access_of(world))
+        return
+    with pytest.raises(InvalidInput) as refused:
+        pack(spec, folder, access_of(world))
+    assert refused.value.message == f"{said} ({folder})."
+    assert world.objects.written == []
+
+
+class Endless(Objects):
+    """The first object fails; all others would take for ever, and end when they are told to."""
+
+    went_on = False
+
+    def upload_file(self, path: str, bucket: str, key: str, Callback: Callable[[int], None]) -> None:  # noqa: N803
+        if key.endswith("/0"):
+            raise ValueError("the network is gone")
+        give_up = time.monotonic() + 20.0
+        while time.monotonic() < give_up:
+            Callback(0)
+        self.went_on = True
+
+
+def test_one_failure_ends_all_uploads(tmp_path: Path) -> None:
+    """So does Ctrl-C: what is in the middle of its way goes no further."""
+    world = World(objects=Endless())
+    parcels = []
+    for number in range(20):
+        path = tmp_path / str(number)
+        path.write_bytes(b"x")
+        parcels.append((Parcel(path, str(number), 1, "wheel"), f"s3://{BUCKET}/argosy/programs/{number}"))
+    with pytest.raises(ValueError, match="the network is gone"):
+        put_files(access_of(world), parcels)
+    assert isinstance(world.objects, Endless)
+    assert not world.objects.went_on
+
+
+def with_python(version: str) -> World:
+    world = World()
+    world.parameters.values["/argosy/deployment"] = json.dumps({**DEPLOYMENT, "python": version})
+    return world
+
+
+@pytest.mark.parametrize(
+    ("fields", "target"),
+    [
+        ({}, Target("3.13")),
+        ({"container": {"image": "argosy/python"}}, Target("3.13")),
+        (
+            {"container": {"image": "argosy/python:3.11"}, "resources": {"architecture": "arm64"}},
+            Target("3.11", "arm64"),
+        ),
+    ],
+)
+def test_packages_are_for_the_python_of_the_image(fields: dict[str, Any], target: Target) -> None:
+    assert target_of({**SPEC, **fields}, access_of(with_python("3.13"))) == target
+
+
+def test_a_deployment_that_does_not_say_has_the_stock_python() -> None:
+    assert target_of(SPEC, access_of(World())) == Target("3.12")
+
+
+def test_local_mode_with_this_python_may_build_what_has_no_wheel() -> None:
+    here = Target.here()
+    local = {"endpoint_url": "http://127.0.0.1:4566"}
+    assert target_of(SPEC, access_of(with_python(here.python), **local)) == here
+    assert target_of(SPEC, access_of(with_python("3.99"), **local)) == Target("3.99")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"container": {"image": "debian:12"}}, "this run's image is debian:12"),
+        ({"resources": {"architecture": "any"}}, "resources.architecture is any"),
+    ],
+)
+def test_packages_for_an_unknown_python_are_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        target_of({**SPEC, **fields}, access_of(World()))

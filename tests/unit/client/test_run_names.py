@@ -1,0 +1,77 @@
+"""Which run is meant: ids, beginnings of ids, names and `last`; and what is said where none or several are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.client.errors import InvalidInput
+from argosy.client.run_names import SEARCHED, run_id_of
+
+NEWEST, OLDER, OTHER = "sweep-261121-062733-k3f9", "sweep-261120-000000-aaaa", "digits-261119-111111-bbbb"
+
+
+class Listed:
+    """The newest first. asked: how many were asked for."""
+
+    def __init__(self, *ids: str) -> None:
+        self.ids, self.asked = ids, list[int]()
+
+    def runs(self, limit: int) -> dict[str, Any]:
+        self.asked.append(limit)
+        return {"runs": [{"runId": each, "name": each.split("-")[0]} for each in self.ids[:limit]]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant", "asked"),
+    [
+        (OLDER, OLDER, []),
+        ("gone-261119-111111-bbbb", "gone-261119-111111-bbbb", []),
+        ("last", NEWEST, [1]),
+        ("sweep", NEWEST, [SEARCHED]),
+        ("sweep-261120", OLDER, [SEARCHED]),
+        ("d", OTHER, [SEARCHED]),
+    ],
+)
+def test_a_run_is_meant_by_its_id_its_beginning_its_name_or_as_the_last_one(
+    wanted: str, meant: str, asked: list[int]
+) -> None:
+    api = Listed(NEWEST, OLDER, OTHER)
+    assert run_id_of(api, wanted) == meant
+    assert api.asked == asked
+
+
+def test_several_are_named() -> None:
+    ids = [f"sweep-26112{number}-000000-aaaa" for number in range(7)]
+    with pytest.raises(InvalidInput) as refused:
+        run_id_of(Listed(*ids), "sweep-2")
+    assert refused.value.message == f"'sweep-2' begins the ids of 7 runs: {', '.join(ids[:5])} and 2 more."
+
+
+@pytest.mark.parametrize(("wanted", "meant"), [("swep", " Did you mean sweep?"), ("xyz", ""), ("", "")])
+def test_what_is_near_to_no_run_is_said_with_what_may_be_meant(wanted: str, meant: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        run_id_of(Listed(NEWEST), wanted)
+    assert refused.value.message == f"There is no run {wanted!r}.{meant}"
+    assert "argosy runs" in refused.value.next_step
+
+
+def test_before_the_first_run_there_is_no_last_one() -> None:
+    with pytest.raises(InvalidInput, match="No run has been submitted"):
+        run_id_of(Listed(), "last")
+
+
+@given(st.lists(st.from_regex(r"[ab]{1,3}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", fullmatch=True), unique=True, max_size=8),
+       st.text("ab-0123456789", max_size=12))  # fmt: skip
+def test_what_is_found_is_there_and_is_named_or_begins_so(ids: list[str], wanted: str) -> None:
+    try:
+        found = run_id_of(Listed(*ids), wanted)
+    except InvalidInput:
+        assert wanted not in ids
+        assert sum(each.startswith(wanted) for each in ids) != 1 or not wanted
+    else:
+        assert found in ids
+        assert found.startswith(wanted)

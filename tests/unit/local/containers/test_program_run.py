@@ -1,0 +1,285 @@
+"""A user's program runs as a process, and what the runner does around it is done by this process."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.local.containers.container import Surroundings, container_of
+from argosy.local.containers.followers import Followers
+from argosy.local.containers.images import ImageStore
+from argosy.local.containers.process import OUT_OF_MEMORY, Ended
+from argosy.local.containers.runtime import Running
+from argosy.model.run_terms import PROGRAM_ENTRY_POINT
+from argosy.runner.unpacked import LINKED_BYTES
+from tests.fakes.signed_s3 import SignedS3, signed_s3
+from tests.runners import OUTPUT, PART, RunnerUnderTest, member, tar, wheel
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def s3() -> Iterator[SignedS3]:
+    with signed_s3() as store:
+        yield store
+        assert not store.refused, store.refused
+        assert not store.uploads
+
+
+class Tasks:
+    """Local mode's processes, as the agent starts them: from a task definition and its overrides."""
+
+    def __init__(self, s3: SignedS3, folder: Path) -> None:
+        self.given = RunnerUnderTest([], s3, folder)  # what a runner is told is the contract's
+        self.scratch = folder / "scratch"
+        self.scratch.mkdir()
+        self.followers = Followers()
+        self.images = ImageStore(folder / "images", scratch=self.scratch, followers=self.followers)
+
+    def start(
+        self,
+        *words: str,
+        image: str = "argosy/python",
+        changes: Any = None,
+        on_line: Any = None,
+        on_end: Any = None,
+        **told: Any,
+    ) -> Task:
+        environment = self.given.environment() | self.given.protocol(**told) | (changes or {})
+        pairs = [{"name": name, "value": value} for name, value in environment.items()]
+        override = {"name": "main", "command": list(words), "environment": pairs}
+        definition = {
+            "name": "main",
+            "image": image,
+            "entryPoint": [PROGRAM_ENTRY_POINT],
+            "memory": 200,
+            "stopTimeout": 1,
+        }
+        task = {"taskArn": "arn:task/1", "overrides": {"containerOverrides": [override]}}
+        made = container_of(definition, task, self.images.pull(image), Surroundings({}, ()))
+        return Task(lambda line, end: self.images.start(made.program, on_line or line, on_end or end))
+
+    def shell(self, script: str, **told: Any) -> Task:
+        return self.start("sh", "-c", script, **told)
+
+    @property
+    def left(self) -> list[str]:
+        """Folders of attempts that are still there."""
+        return [each.name for each in self.scratch.iterdir() if each.name != "unpacked"]
+
+
+class Task:
+    """One of them, its lines and its end."""
+
+    def __init__(self, start: Callable[[Any, Any], Running]) -> None:
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._ends: queue.Queue[Ended] = queue.Queue()
+        self.running = start(self._lines.put, self._ends.put)
+
+    def line(self) -> str:
+        return self._lines.get(timeout=30)
+
+    def end(self) -> Ended:
+        ended = self._ends.get(timeout=30)
+        self.running.join(30)
+        return ended
+
+    def lines(self) -> list[str]:
+        """All that have not been asked for."""
+        return [self._lines.get_nowait() for _ in range(self._lines.qsize())]
+
+
+@pytest.fixture
+def tasks(s3: SignedS3, tmp_path: Path) -> Iterator[Tasks]:
+    made = Tasks(s3, tmp_path)
+    yield made
+    made.followers.close()
+
+
+def test_a_programs_output_is_its_log_and_its_result(tasks: Tasks, s3: SignedS3) -> None:
+    before = set(threading.enumerate())
+    task = tasks.shell("echo one; echo aside >&2; echo two", result="stdout")
+    assert task.end() == Ended(0)
+    assert sorted(task.lines()) == ["aside", "one", "two"]
+    assert s3.body(PART) == b"one\ntwo\n"
+    assert tasks.left == []
+    assert {
+        each for each in threading.enumerate() if each not in before and "process_request" not in each.name
+    } == set()
+
+
+def test_python_is_the_one_that_runs_local_mode(tasks: Tasks) -> None:
+    script = "import sys; print(sys.prefix)"
+    for words in (["python", "-c", script], ["python3", "-c", script], ["sh", "-c", f"python -c '{script}'"]):
+        task = tasks.start(*words, result="none")
+        assert task.end() == Ended(0)
+        assert task.line() == sys.prefix
+
+
+@pytest.mark.parametrize("image", ["argosy/python", "argosy/python:3.12", "argosy/python:latest"])
+def test_a_program_without_archives_begins_in_an_empty_folder(tasks: Tasks, image: str) -> None:
+    task = tasks.shell("ls -A; pwd; touch mine", image=image, result="none")
+    assert task.end() == Ended(0)
+    assert task.line().startswith(str(tasks.scratch))
+    assert tasks.left == []
+
+
+def test_a_program_in_another_image_of_this_deployment_begins_there(tasks: Tasks) -> None:
+    folder = tasks.images.root / "tool"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text('FROM x\nENV COLOUR=red\nENTRYPOINT ["no"]')
+    task = tasks.shell("pwd; echo $COLOUR", image="argosy/tool", result="none")
+    assert task.end() == Ended(0)
+    assert task.lines() == [str(folder), "red"]
+
+
+def test_archives_are_fetched_and_unpacked_once_for_all_tasks(tasks: Tasks, s3: SignedS3) -> None:
+    given = tasks.given
+    job = given.job(
+        given.program({"main.py": "import shown; print(shown.NAME)"}),
+        given.archive(wheel({"shown.py": "NAME = 'wheel'"}), "wheel"),
+    )
+    running = [tasks.start("python", "main.py", result="stdout", job=job) for _ in range(3)]
+    assert [each.end() for each in running] == [Ended(0)] * 3
+    assert s3.asked("GET", r".*\.tar\.gz") == s3.asked("GET", r".*\.whl") == 1
+    assert s3.body(PART) == b"wheel\n"
+
+
+def test_what_a_task_writes_beside_its_program_is_its_own(tasks: Tasks) -> None:
+    job = tasks.given.job(tasks.given.program({"count.txt": "1"}))
+    for _ in range(2):
+        task = tasks.shell("cat count.txt; echo; echo 2 > count.txt; touch more; ls", result="none", job=job)
+        assert task.end() == Ended(0)
+        assert task.lines() == ["1", "count.txt", "more"]
+
+
+def test_large_files_of_a_program_are_shared_and_cannot_be_written(tasks: Tasks) -> None:
+    data = tar(member("large.bin", b"x" * LINKED_BYTES, mode=0o644))
+    job = tasks.given.job(tasks.given.archive(data))
+    script = "import os; about = os.stat('large.bin'); print(about.st_nlink, oct(about.st_mode & 0o777))"
+    task = tasks.start("python", "-c", script, result="none", job=job)
+    assert task.end() == Ended(0)
+    assert task.lines() == ["2 0o444"]
+
+
+def test_a_setup_that_fails_is_told_in_the_log(tasks: Tasks) -> None:
+    job = tasks.given.job(tasks.given.program({"a": "a"}), setup="echo no such package; exit 9")
+    task = tasks.shell("echo ran", result="none", job=job)
+    assert task.end() == Ended(9)
+    said, sentence = task.lines()
+    assert said == "no such package"
+    assert sentence.startswith("argosy: ")
+
+
+def test_a_setup_prepares_the_programs_folder(tasks: Tasks) -> None:
+    job = tasks.given.job(tasks.given.program({"a": "a"}), setup="cp a b")
+    task = tasks.shell("cat b", result="none", job=job)
+    assert task.end() == Ended(0)
+    assert task.lines() == ["a"]
+
+
+def test_a_program_that_is_not_there_is_named(tasks: Tasks) -> None:
+    task = tasks.start("no-such-program", result="none")
+    assert task.end() == Ended(127)
+    assert "no-such-program" in task.line()
+
+
+def test_a_program_that_takes_too_much_memory_is_killed_for_it_and_leaves_nothing(tasks: Tasks, s3: SignedS3) -> None:
+    script = "print('half'); x = bytearray(400 << 20); x[::4096] = b'x' * len(x[::4096]); import time; time.sleep(60)"
+    assert tasks.start("python", "-c", script, result="stdout").end() == Ended(137, OUT_OF_MEMORY)
+    assert s3.names() == []
+
+
+def test_a_task_that_is_stopped_while_it_fetches_ends(tasks: Tasks, s3: SignedS3) -> None:
+    s3.put("x.txt", b"x")
+    held = s3.trouble("GET", "x.txt", "held")
+    task = tasks.shell("echo ran", result="none", inputs=["s3://results/x.txt"])
+    assert held.reached.wait(30)
+    task.running.stop()
+    assert task.end() == Ended(143)
+    assert task.line().startswith("argosy: ")
+    assert tasks.left == []
+
+
+def test_a_program_is_asked_to_stop_before_it_is_killed(tasks: Tasks, s3: SignedS3) -> None:
+    task = tasks.shell("trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.05; done", result="stdout")
+    assert task.line() == "ready"
+    task.running.stop()
+    assert task.end() == Ended(9)
+    assert s3.names() == []
+
+
+def test_a_program_that_does_not_listen_is_killed(tasks: Tasks) -> None:
+    task = tasks.shell("trap '' TERM; echo ready; while :; do sleep 0.05; done", result="stdout")
+    assert task.line() == "ready"
+    task.running.stop()
+    assert task.end() == Ended(137)
+
+
+def test_an_upload_may_not_outlive_the_grace_period(tasks: Tasks, s3: SignedS3) -> None:
+    held = s3.trouble("PUT", PART, "held")
+    task = tasks.shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done", result="stdout")
+    assert task.line() == "ready"
+    task.running.stop()
+    assert held.reached.wait(30)
+    assert task.end() == Ended(143)
+
+
+@pytest.mark.parametrize("what", ["stop", "kill"])
+def test_a_task_that_is_ended_while_it_uploads_leaves_no_part(tasks: Tasks, s3: SignedS3, what: str) -> None:
+    held = s3.trouble("PUT", f"{OUTPUT}a", "held")
+    task = tasks.shell("cd $ARGOSY_OUT; echo a > a; echo p > part.jsonl", result="folder")
+    assert held.reached.wait(30)
+    getattr(task.running, what)()
+    assert task.end() == Ended(143)
+    assert PART not in s3.names()
+
+
+def test_a_task_that_is_ended_during_its_setup_does_not_start_its_program(tasks: Tasks) -> None:
+    job = tasks.given.job(setup="echo busy; sleep 60")
+    task = tasks.shell("echo ran", result="none", job=job)
+    assert task.line() == "busy"
+    task.running.kill()
+    assert task.end() == Ended(143)
+    assert [each for each in task.lines() if not each.startswith("argosy: ")] == []
+
+
+def test_stopping_what_has_ended_is_harmless(tasks: Tasks) -> None:
+    task = tasks.shell("true", result="none")
+    task.end()
+    task.running.stop()
+    task.running.kill()
+
+
+def test_an_s3_that_is_not_there_is_temporary(tasks: Tasks) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    changes = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_MAX_ATTEMPTS": "2"}
+    task = tasks.shell("echo ran", changes=changes, result="stdout")
+    assert task.end() == Ended(75)
+    assert task.lines()[-1].startswith("argosy: ")
+
+
+def test_a_wrong_order_is_told_in_the_log(tasks: Tasks) -> None:
+    task = tasks.shell("echo ran", changes={"ARGOSY_INPUTS": json.dumps("x")}, result="none")
+    assert task.end() == Ended(64)
+    assert "ARGOSY_INPUTS" in task.line()
+
+
+def test_a_fault_of_local_mode_ends_the_task_all_the_same(tasks: Tasks, capfd: pytest.CaptureFixture[str]) -> None:
+    ends: queue.Queue[Ended] = queue.Queue()
+
+    def broken(line: str) -> None:
+        raise KeyError(line)
+
+    tasks.shell("echo a line", result="none", on_line=broken, on_end=ends.put)
+    assert ends.get(timeout=30) == Ended(75)
+    assert "KeyError: 'a line'" in capfd.readouterr().err

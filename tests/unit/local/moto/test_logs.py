@@ -1,0 +1,88 @@
+"""Lines of tasks are among moto's logs, those of an earlier local mode too, and are read only when they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from argosy.local.clients import LocalClients
+from argosy.local.moto.app import MotoApp
+from argosy.local.moto.logs import MotoLogs, StreamName
+from tests.fakes.serving import front
+
+pytestmark = pytest.mark.slow
+ACCOUNT, REGION, GROUP = "123456789012", "us-east-1", "/ecs/tasks"
+NOW_MS = 1_795_000_000_000
+
+
+@pytest.fixture
+def clients() -> Iterator[LocalClients]:
+    moto = MotoApp()
+    with front(moto=moto) as made:
+        made("logs").create_log_group(logGroupName=GROUP)
+        yield made
+        moto.stop_waiting()
+    moto.close()
+
+
+class Shelf:
+    """A LineStore in memory."""
+
+    def __init__(self, **lines: list[dict[str, Any]]) -> None:
+        self.kept: dict[str, list[dict[str, Any]]] = dict(lines)
+        self.reads: list[str] = []
+
+    def opened(self, stream: StreamName) -> None:
+        self.kept.setdefault(stream.name, [])
+
+    def append(self, stream: StreamName, entries: Sequence[dict[str, Any]]) -> None:
+        self.kept[stream.name] += entries
+
+    def lines(self, stream: StreamName) -> list[dict[str, Any]]:
+        self.reads.append(stream.name)
+        return list(self.kept[stream.name])
+
+    def streams(self, region: str, group: str) -> list[str]:
+        return list(self.kept) if (region, group) == (REGION, GROUP) else []
+
+
+def line(text: str, number: int = 0) -> dict[str, Any]:
+    return {"timestamp": NOW_MS + number, "message": text}
+
+
+def shown(clients: LocalClients, stream: str) -> list[str]:
+    found = clients("logs").get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
+    return [event["message"] for event in found["events"]]
+
+
+def test_new_lines_are_shown_and_kept(clients: LocalClients) -> None:
+    shelf = Shelf()
+    logs = MotoLogs(ACCOUNT, REGION, shelf)
+    logs.open(GROUP, "a")
+    logs.put(GROUP, "a", [line("one"), line("two", 1)])
+    assert shown(clients, "a") == [each["message"] for each in shelf.kept["a"]] == ["one", "two"]
+    assert shelf.reads == []
+
+
+def test_earlier_lines_are_read_when_somebody_looks_and_go_on_with_new_ones(clients: LocalClients) -> None:
+    shelf = Shelf(old=[line("of yesterday")], other=[])
+    logs = MotoLogs(ACCOUNT, REGION, shelf)
+    logs.restore(GROUP)
+    names = clients("logs").get_paginator("describe_log_streams")
+    assert shelf.reads == []
+    assert shown(clients, "old") == shown(clients, "old") == ["of yesterday"]
+    assert shelf.reads == ["old"]
+    logs.put(GROUP, "old", [line("of today", 1)])
+    assert shown(clients, "old") == ["of yesterday", "of today"]
+    pages = names.paginate(logGroupName=GROUP)
+    assert [each["logStreamName"] for page in pages for each in page["logStreams"]] == ["old", "other"]
+
+
+def test_without_a_store_lines_are_shown_while_local_mode_runs(clients: LocalClients) -> None:
+    logs = MotoLogs(ACCOUNT, REGION)
+    logs.restore(GROUP)
+    logs.open(GROUP, "a")
+    logs.put(GROUP, "a", [line("one")])
+    assert shown(clients, "a") == ["one"]

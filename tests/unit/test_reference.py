@@ -1,0 +1,21 @@
+"""The reference pages say what the code says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import reference
+
+
+@pytest.mark.parametrize("name", ["spec.md", "commands.md", "api.md", "variables.md"])
+def test_a_reference_page_is_as_the_code_has_it(name: str) -> None:
+    written = (reference.FOLDER / name).read_text(encoding="utf-8")
+    assert written == reference.pages()[name], "`make reference` writes it again"
+
+
+def test_every_variable_that_tasks_are_told_is_explained_and_no_other() -> None:
+    assert reference.variables_told() == {*reference.OF_TASKS}
+
+
+def test_every_substitution_is_explained_and_no_other() -> None:
+    assert {*reference.SUBSTITUTIONS} == {*reference.VARIABLES}
