@@ -96,6 +96,7 @@ _TOGETHER = {
     "tests/stacks/": "stacks",
     "tests/contract/test_container_engines.py": "the container engine",
     "tests/e2e/test_local_engine.py": "the container engine",
+    "tests/e2e/test_runner_as_init.py": "the container engine",
 }
 
 

@@ -67,19 +67,20 @@ class Box:
         subprocess.run([self._engine, "kill", f"--signal={number}", name], check=True, capture_output=True)
 
 
-@pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Box]:
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     runner = built_runner()
     if runner is None:
         pytest.skip("the Go runner is not built: make runner")
-    engine = use("podman", tmp_path, monkeypatch)
-    folder = tmp_path / "image"
-    folder.mkdir()
-    shutil.copy(static_busybox() or "", folder / "busybox")
-    (folder / "Dockerfile").write_text("FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n")
-    subprocess.run([engine, "build", "--tag", IMAGE, str(folder)], capture_output=True, check=True)
-    yield Box(engine, runner.resolve())
-    subprocess.run([engine, "rmi", "--force", IMAGE], capture_output=True, check=False)
+    folder = tmp_path_factory.mktemp("image")
+    with pytest.MonkeyPatch.context() as shell:
+        engine = use("podman", folder, shell)
+        shutil.copy(static_busybox() or "", folder / "busybox")
+        (folder / "Dockerfile").write_text("FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n")
+        built = subprocess.run([engine, "build", "--tag", IMAGE, str(folder)], capture_output=True, text=True, check=False)
+        assert built.returncode == 0, built.stderr
+        yield Box(engine, runner.resolve())
+        subprocess.run([engine, "rmi", "--force", IMAGE], capture_output=True, check=False)
 
 
 @pytest.fixture
