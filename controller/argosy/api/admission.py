@@ -342,7 +342,7 @@ def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[s
 
 def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, list[Fault]]:
     """How many items the `itemsFrom` object has (None for other arrays), and their faults."""
-    uri = data["array"].get("itemsFrom")
+    uri = (data.get("array") or {}).get("itemsFrom")
     if uri is None:
         return None, []
     try:

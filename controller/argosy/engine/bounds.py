@@ -16,6 +16,7 @@ from argosy.model.actions import (
     PrepareRun,
     Remark,
     ResolveLaunches,
+    SetSlots,
     Steer,
     StopAttempt,
     VerifyResult,
@@ -50,6 +51,8 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
         run_id, index = action.run_id, action.index
+    elif isinstance(action, SetSlots):
+        return _chunks_of(action, state)
     elif isinstance(action, CloseRun | FoldHistory | PrepareRun | Remark | HaltRun | Steer | CapRun):
         return {(action.run_id, RECORD)}
     else:
@@ -59,6 +62,12 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         return set()
     ends = {(run_id, HISTORY)} if isinstance(action, StopAttempt | VerifyResult) else set()
     return {(run_id, RECORD), (run_id, index // run.tasks.chunk_rows), *ends}
+
+
+def _chunks_of(action: SetSlots, state: State) -> set[tuple[str, int]]:
+    rows = state.runs[action.run_id].tasks.chunk_rows
+    chunks = {index // rows for index in (*action.wanted, *action.parked)}
+    return {(action.run_id, RECORD), *((action.run_id, chunk) for chunk in chunks)}
 
 
 def _resolving(launch: Launch, state: State) -> set[tuple[str, int]]:

@@ -16,7 +16,7 @@ from argosy.engine.steps import Fact
 from argosy.messages.eventbridge import to_event
 from argosy.model import inbox
 from argosy.model.actions import Action
-from argosy.model.events import Event, RunCancelled, RunRetried, RunSubmitted
+from argosy.model.events import EnvironmentAsked, Event, RunCancelled, RunRetried, RunSubmitted
 from argosy.model.open_ends import OpenEnds
 from argosy.model.state import State
 from argosy.ports import Message, Store, Switches
@@ -69,6 +69,8 @@ def event_of(store: Store, state: State, request: inbox.Request) -> Event:
     meanwhile, our commit fails: what is read here belongs to our version."""
     if isinstance(request, inbox.SubmitRequest):
         return RunSubmitted(request)
+    if isinstance(request, inbox.EnvironmentRequest):
+        return EnvironmentAsked(request)
     is_open = request.run_id in state.runs or request.run_id in state.suspended
     if isinstance(request, inbox.CancelRequest):
         return RunCancelled(request, None if is_open else load_run(store, request.run_id, ended=False))

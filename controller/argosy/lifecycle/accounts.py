@@ -52,7 +52,7 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None, *, 
     """
     if seen.exit_code == 0:
         return Account.SUCCESS
-    if cause in (StopCause.CANCELLED, StopCause.CAPPED):
+    if cause in (StopCause.CANCELLED, StopCause.CAPPED, StopCause.REPLACED):
         return Account.CANCELLED
     if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER

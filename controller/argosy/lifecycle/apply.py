@@ -13,6 +13,7 @@ from argosy.lifecycle import (
     attempts,
     charges,
     definitions,
+    environments,
     fates,
     hosts,
     pools,
@@ -32,7 +33,7 @@ from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
-from argosy.model.tasks import TaskStatus, TaskTable
+from argosy.model.tasks import TaskStatus
 
 QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: whether the definition exists by now is asked again
 
@@ -76,21 +77,12 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
     request = event.request
     if request.run_id in state.runs:
         return
-    run = state.runs[request.run_id] = Run(
-        id=request.run_id,
-        number=state.next_run,
-        spec=request.spec,
-        submitted_at=request.submitted_at,
-        task_count=request.task_count,
-        image=request.image,
-        output=request.output,
-        expects_result=request.expects_result,
-        tasks=TaskTable(request.task_count),
-    )
-    run.needs, run.host_ports = run.terms.needs, run.terms.host_ports
-    state.next_run += 1
-    state.new_runs.add(request.run_id)
-    state.changed_runs.add(request.run_id)
+    environments.take_in(state, request, request.task_count)
+
+
+@_apply.register
+def _(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) -> None:
+    environments.ask(state, event.request)
 
 
 @_apply.register

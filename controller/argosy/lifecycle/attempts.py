@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, history, suspended_tasks
+from argosy.lifecycle import charges, health, history, services, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -234,7 +234,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
             run.interruptions += ended.cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
         if instance is not None:
             note_end(state, run, instance, ended, policy)
-            work = _work(ended.account, TaskStatus(int(run.tasks["status"][ended.index])))
+            work = _work(run, ended)
             if not table["left_at"][row]:
                 charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
             elif work is not Work.USEFUL:
@@ -267,7 +267,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
     history.amend(state, run, ended, now)
     _settle(state, run, ended, now, policy)
     run.interruptions += account is Account.LOST and cause is not StopCause.STUCK
-    charges.unbook(state, run, index, _work(account, TaskStatus(int(run.tasks["status"][index]))))
+    charges.unbook(state, run, index, _work(run, ended))
 
 
 def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
@@ -294,7 +294,9 @@ def _cause_in(state: State, row: int, seen: TaskSeen) -> StopCause:
 def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy) -> None:
     """What becomes of the task."""
     index, account = end.index, end.account
-    if account is Account.SUCCESS:
+    if run.terms.service is not None:
+        services.settle(state, run, end, now)
+    elif account is Account.SUCCESS:
         run.note_duration(float(run.tasks["seconds"][index]))
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
         unproved = {"status": TaskStatus.VERIFYING, "stop_cause": _cause_of(state, end)}
@@ -319,8 +321,11 @@ def _cause_of(state: State, end: AttemptEnd) -> StopCause:
     return StopCause.INTERRUPTED if host_was_lost(end.seen, state.instances.get(end.instance or "")) else end.cause
 
 
-def _work(account: Account, status: TaskStatus) -> Work:
-    """What the attempt was good for, now that its task has this status. A loss that is not done again is a failure."""
+def _work(run: Run, end: AttemptEnd) -> Work:
+    """What the attempt was good for, now that its task is settled. A loss that is not done again is a failure."""
+    if run.terms.service is not None:
+        return services.work(run, end)
+    account, status = end.account, TaskStatus(int(run.tasks["status"][end.index]))
     if account is Account.SUCCESS:
         return Work.USEFUL
     again = account in (Account.LOST, Account.START, Account.BUSY) and status is TaskStatus.PENDING

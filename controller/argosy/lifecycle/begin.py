@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, quarantine, revival
+from argosy.lifecycle import charges, environments, quarantine, revival
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
@@ -12,13 +12,16 @@ from argosy.model.actions import (
     Action,
     CapRun,
     Claim,
+    ForgetEnvironment,
     HaltRun,
     Launch,
     MendState,
+    NoteDeployment,
     NoteOrder,
     ReadHistory,
     Remark,
     ReviveTasks,
+    SetSlots,
     SetTarget,
     Steer,
     StopAttempt,
@@ -139,3 +142,18 @@ def _(action: Claim, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: NoteOrder, state: State, now: float, policy: Policy) -> None:
     state.last_order = action.note
+
+
+@_begin.register
+def _(action: SetSlots, state: State, now: float, policy: Policy) -> None:
+    environments.set_slots(state, action)
+
+
+@_begin.register
+def _(action: NoteDeployment, state: State, now: float, policy: Policy) -> None:
+    environments.note_deployment(state, action, now)
+
+
+@_begin.register
+def _(action: ForgetEnvironment, state: State, now: float, policy: Policy) -> None:
+    environments.forget(state, action.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.environments import DeploymentStatus
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
 
@@ -181,6 +182,36 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class SetSlots:
+    """Which tasks of a service's run are wanted from now on, and which are not. No effect outside."""
+
+    run_id: str
+    wanted: tuple[int, ...] = ()  # indexes
+    parked: tuple[int, ...] = ()
+    rows: int = 0  # that the run has at least
+
+
+@dataclass(frozen=True, slots=True)
+class NoteDeployment:
+    """How the latest deployment of an environment comes along. No effect outside."""
+
+    name: str
+    status: DeploymentStatus
+    reason: str
+    healthy: int  # tasks of its revision
+    outdated: int  # other tasks that are alive
+    is_progress: bool = False
+    rolls_back_to: int = 0  # revision; 0 = none
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetEnvironment:
+    """It was deleted, and nothing of it runs any more. No effect outside."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoteOrder:
     """Remember what this tick buys and how near to the cheapest that is. No effect outside."""
 
@@ -188,7 +219,19 @@ class NoteOrder:
 
 
 # All that happens is in the state.
-Inside = Remark | HaltRun | Steer | ReviveTasks | MendState | CapRun | Claim | NoteOrder
+Inside = (
+    Remark
+    | HaltRun
+    | Steer
+    | ReviveTasks
+    | MendState
+    | CapRun
+    | Claim
+    | NoteOrder
+    | SetSlots
+    | NoteDeployment
+    | ForgetEnvironment
+)
 
 Action = (
     PrepareRun

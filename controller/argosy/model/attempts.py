@@ -33,6 +33,7 @@ class StopCause(IntEnum):
     CANCELLED = 3
     STUCK = 4  # never left PENDING, sat on an instance that drains for ever, or nobody watches over it: infrastructure
     CAPPED = 5  # the run's budget is used up
+    REPLACED = 6  # a service's task that is not wanted any more: another one takes its place, or none does
 
 
 class AttemptKey(NamedTuple):

@@ -114,6 +114,12 @@ class ColumnTable:
             self.columns[name] = np.concatenate([self.columns[name], np.full(rows, default, dtype=dtype)])
         self.rows += rows
 
+    def grow_to(self, rows: int) -> None:
+        """At least so many rows."""
+        if rows > self.rows:
+            self.touch((self.rows - 1) // self.chunk_rows if self.rows else 0)
+            self.grow(rows - self.rows)
+
     def pack(self, chunk: int) -> bytes:
         """The chunk as it is stored (`packing`)."""
         part = slice(chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows))

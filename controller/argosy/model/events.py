@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run
@@ -33,6 +33,13 @@ class RunRetried:
 
     request: RetryRequest
     stored: Run | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentAsked:
+    """A user wants an environment to change."""
+
+    request: EnvironmentRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +333,7 @@ Event = (
     | RunRetried
     | RunResumed
     | RunNotResumed
+    | EnvironmentAsked
     | ActionFailed
     | RunPrepared
     | RunNotPrepared

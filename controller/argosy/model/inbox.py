@@ -49,11 +49,32 @@ class RetryRequest:
     kind: str = "retry"
 
 
-Request = SubmitRequest | CancelRequest | RetryRequest
-KINDS: dict[str, type[SubmitRequest] | type[CancelRequest] | type[RetryRequest]] = {
+@dataclass(frozen=True, slots=True)
+class EnvironmentRequest:
+    """Change an environment."""
+
+    name: str
+    requested_at: float
+    change: str  # create, update, deploy, scale, freeze, thaw, stop, delete
+    revision: int = 0
+    desired: int | None = None
+    reason: str = ""
+    token: str = ""  # of a deployment: it begins once
+    submit: SubmitRequest | None = None  # of a deployment: the run that the revision gets unless it has one
+    kind: str = "environment"
+
+    @property
+    def run_id(self) -> str:
+        """Of the run that it may bring along; "" = none."""
+        return self.submit.run_id if self.submit else ""
+
+
+Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest
+KINDS: dict[str, type[SubmitRequest] | type[CancelRequest] | type[RetryRequest] | type[EnvironmentRequest]] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
     "retry": RetryRequest,
+    "environment": EnvironmentRequest,
 }
 
 
@@ -80,6 +101,8 @@ def from_bytes(body: bytes) -> Request:
     request_type = KINDS[record["kind"]]
     known = {name: record[name] for name in request_type.__slots__ if name in record}
     try:
+        if known.get("submit") is not None:
+            known["submit"] = SubmitRequest(**known["submit"])
         return request_type(**known)
     except TypeError as fault:
         raise ValueError(str(fault)) from fault

@@ -82,6 +82,7 @@ class Policy:
     max_usd_per_vcpu_hour: float = math.inf  # nor what costs more for each vCPU, of types without GPUs,
     max_usd_per_gpu_hour: float = math.inf  # or for each GPU
     max_unregistered: int = 3  # so many in a row, and their pool is not asked again for `cool_off_max_s`
+    hand_over_s: float = 80.0  # of a warning's 120, in which a service's task may serve on: then it is told to stop
     warning_patience_s: float = 600.0  # a warning is for two minutes: one that has not come true by then never will
     drain_patience_s: float = 3600.0  # what still runs on an instance that has been DRAINING so long is stopped
     try_spot_s: float = 900.0  # until a run that went to on-demand tries spot again; doubled each time, up to 4 x

@@ -122,6 +122,31 @@ def needs_of(spec: Mapping[str, Any]) -> Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceTerms:
+    """How a service is kept up and updated. Percentages are of the desired tasks, and are rounded up."""
+
+    desired: int
+    min_healthy_percent: int  # our own acts leave so many healthy tasks
+    max_over_percent: int  # an update may start so many more
+    healthy_s: float  # a task that has run for so long is healthy
+    progress_s: float  # a deployment without progress for so long is stuck
+    rolls_back: bool  # whether a deployment that fails goes back to the revision before
+
+    @classmethod
+    def of(cls, service: Mapping[str, Any]) -> ServiceTerms:
+        """From the validated JSON form."""
+        update = service.get("update", {})
+        return cls(
+            desired=int(service["desired"]),
+            min_healthy_percent=int(update.get("minHealthyPercent", 100)),
+            max_over_percent=int(update.get("maxOverPercent", 25)),
+            healthy_s=float(update.get("healthySeconds", 15)),
+            progress_s=float(update.get("progressSeconds", 600)),
+            rolls_back=bool(update.get("rollback", True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunTerms:
     """What the spec of a run asks for. Never changes after submission. None: the spec does not say."""
 
@@ -160,6 +185,7 @@ class RunTerms:
     exit_rules: tuple[ExitRule, ...]
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
+    service: ServiceTerms | None  # None: its tasks come to an end
 
     @property
     def has_caps(self) -> bool:
@@ -209,6 +235,7 @@ class RunTerms:
             exit_rules=(*map(_exit_rule, retries.get("evaluateOnExit", ())), *(_RUNNER_RULES if "run" in spec else ())),
             attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
             duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
+            service=_optional(ServiceTerms.of, spec.get("service")),
         )
 
 

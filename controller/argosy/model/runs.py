@@ -177,8 +177,8 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """No task is pending or live: only the results have to be closed out."""
-        if self.revives:
+        """No task is pending or live: only the results have to be closed out. A service ends when it is told to."""
+        if self.revives or (self.terms.service and not self.halted):
             return False
         counts = self.tasks.counts()
         return int(counts[list(TERMINAL)].sum()) == self.task_count

@@ -12,6 +12,7 @@ from argosy.model.cluster_course import ClusterSample, PlacedOrder
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
+from argosy.model.environments import Environment
 from argosy.model.instances import Instance, Purchase, pool_key
 from argosy.model.journal.capacity import Committed
 from argosy.model.open_ends import OpenEnds
@@ -39,6 +40,7 @@ class State:
     next_run: int = 1
     next_wave: int = 1
     runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
+    environments: dict[str, Environment] = field(default_factory=dict)  # by name
     attempts: AttemptTable = field(default_factory=AttemptTable)
     instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
     pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key
@@ -73,6 +75,7 @@ class State:
     changed_runs: set[str] = field(default_factory=set)
     changed_instances: ChangedIds = field(default_factory=ChangedIds)
     changed_pools: bool = False
+    changed_environments: set[str] = field(default_factory=set)
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
     sample: ClusterSample | None = None  # of the cluster
     orders: list[PlacedOrder] = field(default_factory=list)
@@ -229,5 +232,6 @@ class State:
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
         history = sum(-(-len(rows) // ROWS_PER_ITEM) for rows in self.ended.values())
         history += sum(run.series.dirty for run in self.runs.values())
+        history += len(self.changed_environments)
         journal = 1 + self._journal_bytes // BYTES_PER_ITEM
         return chunks + records + 2 * len(self.new_runs) + instances + history + journal + 2

@@ -24,6 +24,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
+from argosy.scheduler.environments import rollouts
 from argosy.scheduler.places import Places, assign
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
@@ -50,7 +51,7 @@ def decide(
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
     actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
     actions += upkeep.host_look_ups(state, now, moment.policy)
-    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment)]
+    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *rollouts(moment)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends}

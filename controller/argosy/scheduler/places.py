@@ -260,9 +260,13 @@ def _instances_in_use(state: State, runs: Sequence[Run]) -> dict[str, set[str]]:
 
 
 def _tasks_on_warned(state: State) -> Counter[int]:
-    """By Run.number, its live attempts on instances that were warned."""
+    """By Run.number, its live attempts on instances that were warned. What takes the place of a service's is pending
+    already (`scheduler.rollout`)."""
     found: Counter[int] = Counter()
     for instance in state.instances.values():
         if instance.alive and instance.interrupted_at:
             found.update(state.attempts.runs_on_instance.get(instance.id.encode(), {}))
+    for run in state.runs.values():
+        if run.terms.service is not None:
+            del found[run.number]
     return found

@@ -43,6 +43,7 @@ MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
+REPLACED = "argosy: the service does not want this task any more"
 # When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
 SAID_AGAIN = {
     StopCause.CANCELLED: "argosy: the run was cancelled",
@@ -50,6 +51,7 @@ SAID_AGAIN = {
     StopCause.TIMED_OUT: OVER_TIME,
     StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
     StopCause.STUCK: "argosy: the task or its instance was stuck",
+    StopCause.REPLACED: REPLACED,
 }
 UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
 
@@ -194,7 +196,7 @@ def stops(moment: Moment) -> Iterator[StopAttempt]:
             continue
         cause, reason = _why_stop(moment, row, run)
         if cause is not StopCause.NONE:
-            arn = _task_arn(state, row)
+            arn = arn_of_row(state, row)
             if arn is None:
                 continue  # its instance has not registered yet
             yield StopAttempt(arn, cell_of(arn), key, cause, reason)
@@ -232,7 +234,7 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     started_at = float(table["started_at"][row])
     if stopped := _why_stop_run(run, started_at, now, policy):
         return stopped
-    if instance is not None and instance.interrupted_at:
+    if instance is not None and instance.interrupted_at and not _hands_over(run, instance, moment):
         return StopCause.INTERRUPTED, SAID_AGAIN[StopCause.INTERRUPTED]
     if instance is not None and _drained_too_long(instance, now, policy):
         return StopCause.STUCK, "argosy: the instance has been draining for too long"
@@ -241,6 +243,11 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
         return StopCause.STUCK, "argosy: the task never left PENDING"
     return StopCause.NONE, ""
+
+
+def _hands_over(run: Run, instance: Instance, moment: Moment) -> bool:
+    """Whether a service's task may serve on while another one takes its place (`scheduler.rollout`)."""
+    return run.terms.service is not None and moment.now - instance.interrupted_at < moment.policy.hand_over_s
 
 
 def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
@@ -265,7 +272,7 @@ def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
     return bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
 
 
-def _task_arn(state: State, row: int) -> str | None:
+def arn_of_row(state: State, row: int) -> str | None:
     """None while its instance has no ARN. ECS accepts the full ARN only together with its cluster: both follow from the
     instance's own ARN."""
     instance = state.instance_of(row)

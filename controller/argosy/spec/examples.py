@@ -11,6 +11,8 @@ from typing import Any
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "RunSpec": {
         "version": 1,
+        "kind": "service",
+        "service": {"desired": 3},
         "name": "nightly-scores",
         "taskDefinition": "my-family:3",
         "output": "s3://my-bucket/results/",
@@ -30,6 +32,14 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "capacity": {"budgetUsd": 5},
         "retryStrategy": {"attempts": 3},
         "timeout": {"attemptDurationSeconds": 1800},
+    },
+    "ServiceSpec": {"desired": 3, "update": {"maxOverPercent": 50}},
+    "UpdateSpec": {
+        "minHealthyPercent": 90,
+        "maxOverPercent": 25,
+        "healthySeconds": 30,
+        "progressSeconds": 600,
+        "rollback": True,
     },
     "ContainerSpec": {
         "image": "argosy/digits",

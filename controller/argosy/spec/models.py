@@ -47,6 +47,7 @@ from argosy.spec.fields import (
     Text,
     Version,
 )
+from argosy.spec.services import ServiceSpec, UpdateSpec
 
 
 class ContainerSpec(Strict):
@@ -276,6 +277,11 @@ class RunSpec(Strict):
     """A run: one container, an array of tasks, one output."""
 
     version: Version = Field(description="Version of this format.")
+    kind: Literal["batch", "service"] | None = Field(
+        default=None,
+        description="batch: tasks that come to an end (the default). service: tasks that are kept running, by"
+        " `argosy env`.",
+    )
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: ContainerSpec | None = Field(
         default=None, description="What runs. It has an image unless run or taskDefinition is given."
@@ -319,7 +325,12 @@ class RunSpec(Strict):
     resources: ResourcesSpec | None = Field(
         default=None, description="What each task needs, unless a taskDefinition says it. Default 1 vCPU and 1024 MiB."
     )
-    array: ArraySpec = Field(description="How the run is split into tasks.")
+    array: ArraySpec | None = Field(
+        default=None, description="How the run is split into tasks. Required, except for a service, which has none."
+    )
+    service: ServiceSpec | None = Field(
+        default=None, description="Of a service: how many tasks run, and how they are updated."
+    )
     output: S3Folder | None = Field(
         default=None,
         description="s3://BUCKET/PREFIX/, to which the run id is appended. Default: the deployment's bucket.",
@@ -356,6 +367,8 @@ _BY_PATH: dict[str, type[Strict]] = {
     "retryStrategy": RetrySpec,
     "retryStrategy.evaluateOnExit": ExitRuleSpec,
     "timeout": TimeoutSpec,
+    "service": ServiceSpec,
+    "service.update": UpdateSpec,
 }
 
 

@@ -51,12 +51,14 @@ def parse_spec(data: Any) -> RunSpec:
 def to_json(spec: RunSpec) -> dict[str, Any]:
     """The validated form with defaults filled in, which is stored and compared, and which `shards` reads."""
     form: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if spec.array.range is not None:
+    if spec.array is not None and spec.array.range is not None:
         form["array"].setdefault("shardSize", 1)
     if spec.capacity.deadline is not None and "purchase" not in spec.capacity.model_fields_set:
         form["capacity"]["purchase"] = PurchaseMode.SPOT_THEN_ON_DEMAND.value  # spot alone could not keep it
-    if spec.array.items is not None:
+    if spec.array is not None and spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
+    if spec.service is not None:
+        form["array"] = {"size": max(1, spec.service.desired)}  # of which a task is told; slots may be more
     if spec.task_definition is None and spec.resources is None:
         form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True, exclude_none=True)
     if spec.run is not None:

@@ -1,0 +1,182 @@
+"""How do users' requests and what is decided about them change an environment?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argosy.model.actions import NoteDeployment, SetSlots
+from argosy.model.environments import (
+    MOST_DEPLOYMENTS,
+    MOST_REVISIONS,
+    Deployment,
+    DeploymentStatus,
+    Environment,
+    Revision,
+)
+from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.run_terms import ServiceTerms
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus, TaskTable
+
+
+def ask(state: State, request: EnvironmentRequest) -> None:
+    """Fold a request in. One that is about nothing there is, or comes again, changes nothing."""
+    env = state.environments.get(request.name)
+    if request.change == "create":
+        _create(state, request)
+    elif env is None or env.deleting:
+        return
+    elif request.change == "update":
+        _revise(env, Revision(request.revision, request.requested_at))
+    elif request.change == "deploy":
+        _deploy(state, env, request)
+    elif request.change == "scale" and request.desired is not None:
+        env.desired = request.desired
+    elif request.change == "freeze":
+        env.frozen_reason = env.frozen_reason or request.reason or "frozen by a user"
+    elif request.change == "thaw":
+        env.frozen_reason = ""
+    elif request.change == "stop":
+        _stop(env, request)
+    elif request.change == "delete":
+        env.deleting, env.frozen_reason = True, ""
+        _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, "the environment was deleted")
+    state.changed_environments.add(request.name)
+
+
+def _create(state: State, request: EnvironmentRequest) -> None:
+    if request.name not in state.environments:
+        state.environments[request.name] = Environment(
+            request.name,
+            request.requested_at,
+            request.desired or 0,
+            [Revision(request.revision, request.requested_at)],
+        )
+
+
+def _revise(env: Environment, revision: Revision) -> None:
+    if env.revision(revision.number) is None:
+        env.revisions.append(revision)
+        env.revisions.sort(key=lambda each: each.number)
+        del env.revisions[: max(0, len(env.revisions) - MOST_REVISIONS)]
+
+
+def _stop(env: Environment, request: EnvironmentRequest) -> None:
+    """Its tasks stay as they are."""
+    if env.deployment is not None and not env.deployment.has_ended:
+        _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, request.reason)
+        env.frozen_reason = f"deployment {env.deployment.number} was stopped"
+
+
+def _end_deployment(env: Environment, status: DeploymentStatus, now: float, reason: str) -> None:
+    deployment = env.deployment
+    if deployment is not None and not deployment.has_ended:
+        deployment.status, deployment.reason, deployment.ended_at = status, reason, now
+
+
+def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None:
+    submit = request.submit
+    if submit is None or any(each.token == request.token for each in env.deployments):
+        return
+    _revise(env, Revision(request.revision, request.requested_at))
+    revision = env.revision(request.revision)
+    if revision is None:
+        return  # so old that it is not in the record any more, and not the newest either
+    wanted = ServiceTerms.of(submit.spec["service"]).desired
+    if wanted != _desired_before(state, env):
+        env.desired = wanted
+    run = state.runs.get(revision.run_id)
+    if run is None or run.halted:
+        run = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED)
+        revision.run_id = run.id
+    _begin_deployment(env, revision, request.requested_at, token=request.token)
+
+
+def _desired_before(state: State, env: Environment) -> int | None:
+    """What the spec of the revision that runs said, whatever it was scaled to since."""
+    run = state.runs.get(env.target.run_id) if env.target else None
+    return run.terms.service.desired if run is not None and run.terms.service else None
+
+
+def _begin_deployment(
+    env: Environment, revision: Revision, now: float, *, token: str = "", is_rollback: bool = False, reason: str = ""
+) -> None:
+    number = env.deployment.number + 1 if env.deployment else 1
+    _end_deployment(env, DeploymentStatus.SUPERSEDED, now, f"by deployment {number}")
+    env.deployments.append(
+        Deployment(number, revision.number, now, token, reason=reason, progress_at=now, is_rollback=is_rollback)
+    )
+    del env.deployments[: max(0, len(env.deployments) - MOST_DEPLOYMENTS)]
+    env.frozen_reason = ""
+
+
+def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus = TaskStatus.PENDING) -> Run:
+    """A new run."""
+    run = state.runs[request.run_id] = Run(
+        id=request.run_id,
+        number=state.next_run,
+        spec=request.spec,
+        submitted_at=request.submitted_at,
+        task_count=rows,
+        image=request.image,
+        output=request.output,
+        expects_result=request.expects_result,
+        tasks=TaskTable(rows),
+    )
+    if status is not TaskStatus.PENDING:
+        run.tasks.set_many(np.arange(rows), status=status)
+    run.needs, run.host_ports = run.terms.needs, run.terms.host_ports
+    state.next_run += 1
+    state.new_runs.add(request.run_id)
+    state.changed_runs.add(request.run_id)
+    return run
+
+
+def set_slots(state: State, action: SetSlots) -> None:
+    """Rows are added and never taken away: (run, index, attempt, launch) names one launch for ever."""
+    run = state.runs[action.run_id]
+    if action.rows > run.task_count:
+        run.tasks.grow_to(action.rows)
+        run.task_count = action.rows
+    for indexes, status in ((action.wanted, TaskStatus.PENDING), (action.parked, TaskStatus.CANCELLED)):
+        if indexes:
+            run.tasks.set_many(np.array(indexes), status=status, not_before=0.0)
+    state.changed_runs.add(run.id)
+
+
+def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
+    """How the latest deployment has come along."""
+    env = state.environments[action.name]
+    deployment = env.deployment
+    if deployment is None:
+        return
+    if action.healthy > deployment.healthy:
+        deployment.failures = 0
+    deployment.healthy, deployment.outdated = action.healthy, action.outdated
+    deployment.status, deployment.reason = action.status, action.reason
+    if action.is_progress:
+        deployment.progress_at = now
+    if deployment.has_ended:
+        deployment.ended_at = now
+    if action.status is DeploymentStatus.COMPLETED:
+        env.completed = deployment.revision
+    if action.status is DeploymentStatus.FAILED:
+        _after_failure(env, deployment, action.rolls_back_to, now)
+    state.changed_environments.add(env.name)
+
+
+def _after_failure(env: Environment, failed: Deployment, back_to: int, now: float) -> None:
+    """Back to what ran before; where there is nothing, or that fails too, everything stays as it is."""
+    revision = env.revision(back_to) if back_to else None
+    if revision is not None:
+        reason = f"deployment {failed.number} failed: {failed.reason}"
+        _begin_deployment(env, revision, now, is_rollback=True, reason=reason)
+    else:
+        env.frozen_reason = f"deployment {failed.number} failed: {failed.reason}"
+
+
+def forget(state: State, name: str) -> None:
+    """It was deleted, and nothing of it runs any more."""
+    del state.environments[name]
+    state.changed_environments.add(name)

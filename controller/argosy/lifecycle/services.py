@@ -1,0 +1,73 @@
+"""What does the end of an attempt mean for a service's task? That it is started again, unless it is not wanted."""
+
+from __future__ import annotations
+
+from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.lifecycle.marks import set_task
+from argosy.model.attempts import StopCause
+from argosy.model.costs import Work
+from argosy.model.environments import Environment
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 300.0
+MOST_COUNTED = 1_000  # of failures and losses: only the first few matter
+NOT_WANTED = (StopCause.REPLACED, StopCause.CANCELLED, StopCause.CAPPED)
+
+
+def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
+    """What becomes of the task. A program that ends is started again, whatever its exit code: after a loss at once,
+    else after a pause that doubles until it has been healthy."""
+    index = end.index
+    env = state.environments.get(run.name)
+    if run.halted or end.cause in NOT_WANTED or (env is not None and (env.frozen_reason or env.deleting)):
+        set_task(state, run, index, status=TaskStatus.CANCELLED, launch=0, reason=run.reason_row(end.reason))
+        return
+    failures, losses = (int(run.tasks[name][index]) for name in ("user_failures", "losses"))
+    if was_healthy(run, index):
+        failures = losses = 0
+    if end.account is Account.LOST:
+        losses, pause_s = min(losses + 1, MOST_COUNTED), 0.0
+    else:
+        failures, pause_s = min(failures + 1, MOST_COUNTED), _pause(failures + 1)
+        _count_against_deployment(state, env, run, end)
+    set_task(
+        state,
+        run,
+        index,
+        status=TaskStatus.PENDING,
+        launch=0,
+        reason=run.reason_row(end.reason),
+        not_before=now + pause_s,
+        user_failures=failures,
+        losses=losses,
+    )
+
+
+def was_healthy(run: Run, index: int) -> bool:
+    """Whether the attempt that ended ran for long enough to count as healthy."""
+    return run.terms.service is not None and float(run.tasks["seconds"][index]) >= run.terms.service.healthy_s
+
+
+def work(run: Run, end: AttemptEnd) -> Work:
+    """What the attempt was good for: it served, once it was healthy."""
+    if was_healthy(run, end.index) or end.cause in NOT_WANTED:
+        return Work.USEFUL
+    return Work.REDONE if end.account in (Account.LOST, Account.START, Account.BUSY) else Work.FAILED
+
+
+def _pause(failures: int) -> float:
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10))
+
+
+def _count_against_deployment(state: State, env: Environment | None, run: Run, end: AttemptEnd) -> None:
+    """Of what a deployment starts, failures on the user's account open its breaker. A busy registry, or an instance
+    that was lost, says nothing about a revision (DESIGN D9)."""
+    deployment = env.deployment if env is not None else None
+    if env is None or deployment is None or deployment.has_ended or end.account is Account.BUSY:
+        return
+    if env.target is not None and env.target.run_id == run.id:
+        deployment.failures += 1
+        state.changed_environments.add(env.name)

@@ -1,0 +1,114 @@
+"""What is an environment: which revisions has a service had, which one is to run, and how does its change go?
+
+A revision is a spec that never changes. While tasks of it are wanted it has a run of its own (DESIGN D19), so that its
+needs, definition, ledger and log are those of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+MOST_DEPLOYMENTS = 20  # that are remembered
+MOST_REVISIONS = 50  # in the record; all are stored
+
+
+class DeploymentStatus(StrEnum):
+    IN_PROGRESS = "IN_PROGRESS"
+    WAITING = "WAITING"  # for instances: the progress clock stands still
+    STUCK = "STUCK"  # no progress for `progressSeconds`; it goes on trying
+    COMPLETED = "COMPLETED"  # every desired task is a healthy one of this revision, and no other is alive
+    FAILED = "FAILED"  # the breaker has opened: its tasks fail, whatever is done
+    SUPERSEDED = "SUPERSEDED"  # by a later deployment
+    STOPPED = "STOPPED"  # by the user, or with the environment
+
+
+ENDED = frozenset(
+    {DeploymentStatus.COMPLETED, DeploymentStatus.FAILED, DeploymentStatus.SUPERSEDED, DeploymentStatus.STOPPED}
+)
+
+
+@dataclass(slots=True)
+class Revision:
+    """run_id: of the run that has its tasks, or had them last; "" = it was never deployed."""
+
+    number: int
+    created_at: float  # epoch seconds
+    run_id: str = ""
+
+
+@dataclass(slots=True)
+class Deployment:
+    """One change from what ran to a revision. Times are epoch seconds, 0 = not yet."""
+
+    number: int
+    revision: int
+    started_at: float
+    token: str = ""  # of the request
+    status: DeploymentStatus = DeploymentStatus.IN_PROGRESS
+    reason: str = ""
+    progress_at: float = 0.0  # when the last task became healthy or was let go
+    healthy: int = 0  # tasks of the revision, at that time
+    outdated: int = 0  # other tasks that were alive then
+    failures: int = 0  # on the user's account, since a task of it became healthy
+    is_rollback: bool = False  # by itself, because another one failed
+    ended_at: float = 0.0
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
+
+
+@dataclass(slots=True)
+class Environment:
+    """A service by name. Its tasks are those of the runs of its revisions."""
+
+    name: str
+    created_at: float
+    desired: int
+    revisions: list[Revision] = field(default_factory=list)  # by number, the latest last
+    deployments: list[Deployment] = field(default_factory=list)  # the latest last
+    completed: int = 0  # the revision that a deployment last completed with; 0 = none
+    frozen_reason: str = ""  # "" = it is not frozen
+    deleting: bool = False
+
+    @property
+    def deployment(self) -> Deployment | None:
+        """The latest."""
+        return self.deployments[-1] if self.deployments else None
+
+    @property
+    def target(self) -> Revision | None:
+        """The revision that is to run; None before the first deployment."""
+        return self.revision(self.deployment.revision) if self.deployment else None
+
+    @property
+    def latest(self) -> Revision:
+        return self.revisions[-1]
+
+    def revision(self, number: int) -> Revision | None:
+        return next((each for each in self.revisions if each.number == number), None)
+
+    def runs(self) -> list[str]:
+        """Ids of the runs that its revisions have, or had."""
+        return [each.run_id for each in self.revisions if each.run_id]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Environment:
+        """Unknown members are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
+        values = {name: record[name] for name in cls.__slots__ if name in record}
+        values["revisions"] = [_known(Revision, each) for each in record["revisions"]]
+        values["deployments"] = [
+            _known(Deployment, {**each, "status": DeploymentStatus(each["status"])}) for each in record["deployments"]
+        ]
+        return cls(**values)
+
+
+def _known(kind: Any, values: Mapping[str, Any]) -> Any:
+    return kind(**{name: values[name] for name in kind.__slots__ if name in values})

@@ -1,0 +1,199 @@
+"""How do environments come to the tasks that they want? From the state to rollout's slots, and from its steps to
+actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from argosy.model.actions import Action, ForgetEnvironment, HaltRun, NoteDeployment, SetSlots, StopAttempt
+from argosy.model.arns import cell_of
+from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.environments import Deployment, DeploymentStatus, Environment
+from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
+from argosy.model.run_terms import ServiceTerms
+from argosy.model.runs import Run
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
+from argosy.scheduler.upkeep import REPLACED, arn_of_row
+
+LEAST_FAILURES, MOST_FAILURES = 3, 200  # at which the breaker opens: ECS's own bounds
+GONE = "its run is not there any more"
+NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Of an environment. wanted: without those that were told to stop. alive: attempts that there are, by run."""
+
+    wanted: tuple[Slot, ...]
+    rows: dict[tuple[str, int], int]  # of live attempts: (run, index) -> row
+    ending: dict[str, int]  # by run, attempts that were told to stop
+
+
+def rollouts(moment: Moment) -> list[Action]:
+    """What all environments need."""
+    return [action for env in moment.state.environments.values() for action in _rollout(moment, env)]
+
+
+def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
+    state = moment.state
+    if any(run_id in state.suspended for run_id in env.runs()):
+        return  # nothing is known of its tasks
+    runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
+    tasks = tasks_of(moment, env, runs)
+    target = state.runs.get(env.target.run_id) if env.target else None
+    if target is not None and target.halted:
+        target = None
+    terms = target.terms.service if target is not None and target.terms.service else NOWHERE
+    desired = 0 if target is None or env.deleting else env.desired
+    stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
+    now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is)
+    yield from _slots(now, target, moment)
+    yield from _stops(moment, tasks, now.stops)
+    if env.deployment is not None and not env.deployment.has_ended:
+        yield from _progress(moment, env, env.deployment, target, tasks)
+    yield from _retirements(env, runs, tasks, now)
+
+
+def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
+    """What there is of an environment's tasks."""
+    found: list[Slot] = []
+    rows: dict[tuple[str, int], int] = {}
+    ending: dict[str, int] = {}
+    for run in runs:
+        its_rows = {int(moment.state.attempts["index"][row]): row for row in moment.state.attempts.of_run(run.number)}
+        is_target = env.target is not None and env.target.run_id == run.id
+        status = run.tasks["status"]
+        active = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
+        for index in np.flatnonzero(np.isin(status, active)).tolist():
+            if run.halted and index not in its_rows:
+                continue
+            row = its_rows.get(index)
+            if row is None:
+                found.append(Slot(run.id, index, SlotStatus.PENDING, is_target))
+                continue
+            rows[run.id, index] = row
+            if moment.state.attempts["stop_cause"][row]:
+                ending[run.id] = ending.get(run.id, 0) + 1
+            else:
+                found.append(_live(moment, run, row, is_target))
+    return Tasks(tuple(found), rows, ending)
+
+
+def _live(moment: Moment, run: Run, row: int, is_target: bool) -> Slot:
+    table, instance = moment.state.attempts, moment.state.instance_of(row)
+    status, started_at = AttemptStatus(int(table["status"][row])), float(table["started_at"][row])
+    healthy_s = run.terms.service.healthy_s if run.terms.service else 0.0
+    so_far = SlotStatus.STARTING
+    if status is AttemptStatus.RUNNING:
+        so_far = SlotStatus.HEALTHY if moment.now - started_at >= healthy_s else SlotStatus.YOUNG
+    return Slot(
+        run.id,
+        int(table["index"][row]),
+        so_far,
+        is_target,
+        leaves=instance is None or instance.leaves or bool(instance.interrupted_at),
+        is_spot=instance is None or instance.purchase is Purchase.SPOT,
+        is_sent=status in (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING),
+    )
+
+
+def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:
+    by_run: dict[str, list[int]] = {}
+    for slot in now.parks:
+        by_run.setdefault(slot.run_id, []).append(slot.index)
+    starts = min(now.starts, moment.policy.max_launches_per_tick)
+    for run_id, parked in by_run.items():
+        if target is None or run_id != target.id or not starts:
+            yield SetSlots(run_id, parked=tuple(parked))
+    if target is not None and starts:
+        parked = by_run.get(target.id, [])
+        free = np.flatnonzero(target.tasks["status"] == TaskStatus.CANCELLED)[:starts].tolist()
+        more = range(target.task_count, target.task_count + starts - len(free))
+        yield SetSlots(target.id, (*free, *more), tuple(parked), rows=max(target.task_count, more.stop))
+
+
+def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot]) -> Iterator[StopAttempt]:
+    state = moment.state
+    for slot in slots:
+        row = tasks.rows[slot.run_id, slot.index]
+        arn, key = arn_of_row(state, row), state.key_of(row)
+        if arn is not None and key is not None:
+            yield StopAttempt(arn, cell_of(arn), key, StopCause.REPLACED, REPLACED)
+
+
+def _progress(
+    moment: Moment, env: Environment, deployment: Deployment, target: Run | None, tasks: Tasks
+) -> Iterator[NoteDeployment]:
+    healthy = sum(slot.is_target and not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in tasks.wanted)
+    outdated = sum(not slot.is_target for slot in tasks.wanted) + sum(tasks.ending.values())
+    note = NoteDeployment(env.name, deployment.status, deployment.reason, healthy, outdated)
+    note = replace(note, is_progress=healthy > deployment.healthy or outdated < deployment.outdated)
+    if (failed := _why_failed(moment, env, deployment, target)) is not None:
+        note = replace(
+            note, status=DeploymentStatus.FAILED, reason=failed, rolls_back_to=_back_to(moment, env, deployment)
+        )
+    elif healthy >= env.desired and not outdated:
+        note = replace(note, status=DeploymentStatus.COMPLETED, reason="")
+    else:
+        note = _going_on(moment, env, deployment, target, note)
+    changed = (deployment.status, deployment.reason, deployment.healthy, deployment.outdated)
+    if changed != (note.status, note.reason, note.healthy, note.outdated):
+        yield note
+
+
+def _going_on(
+    moment: Moment, env: Environment, deployment: Deployment, target: Run | None, note: NoteDeployment
+) -> NoteDeployment:
+    service = target.terms.service if target is not None else None
+    if target is not None and target.waiting:
+        return replace(note, status=DeploymentStatus.WAITING, reason=target.waiting, is_progress=True)
+    since = moment.now - deployment.progress_at
+    if service is not None and not note.is_progress and since >= service.progress_s:
+        reason = f"nothing has come further for {service.progress_s:.0f} s: {note.healthy} of {env.desired} are healthy"
+        return replace(note, status=DeploymentStatus.STUCK, reason=reason)
+    return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")
+
+
+def _why_failed(moment: Moment, env: Environment, deployment: Deployment, target: Run | None) -> str | None:
+    revision = env.target
+    if target is None:
+        halted = moment.state.runs.get(revision.run_id) if revision else None
+        return halted.status_reason if halted is not None and halted.status_reason else GONE
+    if deployment.failures >= min(MOST_FAILURES, max(LEAST_FAILURES, -(-env.desired // 2))):
+        latest = next((group.reason for group in reversed(target.failure_groups)), 0)
+        why = f": {target.reasons[latest]}" if latest else ""
+        return f"{deployment.failures} of its tasks failed before one more became healthy{why}"
+    return None
+
+
+def _back_to(moment: Moment, env: Environment, failed: Deployment) -> int:
+    """The revision to go back to; 0 = none. A roll-back is not rolled back."""
+    run = moment.state.runs.get(env.target.run_id) if env.target else None
+    wishes = run is None or run.terms.service is None or run.terms.service.rolls_back
+    back = env.revision(env.completed)
+    if failed.is_rollback or not wishes or back is None or back.number == failed.revision:
+        return 0
+    before = moment.state.runs.get(back.run_id)
+    return back.number if before is not None and not before.halted else 0
+
+
+def _retirements(
+    env: Environment, runs: Sequence[Run], tasks: Tasks, now: Step
+) -> Iterator[HaltRun | ForgetEnvironment]:
+    """Runs that nothing goes back to any more."""
+    if env.deleting and not runs:
+        yield ForgetEnvironment(env.name)
+        return
+    parked = {(slot.run_id, slot.index) for slot in now.parks}
+    busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
+    kept = set() if env.deleting else {env.completed} | ({env.target.number} if env.target else set())
+    needed = {each.run_id for each in env.revisions if each.number in kept}
+    for run in runs:
+        if run.id not in busy | needed and not run.halted:
+            why = "its environment was deleted" if env.deleting else f"replaced in environment {env.name}"
+            yield HaltRun(run.id, why)

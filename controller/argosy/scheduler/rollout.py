@@ -1,0 +1,98 @@
+"""Which slots of an environment start next, and which are stopped?
+
+A pure function of numbers. Of its tasks an environment never loses more at a time to our own acts than its update
+policy allows, and never has more of them: what is healthy is stopped only while enough others are healthy, and what is
+new starts only while there is room. Hand-over before a spot interruption, scaling, deployments and roll-backs are all
+the same question: which slots stay, and which go?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from argosy.model.run_terms import ServiceTerms
+
+
+class SlotStatus(IntEnum):
+    """How far a wanted task has come; in this order surplus ones are let go."""
+
+    PENDING = 0  # waits for a place, or for its back-off to end
+    STARTING = 1
+    YOUNG = 2  # runs, and not for long enough to count as healthy
+    HEALTHY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A wanted task of one of the environment's runs."""
+
+    run_id: str
+    index: int
+    status: SlotStatus
+    is_target: bool  # of the revision that is to run
+    leaves: bool = False  # its instance is about to go
+    is_spot: bool = True
+    is_sent: bool = True  # ECS has it, so that it can be stopped; of what is pending this says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done now."""
+
+    starts: int = 0  # further slots of the target revision
+    parks: tuple[Slot, ...] = ()  # pending ones that are not wanted any more
+    stops: tuple[Slot, ...] = ()  # live ones to be stopped
+
+
+def least_healthy(terms: ServiceTerms, desired: int) -> int:
+    """How many healthy tasks our own acts leave."""
+    return math.ceil(desired * terms.min_healthy_percent / 100)
+
+
+def most_active(terms: ServiceTerms, desired: int) -> int:
+    """How many tasks our own acts lead to."""
+    return desired + math.ceil(desired * terms.max_over_percent / 100)
+
+
+def can_move(terms: ServiceTerms, desired: int) -> bool:
+    """Whether an update can ever replace a task: it may stop one first, or start one more first."""
+    return desired == 0 or least_healthy(terms, desired) < desired or most_active(terms, desired) > desired
+
+
+def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool = False) -> Step:
+    """The next step towards `desired` healthy tasks of the target revision.
+
+    slots: those that are wanted so far, without those that were told to stop. is_frozen: nothing is started, replaced
+    or scaled.
+    """
+    if is_frozen:
+        return Step(parks=tuple(slot for slot in slots if slot.status is SlotStatus.PENDING))
+    staying = _staying(slots, desired)
+    going = [slot for slot in slots if slot not in staying]
+    parks = tuple(slot for slot in going if slot.status is SlotStatus.PENDING)
+    healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
+    stops = _stops(going, healthy - least_healthy(terms, desired))
+    active = len(slots) - len(parks) - len(stops)
+    starts = max(0, min(desired - len(staying), most_active(terms, desired) - active))
+    return Step(starts, parks, stops)
+
+
+def _staying(slots: Sequence[Slot], desired: int) -> set[Slot]:
+    """Slots of the target revision on instances that stay, at most as many as are desired: those that have come
+    furthest, and of these first those that spot cannot take."""
+    fit = [slot for slot in slots if slot.is_target and not slot.leaves]
+    fit.sort(key=lambda slot: (-slot.status, slot.is_spot, slot.index))
+    return set(fit[:desired])
+
+
+def _stops(going: Sequence[Slot], spare: int) -> tuple[Slot, ...]:
+    """spare: how many healthy tasks can be done without. What is not healthy yet serves nobody."""
+    live = sorted(
+        (slot for slot in going if slot.status is not SlotStatus.PENDING and slot.is_sent),
+        key=lambda slot: (not slot.leaves, slot.status, not slot.is_spot, slot.run_id, slot.index),
+    )
+    healthy = [slot for slot in live if slot.status is SlotStatus.HEALTHY]
+    return tuple(slot for slot in live if slot.status is not SlotStatus.HEALTHY) + tuple(healthy[: max(0, spare)])

@@ -1,0 +1,92 @@
+"""What may the spec of a service say, and what may it not?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from argosy.spec.faults import Fault
+from argosy.spec.fields import Strict
+
+SERVICE_LIMIT = 10_000  # tasks of one service
+# By field: why a service cannot have it. Its tasks do not come to an end.
+_NOT_OF_SERVICES = {
+    "array": "a service has service.desired tasks that are all alike",
+    "output": "tasks of a service leave no results",
+    "inputs": "tasks of a service are not given inputs",
+    "retryStrategy": "a task of a service that ends is always started again",
+    "timeout": "tasks of a service run until they are not wanted any more",
+}
+_NOT_IN_CAPACITY = {
+    "deadline": "a service is never done",
+    "fallback": "it needs a deadline or a wait that ends",
+    "budgetUsd": "a service has no total: maxHourlyCost limits what it costs",
+    "onCap": "it belongs to budgetUsd",
+    "transferGbPerTask": "a service has no total",
+}
+
+
+class UpdateSpec(Strict):
+    """How tasks of a service are replaced by those of another revision."""
+
+    min_healthy_percent: int = Field(
+        default=100, ge=0, le=100, description="Percent of the desired tasks, rounded up, that stay healthy meanwhile."
+    )
+    max_over_percent: int = Field(
+        default=25,
+        ge=0,
+        le=100,
+        description="Percent of the desired tasks, rounded up, that may run beside them meanwhile. With 0, a task is"
+        " stopped before the one that takes its place starts.",
+    )
+    healthy_seconds: int = Field(
+        default=15, ge=0, le=3600, description="Seconds: a task that has run for so long counts as healthy."
+    )
+    progress_seconds: int = Field(
+        default=600, ge=10, le=86_400, description="Seconds without progress after which a deployment counts as stuck."
+    )
+    rollback: bool = Field(
+        default=True, description="Whether a deployment that fails goes back to the revision that completed before."
+    )
+
+
+class ServiceSpec(Strict):
+    """How many tasks of a service are kept running, and how they are updated."""
+
+    desired: int = Field(ge=0, le=SERVICE_LIMIT, description="How many tasks are to run.")
+    update: UpdateSpec = Field(
+        default_factory=UpdateSpec, description="How tasks are replaced by those of another revision."
+    )
+
+
+def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What kind, array and service must agree on."""
+    if data.get("kind") != "service":
+        if data.get("service") is not None:
+            yield Fault("service", "is only possible with kind: service")
+        if data.get("array") is None:
+            yield Fault("array", "is required, unless kind is service")
+        return
+    if data.get("service") is None:
+        yield Fault("service", "is required with kind: service; its field desired says how many tasks are to run")
+    for name, why in _NOT_OF_SERVICES.items():
+        if data.get(name) is not None:
+            yield Fault(name, f"is not possible with kind: service: {why}")
+    given = data.get("capacity")
+    capacity = given if isinstance(given, Mapping) else {}
+    for name, why in _NOT_IN_CAPACITY.items():
+        if capacity.get(name) is not None:
+            yield Fault(f"capacity.{name}", f"is not possible with kind: service: {why}")
+    if data.get("run") is not None and data.get("result") != "none":
+        yield Fault("result", "must be none with kind: service: its tasks leave no results")
+    yield from _update_faults(data.get("service"))
+
+
+def _update_faults(service: Any) -> Iterator[Fault]:
+    update = service.get("update") if isinstance(service, Mapping) else None
+    if not isinstance(update, Mapping):
+        return
+    if update.get("minHealthyPercent", 100) == 100 and update.get("maxOverPercent", 25) == 0:
+        yield Fault("service.update", "could never replace a task: allow maxOverPercent above 0, or less than 100 healthy")

@@ -1,0 +1,246 @@
+"""Services as the engine keeps them: deployments, scaling, hand-over, failures, freezing and the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.model.environments import DeploymentStatus, Environment
+from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.run_terms import RunTerms
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.spec.parse import parse_spec, to_json
+from tests.scenarios.controlled import Controlled
+
+FOR_EVER_S = 1e9
+
+
+def service(**fields: Any) -> Controlled:
+    return Controlled(work_s=FOR_EVER_S, tick_s=5.0, **fields)
+
+
+def form(desired: int, command: str = "serve", **update: Any) -> dict[str, Any]:
+    spec = {
+        "version": 1,
+        "kind": "service",
+        "name": "web",
+        "container": {"image": "argosy/web", "command": [command]},
+        "resources": {"vcpus": 0.5, "memory": 512},
+        "service": {"desired": desired, "update": update},
+    }
+    return to_json(parse_spec(spec))
+
+
+def ask(cluster: Controlled, change: str, **fields: Any) -> None:
+    cluster.put(EnvironmentRequest("web", cluster.world.now, change, **fields), f"web#{change}#{cluster.world.now}")
+
+
+def deploy(cluster: Controlled, revision: int, spec: dict[str, Any]) -> None:
+    run_id = f"web-261121-0627{revision:02d}-k3f9"
+    now = cluster.world.now
+    submit = SubmitRequest(run_id, now, spec, spec["array"]["size"], "argosy/web", f"s3://results/{run_id}/", False)
+    if revision == 1:
+        ask(cluster, "create", revision=1, desired=RunTerms.of(spec).service.desired)  # type: ignore[union-attr]
+    else:
+        ask(cluster, "update", revision=revision)
+    ask(cluster, "deploy", revision=revision, token=f"{revision}@{now}", submit=submit)
+
+
+def state_of(cluster: Controlled) -> State:
+    state = cluster.controllers[0].state
+    assert state is not None
+    return state
+
+
+def web(cluster: Controlled) -> Environment:
+    return state_of(cluster).environments["web"]
+
+
+def status(cluster: Controlled) -> DeploymentStatus | None:
+    env = state_of(cluster).environments.get("web")
+    return env.deployment.status if env and env.deployment else None
+
+
+def running(cluster: Controlled) -> dict[str, int]:
+    """By revision's run, its RUNNING ECS tasks."""
+    found: dict[str, int] = {}
+    arns = cluster.ecs.list_tasks(cluster=cluster.world.cluster, desiredStatus="RUNNING")["taskArns"]
+    tasks = cluster.ecs.describe_tasks(cluster=cluster.world.cluster, tasks=arns)["tasks"] if arns else []
+    for task in tasks:
+        if task["lastStatus"] == "RUNNING":
+            run_id = variables(task)["ARGOSY_RUN_ID"]
+            found[run_id] = found.get(run_id, 0) + 1
+    return found
+
+
+def variables(task: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in task["overrides"]["containerOverrides"][0]["environment"]}
+
+
+def ending(cluster: Controlled, after_s: float, index: int = 0, attempts: int = 1, exit_code: int = 3) -> None:
+    """The first attempts of a task end by themselves."""
+
+    def behaviour(task: dict[str, Any], instance: Any) -> TaskBehaviour:
+        told = variables(task)
+        ends = int(told["ARGOSY_TASK_INDEX"]) == index and int(told["ARGOSY_TASK_ATTEMPT"]) <= attempts
+        return TaskBehaviour(after_s, exit_code=exit_code) if ends else TaskBehaviour(FOR_EVER_S)
+
+    cluster.world.workload = behaviour
+
+
+def until(cluster: Controlled, condition: Any, limit_s: float = 1800.0) -> None:
+    began = cluster.world.now
+    cluster.tick()
+    while not condition():
+        cluster.tick()
+        assert cluster.world.now - began < limit_s, (status(cluster), running(cluster))
+
+
+def run_of(cluster: Controlled, revision: int) -> Run:
+    found = web(cluster).revision(revision)
+    assert found is not None
+    return state_of(cluster).runs[found.run_id]
+
+
+def up(cluster: Controlled, desired: int, **update: Any) -> None:
+    deploy(cluster, 1, form(desired, **update))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+
+
+def up_partly(cluster: Controlled) -> None:
+    """Two healthy tasks, then a third one that crashes at once: it is no deployment's affair."""
+    deploy(cluster, 1, form(1))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    ask(cluster, "scale", desired=3)
+    until(cluster, lambda: sum(running(cluster).values()) >= 2)
+
+
+def test_a_deployment_starts_the_desired_tasks_and_completes_once_they_are_healthy() -> None:
+    cluster = service()
+    up(cluster, 3)
+    assert list(running(cluster).values()) == [3]
+    cluster.run_for(600)
+    assert list(running(cluster).values()) == [3]
+    assert run_of(cluster, 1).attempts == 3
+
+
+def test_scaling_needs_no_deployment_and_no_row_is_taken_away() -> None:
+    cluster = service()
+    up(cluster, 3)
+    ask(cluster, "scale", desired=7)
+    until(cluster, lambda: sum(running(cluster).values()) == 7)
+    ask(cluster, "scale", desired=2)
+    until(cluster, lambda: sum(running(cluster).values()) == 2)
+    assert run_of(cluster, 1).task_count == 7
+    ask(cluster, "scale", desired=4)
+    until(cluster, lambda: sum(running(cluster).values()) == 4)
+    assert run_of(cluster, 1).task_count == 7
+    assert max(cluster.starts().values()) == 1 or len(cluster.starts()) == run_of(cluster, 1).attempts
+    assert len(web(cluster).deployments) == 1
+
+
+def test_an_update_never_leaves_fewer_healthy_tasks_and_ends_with_the_new_revision_alone() -> None:
+    cluster = service()
+    up(cluster, 4)
+    deploy(cluster, 2, form(4, "serve2"))
+    least = most = 4
+    for _ in range(100):
+        cluster.tick()
+        now = sum(running(cluster).values())
+        least, most = min(least, now), max(most, now)
+    assert (status(cluster), least, most) == (DeploymentStatus.COMPLETED, 4, 5)
+    assert len(running(cluster)) == 1
+    assert web(cluster).completed == 2
+    assert [run.id for run in state_of(cluster).runs.values()] == [run_of(cluster, 2).id]
+
+
+def test_a_revision_whose_tasks_fail_is_rolled_back() -> None:
+    cluster = service()
+    up(cluster, 4)
+    old = run_of(cluster, 1).id
+    good = cluster.world.workload
+
+    def broken(task: Any, instance: Any) -> TaskBehaviour:
+        command = task["overrides"]["containerOverrides"][0]["command"]
+        return TaskBehaviour(2.0, exit_code=1) if command == ["broken"] else good(task, instance)
+
+    cluster.world.workload = broken
+    deploy(cluster, 2, form(4, "broken"))
+    until(cluster, lambda: len(web(cluster).deployments) == 3)
+    cluster.run_for(300)
+    failed, back = web(cluster).deployments[1:]
+    assert (failed.status, back.status, back.is_rollback, back.revision) == ("FAILED", "COMPLETED", True, 1)
+    assert "3 of its tasks failed before one more became healthy" in failed.reason
+    assert running(cluster) == {old: 4}
+
+
+def test_a_first_revision_that_fails_freezes_and_costs_nothing_more() -> None:
+    cluster = service()
+    cluster.world.workload = lambda task, instance: TaskBehaviour(2.0, exit_code=1)
+    deploy(cluster, 1, form(2))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.FAILED)
+    cluster.run_for(1200)
+    assert web(cluster).frozen_reason.startswith("deployment 1 failed")
+    assert cluster.live_instances() == []
+    cluster.world.workload = lambda task, instance: TaskBehaviour(FOR_EVER_S)
+    deploy(cluster, 2, form(2, "mended"))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert list(running(cluster).values()) == [2]
+
+
+def test_a_spot_warning_is_followed_by_a_hand_over_before_the_task_is_told_to_stop() -> None:
+    cluster = service(starts_s=10.0)
+    up(cluster, 2)
+    [instance] = cluster.live_instances()
+    cluster.world.interrupt(instance["InstanceId"])
+    least = 2
+    for _ in range(24):
+        cluster.tick()
+        least = min(least, sum(running(cluster).values()))
+    cluster.run_for(300)
+    assert sum(running(cluster).values()) == 2
+    assert least == 2
+
+
+def test_a_task_that_crashes_comes_back_after_pauses_that_grow() -> None:
+    cluster = service()
+    ending(cluster, 2.0, attempts=1000, index=1)
+    up_partly(cluster)
+    before = run_of(cluster, 1).attempts
+    cluster.run_for(1800)
+    assert 9 <= run_of(cluster, 1).attempts - before <= 16  # 1, 2, 4 ... 256 s apart, then 300
+    assert sum(running(cluster).values()) == 2
+
+
+def test_what_is_frozen_is_not_replaced_and_thawing_brings_it_back() -> None:
+    cluster = service()
+    ending(cluster, 100.0)
+    up(cluster, 3)
+    ask(cluster, "freeze")
+    cluster.run_for(300)
+    assert sum(running(cluster).values()) == 2
+    ask(cluster, "thaw")
+    until(cluster, lambda: sum(running(cluster).values()) == 3)
+
+
+def test_a_deleted_environment_stops_everything_and_is_forgotten() -> None:
+    cluster = service()
+    up(cluster, 3)
+    ask(cluster, "delete")
+    cluster.run_to_rest()
+    assert running(cluster) == {}
+    assert state_of(cluster).environments == {}
+    assert cluster.live_instances() == []
+
+
+def test_another_controller_goes_on_where_the_first_one_died() -> None:
+    cluster = service()
+    up(cluster, 4)
+    deploy(cluster, 2, form(4, "serve2"))
+    for _ in range(6):
+        cluster.controllers = [cluster.controller()]
+        cluster.tick()
+        cluster.tick()
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert list(running(cluster).values()) == [4]
