@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from argosy.api import requests
+from argosy.api.actions import REQUESTS
 from argosy.cli.late import load
 from argosy.cli.main import Commands
 from argosy.model.attempts import AttemptKey
@@ -177,7 +177,7 @@ def api_page() -> str:
     """Every action of the api function with its fields."""
     lines = ["# Actions of the api function", "", BY_HAND, ""]
     lines += ["A request is JSON with `action` and the fields below; see [the README](../../README.md) for a call.", ""]
-    for model in requests.ACTIONS.values():
+    for model in REQUESTS.values():
         body = model.model_json_schema(by_alias=True)
         lines += [f"## {model.__name__}", "", *_prose(model.__doc__), ""]
         fields = {name: field for name, field in body["properties"].items() if name != "action"}

@@ -62,7 +62,7 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
 
 def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:
     """A stored document is corrupt, or of a version that this one must not read."""
-    from argosy.api.actions import envelope_of_error
+    from argosy.api.refusals import envelope_of_error
 
     logger.error("a stored document cannot be read", extra={"requestId": request_id, "damage": str(fault)})
     metrics = _metrics()
@@ -72,7 +72,7 @@ def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:
 
 
 def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
-    from argosy.api.actions import envelope_of_error
+    from argosy.api.refusals import envelope_of_error
 
     fault = classify(error)
     if fault.kind is FailureKind.THROTTLED:

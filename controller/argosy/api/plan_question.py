@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from argosy.api.admission import Admission
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
+from argosy.api.means import Means
 from argosy.model import documents
-from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import needs_of
-from argosy.model.state import State
 from argosy.planning.durations import seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
@@ -22,27 +21,11 @@ from argosy.spec.faults import Fault, SpecError
 PAST_RUNS_READ = 200  # the newest; a page of the store
 
 
-class Asked(Protocol):
-    """What a plan needs of a deployment: the api has it."""
-
-    @property
-    def store(self) -> Store: ...
-    @property
-    def now(self) -> Callable[[], float]: ...
-    @property
-    def policy(self) -> Policy: ...
-    @property
-    def fleets(self) -> Sequence[tuple[str, str, str]]: ...
-    @property
-    def cells(self) -> Sequence[str]: ...
-    def whole_state(self) -> State: ...
-
-
-def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
+def answer(means: Means, admission: Admission) -> dict[str, Any]:
     """The reply of PlanRun. Raises SpecError when the size of a task is not known."""
     form = admission.form
-    records = list(_past(asked.store, form))
-    market = market_of(asked.whole_state(), asked.fleets, asked.now(), asked.policy)
+    records = list(_past(means.store, form))
+    market = market_of(means.whole_state(), means.fleets, means.now(), means.policy)
     about_money = [*(fault.text() for fault in hourly_faults(form, market)), *budget_warnings(form, market)]
     question = PlanQuestion(
         moment=market,
@@ -50,8 +33,8 @@ def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
         task_count=admission.task_count,
         needs=_needs(form, records),
         seconds=seconds_of(form, records),
-        fleets=asked.fleets,
-        home=asked.cells[0],
+        fleets=means.fleets,
+        home=means.cells[0],
         warnings=[*about_money, *admission.notes],
     )
     return plan_run(question)

@@ -239,34 +239,16 @@ class ListInstances(Strict):
 
 
 Paged = DescribeHistory | ListAttempts | ListTasks | ListInstances
-_MODELS = (
-    SubmitRun,
-    ValidateRun,
-    PlanRun,
-    DescribeRun,
-    ListRuns,
-    CancelRun,
-    RetryRun,
-    ExplainRun,
-    DescribeCluster,
-    ListChanges,
-    DescribeHistory,
-    DescribeTask,
-    ListAttempts,
-    ListTasks,
-    ListInstances,
-)
-ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
 
 
-def parse_request(request: Any) -> Strict:
-    """The request as its model. Raises SpecError with every fault."""
+def parse_request(request: Any, models: Mapping[str, type[Strict]]) -> Strict:
+    """The request as its model. models: by action. Raises SpecError with every fault."""
     if not isinstance(request, Mapping):
         raise SpecError([Fault("", "a request is a JSON object with an action")])
-    model = ACTIONS.get(request["action"]) if isinstance(request.get("action"), str) else None
+    model = models.get(request["action"]) if isinstance(request.get("action"), str) else None
     if model is None:
         what = "is required" if "action" not in request else "is unknown"
-        raise SpecError([Fault("action", f"{what}; known: {', '.join(ACTIONS)}")])
+        raise SpecError([Fault("action", f"{what}; known: {', '.join(models)}")])
     try:
         return model.model_validate(dict(request))
     except ValidationError as refusal:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.api.actions import envelope_of_error
 from argosy.api.reading import cancel_pointer
+from argosy.api.refusals import envelope_of_error
 from argosy.api.requests import page_token
 from argosy.model import documents, inbox
 from argosy.model.damage import UnreadableState

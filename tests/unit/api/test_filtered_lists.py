@@ -19,7 +19,7 @@ from argosy.api.cluster_columns import (
     in_form,
     leave_out_ended,
 )
-from argosy.api.requests import parse_request, token_of
+from argosy.api.requests import ListTasks, token_of
 from argosy.lifecycle.apply import apply
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import HostSeen, RunCancelled
@@ -246,7 +246,7 @@ def test_a_token_of_a_request_with_other_filters_is_refused(desk: Desk, action: 
 
 
 def test_a_forged_place_is_refused(desk: Desk) -> None:
-    request: Any = parse_request({"action": "ListTasks"})
+    request = ListTasks.model_validate({"action": "ListTasks"})
     answer = desk.ask("ListTasks", nextToken=token_of(request, "somewhere"))
     assert error_of(answer)["fieldList"] == [
         {"path": "nextToken", "message": "is not a token that this api has issued"}

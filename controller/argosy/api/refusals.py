@@ -1,0 +1,37 @@
+"""How is a user's error answered? With an envelope, not with an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from argosy.spec.faults import Fault
+
+_STATUS_CODES = {
+    "ValidationException": 400,
+    "ResourceNotFoundException": 404,
+    "ConflictException": 409,
+    "ChangesExpired": 410,
+    "ThrottlingException": 429,
+}
+
+
+class RequestRefused(Exception):
+    """A user's error, which becomes a reply."""
+
+    def __init__(self, code: str, message: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(message)
+        self.code, self.message, self.faults = code, message, faults
+
+
+def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:
+    """An error as users get it. Codes without a status in the table are faults of ours: 500."""
+    error: dict[str, Any] = {"code": code, "message": message, "requestId": request_id}
+    error["fieldList"] = [{"path": fault.path, "message": fault.message} for fault in faults]
+    return {"statusCode": _STATUS_CODES.get(code, 500), "body": {"error": error}}
+
+
+def envelope_of_faults(faults: Sequence[Fault], request_id: str) -> dict[str, Any]:
+    """The same for invalid fields."""
+    message = "1 field is invalid" if len(faults) == 1 else f"{len(faults)} fields are invalid"
+    return envelope_of_error("ValidationException", message, request_id, faults)

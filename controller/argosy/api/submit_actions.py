@@ -1,0 +1,151 @@
+"""How does a run begin? SubmitRun, ValidateRun, PlanRun."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy import layout
+from argosy.api import reading, requests
+from argosy.api.admission import Admission, admit, fingerprint
+from argosy.api.caps import budget_warnings, hourly_faults
+from argosy.api.means import Actions, Means
+from argosy.api.refusals import RequestRefused
+from argosy.model import inbox
+from argosy.model.inbox import SubmitRequest
+from argosy.model.run_terms import RunTerms
+from argosy.ports import AlreadyExists
+from argosy.spec import bounds, shards
+from argosy.spec.faults import Fault, SpecError
+from argosy.spec.parse import parse_spec, to_json
+
+ID_TRIES = 5
+# Bytes of a request as it is stored. A DynamoDB item holds 400 KB, and the ten requests that one tick folds in must fit
+# into one transaction of 4 MB together with everything else that it writes.
+REQUEST_LIMIT = 256 * 1024
+
+
+def submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
+    token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
+    admission: Admission | None = None
+    warnings: list[str] = []
+    for attempt in range(ID_TRIES):
+        earlier = _run_of_token(means, token, request.spec)
+        if earlier is not None:
+            means.wake.controller()  # the first call may have ended between storing and waking
+            return {**means.full_view(earlier), "created": False, "warnings": []}
+        if admission is None:  # all that may be refused comes before the run is stored
+            admission = _admit(means, request.spec)
+            warnings = _warnings(means, admission)
+        try:
+            run_id = _store_run(means, admission, token, attempt)
+        except AlreadyExists:
+            continue  # this token was just used, or a run has that id: look again, then take another id
+        means.wake.controller()
+        return {**means.full_view(run_id), "created": True, "warnings": warnings}
+    raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
+
+
+def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
+    admission, now = _admit(means, request.spec), means.now()
+    run_id = new_run_id(admission.form["name"], now, request_id)
+    _stored_form(_submit_request(means, admission, run_id, now))
+    return {
+        "name": admission.form["name"],
+        "tasks": admission.task_count,
+        "image": admission.image or None,
+        "output": admission.form.get("output", means.limits.default_output),
+        "warnings": _warnings(means, admission),
+    }
+
+
+def _admit(means: Means, spec: Any) -> Admission:
+    """Raises SpecError with every fault."""
+    admission = admit(spec, means.limits, means.sources, means.now())
+    has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
+    if has_cap and (faults := hourly_faults(admission.form, means.market())):
+        raise SpecError(faults)
+    return admission
+
+
+def _warnings(means: Means, admission: Admission) -> list[str]:
+    """What is allowed but may not be intended, a sentence each."""
+    if RunTerms.of(admission.form).budget_usd is None:
+        return [*admission.notes]
+    return [*admission.notes, *budget_warnings(admission.form, means.market())]
+
+
+def _run_of_token(means: Means, token: str, spec: Any) -> str | None:
+    """The id of the run that this token created. Refuses a token that was used with another spec."""
+    body = means.store.read((inbox.TOKENS, token))
+    if body is None:
+        return None
+    record = json.loads(body)
+    if record["specSha256"] != fingerprint(to_json(parse_spec(spec))):
+        raise RequestRefused(
+            "ConflictException", f"this clientToken was already used for {record['runId']}, with another spec"
+        )
+    return str(record["runId"])
+
+
+def _store_run(means: Means, admission: Admission, token: str, attempt: int) -> str:
+    """Create the request, its token and the pointer to it, all or nothing. Raises AlreadyExists."""
+    now = means.now()
+    run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
+    body = _stored_form(_submit_request(means, admission, run_id, now))
+    place = inbox.inbox_key(now, run_id)
+    pointer, forgotten_at = reading.request_pointer(run_id), now + requests.TOKEN_DAYS * 86_400
+    made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
+    means.store.create(
+        {
+            (inbox.TOKENS, token): json.dumps(made).encode(),
+            pointer: place.encode(),
+            (inbox.INBOX, place): body,
+        },
+        expires_at={(inbox.TOKENS, token): forgotten_at, pointer: forgotten_at},
+    )
+    return run_id
+
+
+def _submit_request(means: Means, admission: Admission, run_id: str, now: float) -> SubmitRequest:
+    """What the controller is asked to do for an admitted run."""
+    return SubmitRequest(
+        run_id=run_id,
+        submitted_at=now,
+        spec=admission.form,
+        task_count=admission.task_count,
+        image=admission.image,
+        output=layout.run_output(admission.form.get("output", means.limits.default_output), run_id),
+        expects_result=shards.expects_result(admission.form),
+    )
+
+
+def _plan(means: Means, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
+    from argosy.api.plan_question import answer  # loads the market and the placement engine: only plans need them
+
+    return answer(means, admit(request.spec, means.limits, means.sources, means.now()))
+
+
+def new_run_id(name: str, now: float, seed: str) -> str:
+    """`digits-261121-062733-k3f9`: the name, the second (UTC) and four characters derived from `seed`."""
+    tail = base64.b32encode(hashlib.sha256(seed.encode()).digest())[:4].decode().lower()
+    return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
+
+
+def _stored_form(request: SubmitRequest) -> bytes:
+    """The request as it is stored. Raises SpecError, at the largest field, when it is too large for an item.
+
+    `spec.bounds` has measured what the user sent; the defaults were added since.
+    """
+    body = inbox.to_bytes(request)
+    if len(body) <= REQUEST_LIMIT:
+        return body
+    path, size = bounds.largest(request.spec)
+    share = f"takes {size} of the {len(body)} bytes of the run with all defaults; the limit is {REQUEST_LIMIT}"
+    raise SpecError([Fault(path, f"{share}: put long items into an S3 object (itemsFrom)")])
+
+
+ACTIONS: Actions = {requests.SubmitRun: submit, requests.ValidateRun: _validate, requests.PlanRun: _plan}
