@@ -86,7 +86,7 @@ def deny(actions: Iterable[str], resources: Iterable[str]) -> iam.PolicyStatemen
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """Reads the state, leaves requests in the inbox, wakes the controller; nothing in EC2, and in ECS it only looks at
     the task definition that a spec names."""
-    requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED"]
+    requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED", "REVISIONS"]
     return [
         allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], [arns.table]),
         allow(["dynamodb:PutItem"], [arns.table], **{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": requests}}),

@@ -7,11 +7,11 @@ from typing import Any
 
 from argosy.api.actions import Api
 from argosy.api.admission import DeploymentLimits, Sources
+from argosy.engine.intake import event_of
 from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.costs import Costs, market_of
-from argosy.model.events import RunCancelled, RunSubmitted
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.pools import Pool
@@ -102,8 +102,7 @@ class Desk:
         waiting = self.store.read_partition(inbox.INBOX)
         for body in waiting.values():
             request = inbox.from_bytes(body)
-            event = RunSubmitted(request) if isinstance(request, inbox.SubmitRequest) else RunCancelled(request)
-            apply(self.state, event, self.time, POLICY)
+            apply(self.state, event_of(self.store, self.state, request), self.time, POLICY)
         self.commit(*((inbox.INBOX, key) for key in waiting))
 
     def commit(self, *deletes: Key) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.api import query_actions, run_actions, submit_actions
+from argosy.api import environment_actions, query_actions, run_actions, submit_actions
 from argosy.api.changes import ChangesExpired
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused, envelope_of_error, envelope_of_faults
@@ -20,7 +20,7 @@ from argosy.api.requests import parse_request
 from argosy.spec.faults import SpecError
 from argosy.spec.fields import Strict
 
-SUBJECTS = (submit_actions, run_actions, query_actions)
+SUBJECTS = (submit_actions, run_actions, query_actions, environment_actions)
 _ACTIONS: Actions = {model: act for subject in SUBJECTS for model, act in subject.ACTIONS.items()}
 REQUESTS: Mapping[str, type[Strict]] = {model.__name__: model for model in _ACTIONS}
 

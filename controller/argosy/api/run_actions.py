@@ -56,8 +56,17 @@ def _list(means: Means, request: requests.ListRuns, request_id: str) -> dict[str
     return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
 
 
+def _check_is_batch(record: RunRecord) -> None:
+    """Raises RequestRefused for a run that an environment rules over."""
+    if record.healthy_s is not None:
+        name = record.name
+        message = f"the run belongs to the environment {name}: `argosy env scale {name} 0` stops its tasks"
+        raise RequestRefused("ConflictException", f"{message}, `argosy env delete {name}` ends it")
+
+
 def _cancel(means: Means, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
     record = means.record(request.run_id)
+    _check_is_batch(record)
     if not record.has_ended:
         if reading.is_stranded(means.store, request.run_id):
             with _refusing():  # the controller would set the request aside without a reply
@@ -70,6 +79,7 @@ def _cancel(means: Means, request: requests.CancelRun, request_id: str) -> dict[
 
 def _retry(means: Means, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
     record = means.record(request.run_id)
+    _check_is_batch(record)
     now = max(means.now(), record.submitted_at)
     wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled, request.budget_usd)
     with _refusing():

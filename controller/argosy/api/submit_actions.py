@@ -38,7 +38,8 @@ def submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[s
             means.wake.controller()  # the first call may have ended between storing and waking
             return {**means.full_view(earlier), "created": False, "warnings": []}
         if admission is None:  # all that may be refused comes before the run is stored
-            admission = _admit(means, request.spec)
+            admission = admitted(means, request.spec)
+            _check_kind(admission)
             warnings = _warnings(means, admission)
         try:
             run_id = _store_run(means, admission, token, attempt)
@@ -49,10 +50,18 @@ def submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[s
     raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
 
 
+def _check_kind(admission: Admission) -> None:
+    """Raises SpecError for a service, which is never done."""
+    if admission.form.get("kind") == "service":
+        name = admission.form["name"]
+        step = f"`argosy env create FILE` and `argosy env deploy {name}` start it"
+        raise SpecError([Fault("kind", f"a service is deployed, not submitted: {step}")])
+
+
 def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
-    admission, now = _admit(means, request.spec), means.now()
+    admission, now = admitted(means, request.spec), means.now()
     run_id = new_run_id(admission.form["name"], now, request_id)
-    _stored_form(_submit_request(means, admission, run_id, now))
+    stored_form(_submit_request(means, admission, run_id, now))
     return {
         "name": admission.form["name"],
         "tasks": admission.task_count,
@@ -62,7 +71,7 @@ def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> d
     }
 
 
-def _admit(means: Means, spec: Any) -> Admission:
+def admitted(means: Means, spec: Any) -> Admission:
     """Raises SpecError with every fault."""
     admission = admit(spec, means.limits, means.sources, means.now())
     has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
@@ -95,7 +104,7 @@ def _store_run(means: Means, admission: Admission, token: str, attempt: int) -> 
     """Create the request, its token and the pointer to it, all or nothing. Raises AlreadyExists."""
     now = means.now()
     run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
-    body = _stored_form(_submit_request(means, admission, run_id, now))
+    body = stored_form(_submit_request(means, admission, run_id, now))
     place = inbox.inbox_key(now, run_id)
     pointer, forgotten_at = reading.request_pointer(run_id), now + requests.TOKEN_DAYS * 86_400
     made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
@@ -135,7 +144,7 @@ def new_run_id(name: str, now: float, seed: str) -> str:
     return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
 
 
-def _stored_form(request: SubmitRequest) -> bytes:
+def stored_form(request: SubmitRequest) -> bytes:
     """The request as it is stored. Raises SpecError, at the largest field, when it is too large for an item.
 
     `spec.bounds` has measured what the user sent; the defaults were added since.

@@ -34,6 +34,7 @@ from argosy.cli.runs import (
 )
 from argosy.cli.start import lacking
 
+_ENV = "Services: create, deploy, update, scale, roll back."
 _QUERY = "Which instances does a placement expression choose?"
 _DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
 _SIMULATE = "Run the controller in a simulated AWS with faults."
@@ -44,6 +45,7 @@ class Commands(LateGroup):
     """All of them. Modules that are slow to import are only named here, with the first line of their help."""
 
     late: ClassVar[Mapping[str, Late]] = {
+        "env": Late("argosy.cli.services.command", _ENV, panels.SERVICES),
         "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
         "report": Late("argosy.cli.runs.report", "Runs as a page; benchmarks side by side.", panels.RUNS),
         "demo-tensorflow": Late("argosy.cli.here.demo_tensorflow.command", _DEMO_TENSORFLOW, panels.HERE),

@@ -163,6 +163,51 @@ class ApiClient:
         """A page of the run's attempts as columns (`client.history` reads them)."""
         return self._call("ListAttempts", runId=run_id, **({"nextToken": token} if token else {}))
 
+    def create_environment(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """`name` and `revision`; nothing is started."""
+        return self._call("CreateEnvironment", spec=spec)
+
+    def update_environment(self, name: str, base: int, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The new `revision`, or the newest with `created` false if it says the same. base: the newest revision."""
+        return self._call("UpdateEnvironment", name=name, baseRevision=base, spec=spec)
+
+    def start_deployment(self, name: str, revision: int | None, client_token: str) -> dict[str, Any]:
+        """The environment, and `deploying`, the revision. revision None: the newest."""
+        wanted = {} if revision is None else {"revision": revision}
+        return self._call("StartDeployment", name=name, clientToken=client_token, **wanted)
+
+    def roll_back(self, name: str, client_token: str) -> dict[str, Any]:
+        """The same, to the revision that was completed before."""
+        return self._call("RollBackDeployment", name=name, clientToken=client_token)
+
+    def stop_deployment(self, name: str, reason: str) -> dict[str, Any]:
+        """The environment as it was."""
+        return self._call("StopDeployment", name=name, reason=reason)
+
+    def scale_environment(self, name: str, desired: int) -> dict[str, Any]:
+        """The environment as it was, with the new `desired`."""
+        return self._call("ScaleEnvironment", name=name, desired=desired)
+
+    def freeze_environment(self, name: str, reason: str) -> dict[str, Any]:
+        """The environment as it was."""
+        return self._call("FreezeEnvironment", name=name, reason=reason)
+
+    def thaw_environment(self, name: str) -> dict[str, Any]:
+        """The environment as it was."""
+        return self._call("ThawEnvironment", name=name)
+
+    def delete_environment(self, name: str) -> dict[str, Any]:
+        """The environment as it was."""
+        return self._call("DeleteEnvironment", name=name)
+
+    def environment(self, name: str) -> dict[str, Any]:
+        """How it is doing, with its revisions and latest deployments."""
+        return self._call("DescribeEnvironment", name=name)
+
+    def environments(self) -> dict[str, Any]:
+        """All of them, by name."""
+        return self._call("ListEnvironments")
+
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})
         try:

@@ -16,6 +16,7 @@ from argosy.model.actions import (
     PrepareRun,
     Remark,
     ResolveLaunches,
+    RetireRun,
     SetSlots,
     Steer,
     StopAttempt,
@@ -53,7 +54,7 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         run_id, index = action.run_id, action.index
     elif isinstance(action, SetSlots):
         return _chunks_of(action, state)
-    elif isinstance(action, CloseRun | FoldHistory | PrepareRun | Remark | HaltRun | Steer | CapRun):
+    elif isinstance(action, CloseRun | FoldHistory | PrepareRun | Remark | HaltRun | RetireRun | Steer | CapRun):
         return {(action.run_id, RECORD)}
     else:
         return set()

@@ -20,6 +20,7 @@ from argosy.model.actions import (
     NoteOrder,
     ReadHistory,
     Remark,
+    RetireRun,
     ReviveTasks,
     SetSlots,
     SetTarget,
@@ -142,6 +143,14 @@ def _(action: Claim, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: NoteOrder, state: State, now: float, policy: Policy) -> None:
     state.last_order = action.note
+
+
+@_begin.register
+def _(action: RetireRun, state: State, now: float, policy: Policy) -> None:
+    run = state.runs[action.run_id]
+    run.cancelled = True
+    give_up(state, run, action.reason)
+    drop_unsent(state, run, now, policy)
 
 
 @_begin.register

@@ -47,11 +47,8 @@ def ask(state: State, request: EnvironmentRequest) -> None:
 
 def _create(state: State, request: EnvironmentRequest) -> None:
     if request.name not in state.environments:
-        state.environments[request.name] = Environment(
-            request.name,
-            request.requested_at,
-            request.desired or 0,
-            [Revision(request.revision, request.requested_at)],
+        state.environments[request.name] = Environment.new(
+            request.name, request.requested_at, request.desired or 0, request.revision
         )
 
 
@@ -141,7 +138,7 @@ def set_slots(state: State, action: SetSlots) -> None:
         run.task_count = action.rows
     for indexes, status in ((action.wanted, TaskStatus.PENDING), (action.parked, TaskStatus.CANCELLED)):
         if indexes:
-            run.tasks.set_many(np.array(indexes), status=status, not_before=0.0)
+            run.tasks.set_many(np.array(indexes), status=status, not_before=0.0, reason=0)
     state.changed_runs.add(run.id)
 
 

@@ -182,6 +182,14 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class RetireRun:
+    """Nothing goes back to this run of an environment. No effect outside."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetSlots:
     """Which tasks of a service's run are wanted from now on, and which are not. No effect outside."""
 
@@ -228,6 +236,7 @@ Inside = (
     | CapRun
     | Claim
     | NoteOrder
+    | RetireRun
     | SetSlots
     | NoteDeployment
     | ForgetEnvironment

@@ -74,6 +74,11 @@ class Environment:
     frozen_reason: str = ""  # "" = it is not frozen
     deleting: bool = False
 
+    @classmethod
+    def new(cls, name: str, created_at: float, desired: int, revision: int) -> Environment:
+        """With its first revision."""
+        return cls(name, created_at, desired, [Revision(revision, created_at)])
+
     @property
     def deployment(self) -> Deployment | None:
         """The latest."""

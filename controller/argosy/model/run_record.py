@@ -84,6 +84,7 @@ class RunRecord:
     revived_to: int = 0
     manifest_bounds: tuple[ManifestBound, ...] = ()
     manifest_after: str = ""
+    healthy_s: float | None = None  # of a service: after so many seconds a task is healthy; None = it is none
     suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
 
     # What a reader adds (api). These are never stored.
@@ -177,7 +178,8 @@ class RunRecord:
 
 def _terms_of(terms: RunTerms) -> dict[str, Any]:
     names = ("budget_usd", "max_hourly_usd", "drains_at_cap", "attempt_timeout_s", "purchase", "shard_size")
-    return {name: getattr(terms, name) for name in names}
+    healthy_s = terms.service.healthy_s if terms.service else None
+    return {"healthy_s": healthy_s, **{name: getattr(terms, name) for name in names}}
 
 
 def _costs(rows: Mapping[str, list[float]]) -> dict[str, Costs]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.model.actions import Action, ForgetEnvironment, HaltRun, NoteDeployment, SetSlots, StopAttempt
+from argosy.model.actions import Action, ForgetEnvironment, NoteDeployment, RetireRun, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.environments import Deployment, DeploymentStatus, Environment
@@ -184,7 +184,7 @@ def _back_to(moment: Moment, env: Environment, failed: Deployment) -> int:
 
 def _retirements(
     env: Environment, runs: Sequence[Run], tasks: Tasks, now: Step
-) -> Iterator[HaltRun | ForgetEnvironment]:
+) -> Iterator[RetireRun | ForgetEnvironment]:
     """Runs that nothing goes back to any more."""
     if env.deleting and not runs:
         yield ForgetEnvironment(env.name)
@@ -196,4 +196,4 @@ def _retirements(
     for run in runs:
         if run.id not in busy | needed and not run.halted:
             why = "its environment was deleted" if env.deleting else f"replaced in environment {env.name}"
-            yield HaltRun(run.id, why)
+            yield RetireRun(run.id, why)

@@ -1,0 +1,271 @@
+"""What may be asked of environments, and done to them?
+
+A revision is an item of its own, which is created on condition that its number is free: of two updates of one revision
+one is refused, at once. Everything else is a request to the controller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from argosy import layout
+from argosy.api import environment_requests as requests
+from argosy.api import reading
+from argosy.api.admission import fingerprint
+from argosy.api.environment_views import environment_view
+from argosy.api.means import Actions, Means
+from argosy.api.refusals import RequestRefused
+from argosy.api.requests import TOKEN_DAYS
+from argosy.api.submit_actions import admitted, new_run_id, stored_form
+from argosy.model import documents, inbox
+from argosy.model.environments import DeploymentStatus, Environment
+from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.run_record import RunRecord
+from argosy.ports import AlreadyExists, Key
+from argosy.spec.faults import Fault, SpecError
+
+JSON = dict[str, Any]
+REVISIONS = "REVISIONS"  # partition of specs; sort key = name and number
+LAST = "~"  # sorts after every number
+TRIES = 10
+JUST_NOW_S = 600.0  # a revision that is older belongs to an environment that the controller knew
+
+
+def _create(means: Means, request: requests.CreateEnvironment, request_id: str) -> JSON:
+    revision = _admitted(means, request.spec)
+    name = str(revision["form"]["name"])
+    newest = _newest(means, name)
+    is_new = newest is not None and means.now() - newest["createdAt"] < JUST_NOW_S
+    if _environment(means, name) is not None or (is_new and not _was_deleted(means, name)):
+        raise RequestRefused(
+            "ConflictException", f"there is an environment {name!r} already: update it, or take another name"
+        )
+    number = newest["revision"] + 1 if newest else 1
+    desired = int(revision["form"]["service"]["desired"])
+    _store(means, name, {**revision, "revision": number}, "create", desired)
+    return {"name": name, "revision": number, "warnings": revision["notes"]}
+
+
+def _update(means: Means, request: requests.UpdateEnvironment, request_id: str) -> JSON:
+    env = _known(means, request.name)
+    revision = _admitted(means, request.spec)
+    if revision["form"]["name"] != request.name:
+        raise SpecError([Fault("spec.name", f"must be the environment's: {request.name}")])
+    newest = _newest(means, env.name)
+    number = newest["revision"] if newest else 0
+    if newest is not None and newest["specSha256"] == revision["specSha256"] and newest["image"] == revision["image"]:
+        return {"name": env.name, "revision": number, "created": False, "warnings": revision["notes"]}
+    if request.base_revision != number:
+        raise _overtaken(env.name, number)
+    try:
+        _store(means, env.name, {**revision, "revision": number + 1}, "update")
+    except RequestRefused as refusal:
+        raise _overtaken(env.name, number + 1) from refusal
+    return {"name": env.name, "revision": number + 1, "created": True, "warnings": revision["notes"]}
+
+
+def _overtaken(name: str, newest: int) -> RequestRefused:
+    return RequestRefused(
+        "ConflictException",
+        f"the newest revision of {name} is {newest}: look at what it changes, then update that one",
+    )
+
+
+def _admitted(means: Means, spec: Any) -> JSON:
+    """A revision without its number. Raises SpecError with every fault."""
+    admission = admitted(means, spec)
+    if admission.form.get("kind") != "service":
+        raise SpecError([Fault("spec.kind", "must be service: a batch is submitted, not deployed")])
+    return {
+        "createdAt": means.now(),
+        "form": admission.form,
+        "image": admission.image,
+        "specSha256": fingerprint(admission.form),
+        "notes": [*admission.notes],
+    }
+
+
+def _store(means: Means, name: str, revision: JSON, change: str, desired: int | None = None) -> None:
+    now = means.now()
+    request = EnvironmentRequest(name, now, change, revision=revision["revision"], desired=desired)
+    items = {
+        _key(name, revision["revision"]): json.dumps(revision).encode(),
+        (inbox.INBOX, inbox.inbox_key(now, f"{name}#{change}")): inbox.to_bytes(request),
+    }
+    try:
+        means.store.create(items)
+    except AlreadyExists as fault:
+        raise RequestRefused("ConflictException", f"{name} is being changed by somebody else: look again") from fault
+    means.wake.controller()
+
+
+def _deploy(means: Means, request: requests.StartDeployment, request_id: str) -> JSON:
+    env = _known(means, request.name)
+    newest = _newest(means, env.name)
+    number = request.revision or (newest["revision"] if newest else 0)
+    return _start(means, env, number, request.client_token or request_id)
+
+
+def _roll_back(means: Means, request: requests.RollBackDeployment, request_id: str) -> JSON:
+    env = _known(means, request.name)
+    present = env.target.number if env.target else 0
+    done = [each.revision for each in env.deployments if each.status is DeploymentStatus.COMPLETED]
+    before = [number for number in [env.completed, *reversed(done)] if number and number != present]
+    if not before:
+        raise RequestRefused("ConflictException", f"{env.name} has no earlier revision that was completed")
+    return _start(means, env, before[0], request.client_token or request_id)
+
+
+def _start(means: Means, env: Environment, number: int, given: str) -> JSON:
+    body = means.store.read(_key(env.name, number)) if number else None
+    if body is None:
+        raise RequestRefused("ResourceNotFoundException", f"{env.name} has no revision {number}")
+    token = hashlib.sha256(f"{env.name}#{given}".encode()).hexdigest()
+    revision, now = json.loads(body), means.now()
+    request = EnvironmentRequest(
+        env.name, now, "deploy", revision=number, token=token, submit=_run_of(means, revision, token, now)
+    )
+    place = inbox.inbox_key(now, f"{env.name}#deploy#{token[:16]}")
+    items: dict[Key, bytes] = {
+        (inbox.TOKENS, token): json.dumps({"environment": env.name, "revision": number}).encode(),
+        (inbox.INBOX, place): inbox.to_bytes(request),
+    }
+    try:
+        means.store.create(items, expires_at={(inbox.TOKENS, token): now + TOKEN_DAYS * 86_400})
+        created = True
+    except AlreadyExists:
+        created = False
+    means.wake.controller()
+    return {**_view(means, env), "deploying": number, "created": created}
+
+
+def _run_of(means: Means, revision: JSON, token: str, now: float) -> SubmitRequest:
+    form = revision["form"]
+    run_id = new_run_id(form["name"], now, token)
+    request = SubmitRequest(
+        run_id=run_id,
+        submitted_at=now,
+        spec=form,
+        task_count=int(form["array"]["size"]),
+        image=revision["image"],
+        output=layout.run_output(means.limits.default_output, run_id),
+        expects_result=False,
+    )
+    stored_form(request)
+    return request
+
+
+def _change(means: Means, name: str, change: str, **fields: Any) -> JSON:
+    env = _known(means, name)
+    now = means.now()
+    request = EnvironmentRequest(name, now, change, **fields)
+    for again in range(TRIES):
+        place = inbox.inbox_key(now, f"{name}#{change}#{again}")
+        try:
+            means.store.create({(inbox.INBOX, place): inbox.to_bytes(request)})
+            break
+        except AlreadyExists:
+            continue  # somebody asked for the same at the same moment
+    means.wake.controller()
+    return _view(means, env)
+
+
+def _stop(means: Means, request: requests.StopDeployment, request_id: str) -> JSON:
+    env = _known(means, request.name)
+    if env.deployment is None or env.deployment.has_ended:
+        raise RequestRefused("ConflictException", f"no deployment of {env.name} is under way")
+    return _change(means, request.name, "stop", reason=request.reason)
+
+
+def _scale(means: Means, request: requests.ScaleEnvironment, request_id: str) -> JSON:
+    return {**_change(means, request.name, "scale", desired=request.desired), "desired": request.desired}
+
+
+def _freeze(means: Means, request: requests.FreezeEnvironment, request_id: str) -> JSON:
+    return _change(means, request.name, "freeze", reason=request.reason)
+
+
+def _thaw(means: Means, request: requests.ThawEnvironment, request_id: str) -> JSON:
+    return _change(means, request.name, "thaw")
+
+
+def _delete(means: Means, request: requests.DeleteEnvironment, request_id: str) -> JSON:
+    return {**_change(means, request.name, "delete"), "status": "DELETING"}
+
+
+def _describe(means: Means, request: requests.DescribeEnvironment, request_id: str) -> JSON:
+    view = _view(means, _known(means, request.name))
+    if "specs" in request.include:
+        for each in view["revisions"]:
+            body = means.store.read(_key(request.name, each["revision"]))
+            each["spec"] = None if body is None else json.loads(body)["form"]
+    return view
+
+
+def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> JSON:
+    state = reading.cluster(means.store)[0]
+    environments = [environment for _, environment in sorted(state.environments.items())]
+    return {"environments": [_shown(means, each, state) for each in environments]}
+
+
+def _known(means: Means, name: str) -> Environment:
+    """Raises RequestRefused for one that there is not."""
+    env = _environment(means, name)
+    if env is not None and not env.deleting:
+        return env
+    if env is None and (newest := _newest(means, name)) is not None and not _was_deleted(means, name):
+        # Created, and not folded in yet: what is asked for comes after it in the inbox.
+        desired = int(newest["form"]["service"]["desired"])
+        return Environment.new(name, newest["createdAt"], desired, newest["revision"])
+    why = "is being deleted" if env is not None else "does not exist"
+    raise RequestRefused("ResourceNotFoundException", f"the environment {name!r} {why}")
+
+
+def _environment(means: Means, name: str) -> Environment | None:
+    body = means.store.read((documents.STATE, documents.ENVIRONMENT + name))
+    return None if body is None else documents.environment_from(body)
+
+
+def _was_deleted(means: Means, name: str) -> bool:
+    body = means.store.read((documents.STATE, documents.ENVIRONMENT + name))
+    return body is not None and documents.environment_from(body) is None
+
+
+def _newest(means: Means, name: str) -> JSON | None:
+    """The newest revision that is stored, of this environment or of one before it under the same name."""
+    found = means.store.page(REVISIONS, 1, f"{name}#{LAST}")[0]
+    return json.loads(found[0][1]) if found and found[0][0].startswith(f"{name}#") else None
+
+
+def _key(name: str, number: int) -> Key:
+    return REVISIONS, f"{name}#{number:06d}"
+
+
+def _view(means: Means, env: Environment) -> JSON:
+    return _shown(means, env, reading.cluster(means.store)[0])
+
+
+def _shown(means: Means, env: Environment, state: Any) -> JSON:
+    records: dict[str, RunRecord] = {}
+    for run_id in env.runs():
+        record = reading.run(means.store, run_id)
+        if record is not None:
+            records[run_id] = record
+    return environment_view(env, records, state, means.now())
+
+
+ACTIONS: Actions = {
+    requests.CreateEnvironment: _create,
+    requests.UpdateEnvironment: _update,
+    requests.StartDeployment: _deploy,
+    requests.RollBackDeployment: _roll_back,
+    requests.StopDeployment: _stop,
+    requests.ScaleEnvironment: _scale,
+    requests.FreezeEnvironment: _freeze,
+    requests.ThawEnvironment: _thaw,
+    requests.DeleteEnvironment: _delete,
+    requests.DescribeEnvironment: _describe,
+    requests.ListEnvironments: _list,
+}

@@ -1,0 +1,95 @@
+"""How is an environment shown? From its record and what is known of its tasks to the reply's body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from argosy.api.views import iso
+from argosy.model.attempts import AttemptStatus
+from argosy.model.environments import Deployment, Environment
+from argosy.model.run_record import RunRecord
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+JSON = dict[str, Any]
+
+
+def environment_view(env: Environment, records: Mapping[str, RunRecord], state: State, now: float) -> JSON:
+    """records: by run id, of the runs that its revisions have. state: of the cluster."""
+    tasks = {each.number: _tasks(records.get(each.run_id), state, now) for each in env.revisions}
+    target = env.target.number if env.target else 0
+    return {
+        "name": env.name,
+        "kind": "service",
+        "status": status_of(env),
+        "statusReason": _reason(env, records) or None,
+        "createdAt": iso(env.created_at),
+        "desired": env.desired,
+        "healthy": sum(each["healthy"] for each in tasks.values()),
+        "running": sum(each["running"] for each in tasks.values()),
+        "outdated": sum(each["alive"] for number, each in tasks.items() if number != target),
+        "pending": tasks[target]["pending"] if target in tasks else 0,
+        "latestRevision": env.latest.number,
+        "targetRevision": target or None,
+        "completedRevision": env.completed or None,
+        "costUsd": sum(record.cost_usd for record in records.values()),
+        "revisions": [
+            {
+                "revision": each.number,
+                "createdAt": iso(each.created_at),
+                "runId": each.run_id or None,
+                "healthy": tasks[each.number]["healthy"],
+                "running": tasks[each.number]["running"],
+            }
+            for each in env.revisions
+        ],
+        "deployments": [_deployment_view(each) for each in env.deployments],
+    }
+
+
+def status_of(env: Environment) -> str:
+    """In one word."""
+    if env.deleting:
+        return "DELETING"
+    if env.frozen_reason:
+        return "FROZEN"
+    return str(env.deployment.status) if env.deployment else "CREATED"
+
+
+def _reason(env: Environment, records: Mapping[str, RunRecord]) -> str:
+    if env.frozen_reason:
+        return env.frozen_reason
+    target = records.get(env.target.run_id) if env.target else None
+    waiting = target.waiting if target is not None and not target.has_ended else ""
+    return (env.deployment.reason if env.deployment else "") or waiting
+
+
+def _deployment_view(deployment: Deployment) -> JSON:
+    return {
+        "deployment": deployment.number,
+        "revision": deployment.revision,
+        "status": str(deployment.status),
+        "reason": deployment.reason or None,
+        "startedAt": iso(deployment.started_at),
+        "endedAt": iso(deployment.ended_at),
+        "failures": deployment.failures,
+        "isRollback": deployment.is_rollback,
+    }
+
+
+def _tasks(record: RunRecord | None, state: State, now: float) -> dict[str, int]:
+    if record is None or record.has_ended or not record.number:
+        return {"healthy": 0, "running": 0, "alive": 0, "pending": 0}
+    table = state.attempts
+    rows = np.array(sorted(table.of_run(record.number)), dtype=np.int64)
+    runs = rows[(table["status"][rows] == AttemptStatus.RUNNING) & (table["stop_cause"][rows] == 0)]
+    healthy = now - table["started_at"][runs] >= (record.healthy_s or 0.0)
+    return {
+        "healthy": int(np.count_nonzero(healthy)),
+        "running": len(runs),
+        "alive": len(rows),
+        "pending": int(record.counts[TaskStatus.PENDING]),
+    }

@@ -1,0 +1,1 @@
+"""Services: programs that are kept running."""

@@ -1,0 +1,244 @@
+"""How are services deployed, updated, scaled and ended? `env`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.options import SpecFile, WaitTimeout
+from argosy.cli.problems import WAIT_TIMED_OUT
+from argosy.cli.runs.packed import folder_of, packed
+from argosy.cli.runs.spec_source import SpecChanges, load
+from argosy.cli.runs.submit import sent
+from argosy.cli.session import Session, warn
+
+LOOK_S = 2.0
+UNDER_WAY = ("IN_PROGRESS", "WAITING", "STUCK")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The environment: the name in its spec.")]
+ClientToken = Annotated[
+    str | None, typer.Option("--client-token", help="Asking again with the same token deploys once.")
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the end of the deployment.")]
+Why = Annotated[str, typer.Option("--reason", help="Kept with the environment.")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Services: create, deploy, update, scale, roll back.", no_args_is_help=True)
+    for name, body in (
+        ("create", create), ("update", update), ("deploy", deploy), ("rollback", rollback), ("status", status),
+        ("list", listed), ("deployments", deployments), ("scale", scale), ("freeze", freeze), ("thaw", thaw),
+        ("stop", stop), ("delete", delete),
+    ):  # fmt: skip
+        command(group, name, panel=panels.SERVICES)(body)
+    app.add_typer(group, name="env", rich_help_panel=panels.SERVICES)
+
+
+def create(session: Session, file: SpecFile, changes: SpecChanges) -> None:
+    """Store the first revision of a service; nothing is started yet."""
+    view = _sent(session, file, changes, session.api.create_environment)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    session.console.print(f"{view['name']} created, revision {view['revision']}; nothing runs yet.")
+    _warn_and_next(session, view, f"env deploy {view['name']}")
+
+
+def update(
+    session: Session,
+    file: SpecFile,
+    changes: SpecChanges,
+    base: Annotated[
+        int | None, typer.Option("--base", min=1, help="Refuse unless this is the newest revision. [default: it is]")
+    ] = None,
+) -> None:
+    """Store another revision of a service; what runs stays until it is deployed."""
+
+    def updated(spec: Any) -> Any:
+        name = str(spec.get("name", ""))
+        newest = base or session.api.environment(name)["latestRevision"]
+        return session.api.update_environment(name, newest, spec)
+
+    view = _sent(session, file, changes, updated)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    number = view["revision"]
+    session.console.print(
+        f"{view['name']} has revision {number} now; it is not deployed yet."
+        if view["created"]
+        else f"{view['name']}: revision {number} says the same; there is no new one."
+    )
+    _warn_and_next(session, view, f"env deploy {view['name']}")
+
+
+def _sent(session: Session, file: SpecFile, changes: SpecChanges, call: Any) -> Any:
+    spec, document = load(file, changes)
+    checked = partial(sent, name=str(file), document=document)
+    return checked(call, packed(session, spec, folder_of(file), checked))
+
+
+def _warn_and_next(session: Session, view: Any, step: str) -> None:
+    for sentence in view.get("warnings", ()):
+        warn(sentence)
+    session.console.print(f"next: {session.again(step)}", style="dim")
+
+
+def deploy(
+    session: Session,
+    name: Name,
+    revision: Annotated[int | None, typer.Option("--revision", min=1, help="[default: the newest]")] = None,
+    client_token: ClientToken = None,
+    wait: Wait = False,
+    wait_timeout: WaitTimeout = None,
+) -> None:
+    """Replace what runs by a revision, a few tasks at a time."""
+    view = session.api.start_deployment(name, revision, client_token or session.tools.new_token())
+    _deploying(session, view, wait, wait_timeout)
+
+
+def rollback(
+    session: Session,
+    name: Name,
+    client_token: ClientToken = None,
+    wait: Wait = False,
+    wait_timeout: WaitTimeout = None,
+) -> None:
+    """Go back to the revision that was completed before."""
+    view = session.api.roll_back(name, client_token or session.tools.new_token())
+    _deploying(session, view, wait, wait_timeout)
+
+
+def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | None) -> None:
+    name = view["name"]
+    if wait:
+        _follow(session, view, wait_timeout)
+        return
+    if session.wants_json:
+        session.print_json(view)
+        return
+    said = "is being deployed" if view["created"] else "was deployed with this token before; nothing is done twice"
+    session.console.print(f"Revision {view['deploying']} of {name} {said}.")
+    session.console.print(f"next: {session.again(f'env status {name}')}", style="dim")
+
+
+def _follow(session: Session, begun: Any, wait_timeout: float | None) -> None:
+    """Raises typer.Exit unless the deployment completes."""
+    from argosy.cli.services.views import deployment_line
+
+    name, told, ends = begun["name"], "", None if wait_timeout is None else session.tools.now() + wait_timeout
+    before = len(begun["deployments"])
+    while True:
+        view = session.api.environment(name)
+        latest = view["deployments"][-1] if view["deployments"] else None
+        is_ours = latest is not None and (len(view["deployments"]) > before or latest["revision"] == begun["deploying"])
+        if is_ours and latest is not None:
+            line = deployment_line(view)
+            if line != told and not session.wants_json:
+                session.console.print(line)
+            told = line
+            if latest["status"] not in UNDER_WAY:
+                break
+        if ends is not None and session.tools.now() >= ends:
+            raise typer.Exit(WAIT_TIMED_OUT)
+        session.tools.sleep(LOOK_S)
+    if session.wants_json:
+        session.print_json(view)
+    if latest["status"] != "COMPLETED" or latest["isRollback"]:
+        raise typer.Exit(1)
+
+
+def status(session: Session, name: Name) -> None:
+    """How an environment is doing, and its latest deployments."""
+    from argosy.cli.services.views import environment_lines, revision_table
+
+    view = session.api.environment(name)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    for line in environment_lines(view):
+        session.console.print(line)
+    session.console.print()
+    session.console.print(revision_table(view))
+    for step in _next_steps(view):
+        session.console.print(f"next: {session.again(step)}", style="dim")
+
+
+def _next_steps(view: Any) -> list[str]:
+    name = view["name"]
+    if view["status"] == "CREATED" or (view["latestRevision"] != view["targetRevision"]):
+        return [f"env deploy {name}"]
+    runs = [each["runId"] for each in view["revisions"] if each["revision"] == view["targetRevision"]]
+    if view["status"] == "FROZEN":
+        return [f"env thaw {name}", *(f"attempts {run}" for run in runs if run)]
+    return [f"tasks {run}" for run in runs if run]
+
+
+def listed(session: Session) -> None:
+    """All environments."""
+    from argosy.cli.services.views import environment_table
+
+    found = session.api.environments()
+    if session.wants_json:
+        session.print_json(found)
+    elif found["environments"]:
+        session.console.print(environment_table(found["environments"]))
+    else:
+        session.console.print(f"No environments yet. next: {session.again('env create service.yaml')}")
+
+
+def deployments(session: Session, name: Name) -> None:
+    """The latest deployments of an environment, and how each ended."""
+    from argosy.cli.services.views import deployment_table
+
+    view = session.api.environment(name)
+    if session.wants_json:
+        session.print_json({"name": name, "deployments": view["deployments"]})
+    elif view["deployments"]:
+        session.console.print(deployment_table(view["deployments"]))
+    else:
+        session.console.print(f"{name} was never deployed. next: {session.again(f'env deploy {name}')}")
+
+
+def scale(
+    session: Session,
+    name: Name,
+    desired: Annotated[int, typer.Argument(metavar="TASKS", min=0, help="How many tasks are to run.")],
+) -> None:
+    """How many tasks are to run, without another revision."""
+    _changed(session, session.api.scale_environment(name, desired), f"{name} is scaled to {desired}.")
+
+
+def freeze(session: Session, name: Name, reason: Why = "") -> None:
+    """Start, replace and scale nothing; tasks that run stay."""
+    _changed(session, session.api.freeze_environment(name, reason), f"{name} is frozen.")
+
+
+def thaw(session: Session, name: Name) -> None:
+    """Go on with a frozen environment."""
+    _changed(session, session.api.thaw_environment(name), f"{name} goes on.")
+
+
+def stop(session: Session, name: Name, reason: Why = "") -> None:
+    """Stop the deployment under way; its tasks stay as they are, and the environment is frozen."""
+    _changed(session, session.api.stop_deployment(name, reason), f"The deployment of {name} is stopped.")
+
+
+def delete(session: Session, name: Name) -> None:
+    """Stop the tasks of an environment and forget it."""
+    view = session.api.delete_environment(name)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    session.console.print(f"{name} is being deleted: its {view['running']:,} running tasks are told to stop.")
+
+
+def _changed(session: Session, view: Any, sentence: str) -> None:
+    if session.wants_json:
+        session.print_json(view)
+        return
+    session.console.print(sentence)
+    session.console.print(f"next: {session.again('env status ' + view['name'])}", style="dim")

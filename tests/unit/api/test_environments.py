@@ -1,0 +1,235 @@
+"""Environments through the api: revisions, deployments, changes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.model import documents, inbox
+from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.environments import DeploymentStatus
+from argosy.model.tasks import TaskStatus
+from tests.builders import NOW
+from tests.fakes.api import Desk, error_of
+
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "kind": "service",
+    "name": "web",
+    "container": {"image": "argosy/web"},
+    "resources": {"vcpus": 0.5, "memory": 256},
+    "service": {"desired": 3},
+}
+
+
+def created(desk: Desk, **fields: Any) -> dict[str, Any]:
+    body = desk.body("CreateEnvironment", spec={**SPEC, **fields})
+    desk.time += 1
+    return body
+
+
+def updated(desk: Desk, base: int, command: str, **fields: Any) -> dict[str, Any]:
+    desk.time += 1
+    spec = {**SPEC, "container": {"image": "argosy/web", "command": [command]}, **fields}
+    return desk.body("UpdateEnvironment", name="web", baseRevision=base, spec=spec)
+
+
+def deployed(desk: Desk, **fields: Any) -> dict[str, Any]:
+    desk.time += 1
+    body = desk.body("StartDeployment", name="web", **{"clientToken": f"at-{desk.time}", **fields})
+    desk.fold_in()
+    return body
+
+
+def view(desk: Desk) -> dict[str, Any]:
+    return desk.body("DescribeEnvironment", name="web")
+
+
+def refused(desk: Desk, action: str, **fields: Any) -> str:
+    answer = desk.ask(action, **fields)
+    assert answer["statusCode"] in (400, 404, 409), answer
+    error = error_of(answer)
+    return "; ".join([error["message"], *(f"{each['path']}: {each['message']}" for each in error["fieldList"])])
+
+
+def test_what_is_created_can_be_deployed_before_the_controller_has_heard_of_it(desk: Desk) -> None:
+    assert created(desk) == {"name": "web", "revision": 1, "warnings": []}
+    body = deployed(desk)
+    assert (body["deploying"], body["created"]) == (1, True)
+    env = desk.state.environments["web"]
+    assert env.deployment is not None
+    assert (env.deployment.revision, env.desired) == (1, 3)
+    assert [run.id for run in desk.state.runs.values()] == [env.latest.run_id]
+    assert desk.wake.calls == 2
+
+
+def test_a_created_environment_starts_nothing(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    assert desk.state.runs == {}
+    assert (view(desk)["status"], view(desk)["latestRevision"]) == ("CREATED", 1)
+
+
+def test_a_name_is_given_away_once(desk: Desk) -> None:
+    created(desk)
+    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+    desk.fold_in()
+    desk.time += 3600
+    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+
+
+def test_a_deleted_environment_gives_its_name_free_and_its_numbers_are_not_used_again(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    assert desk.body("DeleteEnvironment", name="web")["status"] == "DELETING"
+    desk.fold_in()
+    assert "is being deleted" in refused(desk, "StartDeployment", name="web")
+    del desk.state.environments["web"]
+    desk.state.changed_environments.add("web")
+    desk.commit()
+    assert "does not exist" in refused(desk, "DescribeEnvironment", name="web")
+    assert created(desk)["revision"] == 2
+
+
+def test_an_update_against_an_old_base_is_refused_with_the_newest(desk: Desk) -> None:
+    created(desk)
+    assert updated(desk, 1, "two")["revision"] == 2
+    spec = {**SPEC, "container": {"image": "argosy/web", "command": ["three"]}}
+    said = refused(desk, "UpdateEnvironment", name="web", baseRevision=1, spec=spec)
+    assert "the newest revision of web is 2" in said
+
+
+def test_an_update_that_changes_nothing_makes_no_revision(desk: Desk) -> None:
+    created(desk)
+    body = desk.body("UpdateEnvironment", name="web", baseRevision=1, spec=SPEC)
+    assert (body["revision"], body["created"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": "batch", "array": {"size": 1}, "service": None}, "spec.kind: must be service"),
+        ({"service": {"desired": -1}}, "service.desired: must be at least 0"),
+        ({"service": None}, "service: is required with kind: service"),
+        ({"array": {"size": 2}}, "array: is not possible with kind: service"),
+        ({"timeout": {"attemptDurationSeconds": 5}}, "timeout: is not possible"),
+        ({"capacity": {"budgetUsd": 5}}, "capacity.budgetUsd: is not possible"),
+        ({"service": {"desired": 2, "update": {"maxOverPercent": 0}}}, "service.update: could never replace a task"),
+    ],
+)
+def test_what_is_no_service_is_refused(desk: Desk, fields: dict[str, Any], said: str) -> None:
+    spec = {name: value for name, value in {**SPEC, **fields}.items() if value is not None}
+    assert said in refused(desk, "CreateEnvironment", spec=spec)
+    assert desk.store.read_partition(inbox.INBOX) == {}
+
+
+def test_an_update_keeps_the_name(desk: Desk) -> None:
+    created(desk)
+    said = refused(desk, "UpdateEnvironment", name="web", baseRevision=1, spec={**SPEC, "name": "other"})
+    assert "spec.name: must be the environment's: web" in said
+
+
+def test_a_service_cannot_be_submitted_and_its_run_neither_cancelled_nor_retried(desk: Desk) -> None:
+    assert "argosy env create" in refused(desk, "SubmitRun", spec=SPEC)
+    created(desk)
+    deployed(desk)
+    run_id = desk.state.environments["web"].latest.run_id
+    assert "argosy env scale web 0" in refused(desk, "CancelRun", runId=run_id)
+    assert "argosy env delete web" in refused(desk, "RetryRun", runId=run_id)
+
+
+def test_the_same_token_deploys_once(desk: Desk) -> None:
+    created(desk)
+    assert deployed(desk, clientToken="t")["created"] is True
+    assert deployed(desk, clientToken="t")["created"] is False
+    assert len(desk.state.environments["web"].deployments) == 1
+
+
+def test_a_later_deployment_supersedes_the_one_under_way(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    updated(desk, 1, "two")
+    deployed(desk)
+    first, second = view(desk)["deployments"]
+    assert (first["status"], second["revision"]) == ("SUPERSEDED", 2)
+
+
+def test_one_goes_back_to_what_was_completed_before(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    assert "no earlier revision that was completed" in refused(desk, "RollBackDeployment", name="web")
+    env = desk.state.environments["web"]
+    env.deployments[0].status, env.completed = DeploymentStatus.COMPLETED, 1
+    desk.state.changed_environments.add("web")
+    updated(desk, 1, "two")
+    deployed(desk)
+    desk.time += 1
+    assert desk.body("RollBackDeployment", name="web")["deploying"] == 1
+
+
+def test_revisions_that_there_are_not_are_refused(desk: Desk) -> None:
+    created(desk)
+    assert "web has no revision 7" in refused(desk, "StartDeployment", name="web", revision=7)
+    assert "'nothing' does not exist" in refused(desk, "StartDeployment", name="nothing")
+
+
+def test_only_a_deployment_under_way_is_stopped_and_it_freezes(desk: Desk) -> None:
+    created(desk)
+    assert "no deployment of web is under way" in refused(desk, "StopDeployment", name="web")
+    deployed(desk)
+    desk.time += 1
+    desk.body("StopDeployment", name="web", reason="a bad idea")
+    desk.fold_in()
+    shown = view(desk)
+    assert (shown["status"], shown["deployments"][0]["status"]) == ("FROZEN", "STOPPED")
+    assert shown["statusReason"] == "deployment 1 was stopped"
+
+
+def test_scaling_freezing_and_thawing_are_taken_in(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    desk.time += 1
+    assert desk.body("ScaleEnvironment", name="web", desired=7)["desired"] == 7
+    desk.body("FreezeEnvironment", name="web", reason="holidays")
+    desk.fold_in()
+    assert (view(desk)["desired"], view(desk)["status"], view(desk)["statusReason"]) == (7, "FROZEN", "holidays")
+    desk.time += 1
+    desk.body("ThawEnvironment", name="web")
+    desk.fold_in()
+    assert view(desk)["status"] == "IN_PROGRESS"
+
+
+def test_the_list_and_the_specs(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    [listed] = desk.body("ListEnvironments")["environments"]
+    assert listed == view(desk)
+    shown = desk.body("DescribeEnvironment", name="web", include=["specs"])
+    assert shown["revisions"][0]["spec"]["service"]["desired"] == 3
+
+
+def test_healthy_tasks_are_those_that_have_run_for_long_enough(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    state, run = desk.state, next(iter(desk.state.runs.values()))
+    for index, seconds in ((0, 100.0), (1, 2.0)):
+        run.tasks.set(index, status=TaskStatus.RUNNING, attempts=1)
+        row = state.attempts.add(run.number, AttemptKey(run.id, index, 1, 0), 1, "i-0000000000000000a", NOW)
+        state.attempts.name_task(row, f"f{index}")
+        state.attempts.set(row, status=AttemptStatus.RUNNING, started_at=desk.time - seconds)
+    state.next_wave = 2
+    state.losses.blind = True  # the instance is not known here
+    state.changed_runs.add(run.id)
+    desk.commit()
+    shown = view(desk)
+    assert (shown["healthy"], shown["running"], shown["outdated"]) == (1, 2, 0)
+
+
+def test_an_environment_that_cannot_be_read_is_left_out_and_named(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    desk.store.items[documents.STATE, documents.ENVIRONMENT + "web"] = b"torn"
+    state = documents.restore(desk.store.version(), desk.store.read_partition(documents.STATE), {})
+    assert state.environments == {}
+    assert [each.document for each in state.losses.found] == ["environment web"]
