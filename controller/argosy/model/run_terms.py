@@ -121,6 +121,9 @@ def needs_of(spec: Mapping[str, Any]) -> Resources:
     )
 
 
+SERVICE_GROUP = "env:"  # and the environment's name: the ECS task group of a service's tasks, of all revisions
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceTerms:
     """How a service is kept up and updated. Percentages are of the desired tasks, and are rounded up."""

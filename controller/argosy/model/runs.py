@@ -13,7 +13,7 @@ from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
-from argosy.model.run_terms import Port, RunTerms
+from argosy.model.run_terms import SERVICE_GROUP, Port, RunTerms
 from argosy.model.series import Series
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
 
@@ -154,7 +154,7 @@ class Run:
     @property
     def group(self) -> str:
         """The ECS task group: spread, distinctInstance and limits count within it. Runs may share one."""
-        return self.terms.group or f"run:{self.id}"
+        return self.terms.group or (SERVICE_GROUP + self.name if self.terms.service else f"run:{self.id}")
 
     @property
     def architecture(self) -> str:

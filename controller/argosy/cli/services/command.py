@@ -169,7 +169,8 @@ def status(session: Session, name: Name) -> None:
 
 def _next_steps(view: Any) -> list[str]:
     name = view["name"]
-    if view["status"] == "CREATED" or (view["latestRevision"] != view["targetRevision"]):
+    tried = {each["revision"] for each in view["deployments"]}
+    if view["latestRevision"] not in tried:
         return [f"env deploy {name}"]
     runs = [each["runId"] for each in view["revisions"] if each["revision"] == view["targetRevision"]]
     if view["status"] == "FROZEN":

@@ -62,6 +62,7 @@ class Agents:
         self._instances: dict[str, _Instance] = {}  # by EC2 instance id
         self._waiting: deque[tuple[_Instance, TaskExecution]] = deque()
         self._running: set[str] = set()  # task ARNs
+        self._serving: set[str] = set()  # those of them that are services'
         self._pulling: set[str] = set()  # those of them whose images are being pulled
         self._messages: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._guard = threading.Lock()  # of everything above
@@ -132,6 +133,7 @@ class Agents:
         for execution in instance.executions.values():
             execution.kill()
             self._running.discard(execution.task_arn)
+            self._serving.discard(execution.task_arn)
             self._pulling.discard(execution.task_arn)
         self._waiting = deque(each for each in self._waiting if each[0] is not instance)
         self._ecs.lose_instance(instance.arn)
@@ -152,7 +154,11 @@ class Agents:
         for task in work.start:
             execution = TaskExecution(task, self._definition(task), self._reporter(instance))
             instance.executions[execution.task_arn] = execution
-            self._waiting.append((instance, execution))
+            if execution.serves:  # it never ends by itself: its turn would never come, nor anybody's after it
+                self._serving.add(execution.task_arn)
+                self._start(instance, execution)
+            else:
+                self._waiting.append((instance, execution))
         for task_arn in work.stop:
             self._stop(instance, task_arn)
         self._start_waiting()
@@ -173,14 +179,16 @@ class Agents:
         execution.refuse(None)
 
     def _start_waiting(self) -> None:
-        while self._waiting and len(self._running) < self._options.processes and not self._ending:
-            instance, execution = self._waiting.popleft()
-            self._running.add(execution.task_arn)
-            if self._runtime.slow:
-                self._pulling.add(execution.task_arn)
-                threading.Thread(target=self._pull, args=(instance, execution), name="argosy-pull", daemon=True).start()
-            else:
-                self._begin(instance, execution)
+        while self._waiting and len(self._running - self._serving) < self._options.processes and not self._ending:
+            self._start(*self._waiting.popleft())
+
+    def _start(self, instance: _Instance, execution: TaskExecution) -> None:
+        self._running.add(execution.task_arn)
+        if self._runtime.slow:
+            self._pulling.add(execution.task_arn)
+            threading.Thread(target=self._pull, args=(instance, execution), name="argosy-pull", daemon=True).start()
+        else:
+            self._begin(instance, execution)
 
     def _pull(self, instance: _Instance, execution: TaskExecution) -> None:
         """In a separate thread: a build takes minutes, and must not hold up the other agents."""
@@ -227,4 +235,5 @@ class Agents:
     def _ended(self, instance: _Instance, task_arn: str) -> None:
         instance.executions.pop(task_arn, None)
         self._running.discard(task_arn)
+        self._serving.discard(task_arn)
         self._start_waiting()

@@ -12,6 +12,7 @@ from argosy.local.containers.container import LocalContainer, Surroundings, cont
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import Ended
 from argosy.local.containers.runtime import Running, Runtime
+from argosy.model.run_terms import SERVICE_GROUP
 
 FLUSH_S = 5.0  # how long a task's end may wait for its last log lines
 NOT_FOUND = 127
@@ -44,6 +45,11 @@ class TaskExecution:
         self._silent = self._has_lines = False
         self._told = False  # STOPPED is reported once
         self._started = threading.Event()  # RUNNING must be reported before STOPPED
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is a service's task, which never ends by itself: nobody waits for that."""
+        return str(self._task.get("group", "")).startswith(SERVICE_GROUP)
 
     @property
     def images(self) -> list[str]:
