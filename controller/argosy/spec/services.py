@@ -89,4 +89,6 @@ def _update_faults(service: Any) -> Iterator[Fault]:
     if not isinstance(update, Mapping):
         return
     if update.get("minHealthyPercent", 100) == 100 and update.get("maxOverPercent", 25) == 0:
-        yield Fault("service.update", "could never replace a task: allow maxOverPercent above 0, or less than 100 healthy")
+        yield Fault(
+            "service.update", "could never replace a task: allow maxOverPercent above 0, or less than 100 healthy"
+        )
