@@ -48,18 +48,15 @@ class Step:
 
 
 def least_healthy(terms: ServiceTerms, desired: int) -> int:
-    """How many healthy tasks our own acts leave."""
-    return math.ceil(desired * terms.min_healthy_percent / 100)
+    """How many healthy tasks our own acts leave. Where rounding would allow neither one less nor one more (95 % of ten
+    with none over), one less is allowed: nothing could ever be replaced otherwise."""
+    least = math.ceil(desired * terms.min_healthy_percent / 100)
+    return least if most_active(terms, desired) > desired else max(0, min(least, desired - 1))
 
 
 def most_active(terms: ServiceTerms, desired: int) -> int:
     """How many tasks our own acts lead to."""
     return desired + math.ceil(desired * terms.max_over_percent / 100)
-
-
-def can_move(terms: ServiceTerms, desired: int) -> bool:
-    """Whether an update can ever replace a task: it may stop one first, or start one more first."""
-    return desired == 0 or least_healthy(terms, desired) < desired or most_active(terms, desired) > desired
 
 
 def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool = False) -> Step:

@@ -1,0 +1,183 @@
+"""What becomes of an environment's tasks under `scheduler.rollout.step`? A world of ticks, in which everything happens.
+
+No engine and no AWS: slots that start, become healthy, crash and are lost, deployments over deployments, scaling and
+freezing. After each step it says which law was broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from argosy.model.run_terms import ServiceTerms
+from argosy.scheduler import rollout
+from argosy.scheduler.rollout import Slot, SlotStatus
+
+PERCENTAGES = (0, 25, 50, 75, 90, 95, 100)
+OVER = (0, 5, 25, 50, 100)
+WARNED_TICKS = 6  # from a warning to the end of its instance
+SLOWEST = 6  # ticks that a start takes while there are faults
+LONGEST_PAUSE = 8  # ticks, after crashes
+
+
+@dataclass(slots=True)
+class Task:
+    """A wanted one. due: the tick from which its next status is due; ends: when its instance goes, 0 = it stays."""
+
+    slot: Slot
+    due: int
+    ends: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """Chances a tick, of each task or of the environment as said."""
+
+    crash: float = 0.0  # a live task
+    warning: float = 0.0  # a live task
+    loss: float = 0.0  # a live task, without a warning
+    change: float = 0.0  # the environment: a deployment, another desired count, freezing and thawing
+    slow: float = 0.0  # a start
+
+    @classmethod
+    def drawn(cls, draw: Random) -> Weather:
+        def chance(most: float) -> float:
+            return draw.random() * most if draw.random() < 0.6 else 0.0
+
+        return cls(chance(0.2), chance(0.15), chance(0.1), chance(0.2), chance(0.5))
+
+
+CALM = Weather()
+
+
+class RolloutWorld:
+    """One environment. Everything follows from the seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = Random(seed)
+        self.weather = Weather.drawn(self._draw)
+        self.terms = self._drawn_terms()
+        self.desired = self._draw.randint(0, 20)
+        self.is_frozen = False
+        self.revision, self.now = 1, 0
+        self.tasks: dict[tuple[str, int], Task] = {}
+        self.rows: dict[str, int] = {}
+        self.broken: list[str] = []
+
+    def _drawn_terms(self) -> ServiceTerms:
+        while True:
+            least, over = self._draw.choice(PERCENTAGES), self._draw.choice(OVER)
+            if (least, over) != (100, 0):  # which specs may not say
+                return ServiceTerms(0, least, over, 0.0, 0.0, rolls_back=False)
+
+    @property
+    def target(self) -> str:
+        return f"run{self.revision}"
+
+    def slots(self) -> list[Slot]:
+        found = [replace(task.slot, is_target=task.slot.run_id == self.target) for task in self.tasks.values()]
+        self._draw.shuffle(found)
+        return found
+
+    def tick(self) -> None:
+        """Something happens, and then we act."""
+        self.now += 1
+        self._change()
+        for name in list(self.tasks):
+            self._live(name)
+        slots = self.slots()
+        step = rollout.step(slots, self.desired, self.terms, is_frozen=self.is_frozen)
+        self.broken += broken_laws(slots, self.desired, self.terms, step, is_frozen=self.is_frozen)
+        for slot in (*step.parks, *step.stops):
+            del self.tasks[slot.run_id, slot.index]
+        for _ in range(step.starts):
+            index = next(n for n in range(len(self.tasks) + 1) if (self.target, n) not in self.tasks)
+            slot = Slot(self.target, index, SlotStatus.PENDING, is_target=True)
+            self.tasks[self.target, index] = Task(slot, self.now + 1)
+
+    @property
+    def is_settled(self) -> bool:
+        """Exactly the desired tasks of the target are there, and healthy."""
+        slots = self.slots()
+        fit = [slot for slot in slots if slot.is_target and slot.status is SlotStatus.HEALTHY and not slot.leaves]
+        return len(fit) == len(slots) == self.desired
+
+    def grow_calm(self) -> None:
+        """From now on nothing happens by itself."""
+        self.weather, self.is_frozen = CALM, False
+
+    def _happens(self, chance: float) -> bool:
+        return self._draw.random() < chance
+
+    def _change(self) -> None:
+        if not self._happens(self.weather.change):
+            return
+        what = self._draw.choice(("deploy", "deploy", "scale", "freeze", "back"))
+        if what == "deploy":
+            self.revision, self.terms, self.is_frozen = self.revision + 1, self._drawn_terms(), False
+        elif what == "scale":
+            self.desired = self._draw.randint(0, 20)
+        elif what == "freeze":
+            self.is_frozen = not self.is_frozen
+        else:
+            self.revision, self.is_frozen = max(1, self.revision - 1), False
+
+    def _live(self, name: tuple[str, int]) -> None:
+        """One task comes further, or to its end."""
+        task = self.tasks[name]
+        if task.slot.status is not SlotStatus.PENDING:
+            lost = (task.ends and self.now >= task.ends) or self._happens(self.weather.loss)
+            if lost or self._happens(self.weather.crash):
+                self._ended(name, 0 if lost else self._draw.randint(0, LONGEST_PAUSE))
+                return
+            if not task.ends and self._happens(self.weather.warning):
+                task.ends, task.slot = self.now + WARNED_TICKS, replace(task.slot, leaves=True)
+        if self.now >= task.due and task.slot.status is not SlotStatus.HEALTHY:
+            self._further(task)
+
+    def _ended(self, name: tuple[str, int], pause: int) -> None:
+        """As `lifecycle.services` has it: wanted again, unless the environment is frozen."""
+        if self.is_frozen:
+            del self.tasks[name]
+        else:
+            slot = replace(self.tasks[name].slot, status=SlotStatus.PENDING, leaves=False, is_sent=True)
+            self.tasks[name] = Task(slot, self.now + 1 + pause)
+
+    def _further(self, task: Task) -> None:
+        status = SlotStatus(task.slot.status + 1)
+        is_sent = status is not SlotStatus.STARTING or not self._happens(self.weather.slow)
+        is_spot = self._draw.random() < 0.7 if status is SlotStatus.STARTING else task.slot.is_spot
+        task.slot = replace(task.slot, status=status, is_sent=is_sent, is_spot=is_spot)
+        task.due = self.now + (self._draw.randint(1, SLOWEST) if self._happens(self.weather.slow) else 1)
+
+
+def broken_laws(
+    slots: list[Slot], desired: int, terms: ServiceTerms, step: rollout.Step, *, is_frozen: bool
+) -> list[str]:
+    """What our own acts may never do, in sentences. The bounds are computed here anew, from the percentages."""
+    least, most = bounds(terms, desired)
+    healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
+    left = healthy - sum(slot.status is SlotStatus.HEALTHY for slot in step.stops)
+    active = len(slots) - len(step.parks) - len(step.stops) + step.starts
+    going = {*step.parks, *step.stops}
+    fit = sum(slot.is_target and not slot.leaves and slot not in going for slot in slots)
+    laws = {
+        f"{left} of {healthy} healthy tasks are left, {least} have to be": left >= min(healthy, least),
+        f"{active} tasks are active, {most} may be": not step.starts or active <= most,
+        f"{step.starts} start beside {fit}, {desired} are desired": not step.starts or step.starts + fit <= desired,
+        "something is frozen and changes": not is_frozen or not (step.starts or step.stops),
+        "what is pending is stopped": all(slot.status is not SlotStatus.PENDING for slot in step.stops),
+        "what is alive is parked": all(slot.status is SlotStatus.PENDING for slot in step.parks),
+        "what ECS does not know is stopped": all(slot.is_sent for slot in step.stops),
+        "something goes that is not there, or twice": going <= {*slots}
+        and len(going) == len(step.parks) + len(step.stops),
+    }
+    return [sentence for sentence, holds in laws.items() if not holds]
+
+
+def bounds(terms: ServiceTerms, desired: int) -> tuple[int, int]:
+    """How many healthy tasks our own acts leave, and how many active ones they lead to; both are rounded up. Where
+    that would allow nothing at all, one may be stopped first."""
+    least = -(-desired * terms.min_healthy_percent // 100)
+    most = desired - (-desired * terms.max_over_percent // 100)
+    return (max(0, desired - 1) if least >= desired == most else least), most
