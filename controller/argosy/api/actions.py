@@ -20,8 +20,12 @@ from argosy.api.requests import parse_request
 from argosy.spec.faults import SpecError
 from argosy.spec.fields import Strict
 
-SUBJECTS = (submit_actions, run_actions, query_actions, environment_actions)
-_ACTIONS: Actions = {model: act for subject in SUBJECTS for model, act in subject.ACTIONS.items()}
+_ACTIONS: Actions = {
+    **submit_actions.ACTIONS,
+    **run_actions.ACTIONS,
+    **query_actions.ACTIONS,
+    **environment_actions.ACTIONS,
+}
 REQUESTS: Mapping[str, type[Strict]] = {model.__name__: model for model in _ACTIONS}
 
 

@@ -201,6 +201,8 @@ def committed(state: State) -> None:
     state.changed_runs.clear()
     state.changed_instances.clear()
     state.changed_pools = False
+    for env in state.environments.values():
+        env.committed = env.facts()
     state.changed_environments.clear()
     state.ended.clear()
     state.orders.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_DEPLOYMENTS = 20  # that are remembered
 MOST_REVISIONS = 50  # in the record; all are stored
@@ -61,6 +61,16 @@ class Deployment:
         return self.status in ENDED
 
 
+class EnvironmentFacts(NamedTuple):
+    """What the journal tells of an environment, as it was last committed."""
+
+    latest: int
+    desired: int
+    frozen_reason: str
+    deleting: bool
+    deployments: dict[int, DeploymentStatus]  # by number
+
+
 @dataclass(slots=True)
 class Environment:
     """A service by name. Its tasks are those of the runs of its revisions."""
@@ -73,11 +83,17 @@ class Environment:
     completed: int = 0  # the revision that a deployment last completed with; 0 = none
     frozen_reason: str = ""  # "" = it is not frozen
     deleting: bool = False
+    committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing of it was; not stored
 
     @classmethod
     def new(cls, name: str, created_at: float, desired: int, revision: int) -> Environment:
         """With its first revision."""
         return cls(name, created_at, desired, [Revision(revision, created_at)])
+
+    def facts(self) -> EnvironmentFacts:
+        """As they are now."""
+        deployments = {each.number: each.status for each in self.deployments}
+        return EnvironmentFacts(self.latest.number, self.desired, self.frozen_reason, self.deleting, deployments)
 
     @property
     def deployment(self) -> Deployment | None:
@@ -102,7 +118,7 @@ class Environment:
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "committed"}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Environment:
@@ -112,7 +128,10 @@ class Environment:
         values["deployments"] = [
             _known(Deployment, {**each, "status": DeploymentStatus(each["status"])}) for each in record["deployments"]
         ]
-        return cls(**values)
+        values.pop("committed", None)
+        found = cls(**values)
+        found.committed = found.facts()
+        return found
 
 
 def _known(kind: Any, values: Mapping[str, Any]) -> Any:

@@ -57,6 +57,7 @@ class RunFacts(NamedTuple):
     is_capped: bool
     steering: Steering
     retries: int
+    task_count: int
     was_suspended: bool = False
 
 
@@ -141,6 +142,7 @@ class Run:
             is_capped=bool(self.capped_at),
             steering=self.steering,
             retries=self.retries,
+            task_count=self.task_count,
         )
 
     def set_budget(self, usd: float) -> None:

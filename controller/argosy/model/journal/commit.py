@@ -9,6 +9,7 @@ from argosy.model.documents import Documents
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.journal import stored
 from argosy.model.journal.capacity import instance_lines, is_told, pool_lines
+from argosy.model.journal.environments import environment_lines
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import run_lines
 from argosy.model.journal.tasks import task_lines
@@ -43,6 +44,7 @@ def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:
         *(line(LineType.STATE_DAMAGED, reason=damage.sentence) for damage in state.losses.found),
         *(line(LineType.REQUEST_REFUSED, request=key) for key in refused),
         *(each for each in runs if each["type"] != LineType.RUN_CLOSED),
+        *environment_lines(state),
         *_capacity_lines(state),
         *task_lines(state),
         *closed,

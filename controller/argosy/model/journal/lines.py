@@ -28,6 +28,7 @@ class LineType(StrEnum):
     RUN_REVIVED = "run.revived"  # they are
     RUN_SUSPENDED = "run.suspended"  # the controller's own code failed at it
     RUN_RESUMED = "run.resumed"
+    RUN_GROWN = "run.grown"  # a service's run has more tasks than before
     RUN_CLOSED = "run.closed"
     TASK_PLACED = "task.placed"  # to be launched on an instance
     TASK_IN_DOUBT = "task.inDoubt"  # it may have been launched
@@ -53,6 +54,15 @@ class LineType(StrEnum):
     INSTANCE_RELEASING = "instance.releasing"  # we let it go
     INSTANCE_GONE = "instance.gone"
     INSTANCE_FORGOTTEN = "instance.forgotten"  # nothing is kept of it any more
+    ENV_CREATED = "env.created"
+    ENV_UPDATED = "env.updated"  # it has another revision
+    ENV_SCALED = "env.scaled"
+    ENV_FROZEN = "env.frozen"  # nothing of it is started, replaced or scaled
+    ENV_THAWED = "env.thawed"
+    ENV_DELETING = "env.deleting"
+    ENV_DELETED = "env.deleted"
+    DEPLOYMENT_STARTED = "deployment.started"
+    DEPLOYMENT_CHANGED = "deployment.changed"  # `status` says how it goes, or how it ended
     POOL_FOUND = "pool.found"  # a fleet to buy from
     POOL_TARGET = "pool.target"  # how many instances its fleet is to keep
     POOL_SHORT = "pool.short"  # nothing is ordered there for a while
@@ -67,6 +77,8 @@ SUBJECTS: Mapping[str, str] = MappingProxyType(
     {
         "run": "runs",
         "task": "their tasks and attempts",
+        "env": "environments",
+        "deployment": "their deployments",
         "instance": "EC2 instances",
         "pool": "fleets",
         "order": "what is bought",

@@ -25,9 +25,11 @@ def _changes(run: Run) -> Iterator[Line]:
     if before is None:
         yield _line(LineType.RUN_SUBMITTED, run, name=run.name, taskCount=run.task_count, output=run.output)
         before = RunFacts(run.status, "", "", halted=False, cancelled=False, is_capped=False, steering=now.steering,
-                          retries=0)  # fmt: skip
+                          retries=0, task_count=run.task_count)  # fmt: skip
     if before.was_suspended:
         yield _line(LineType.RUN_RESUMED, run)
+    if now.task_count > before.task_count:
+        yield _line(LineType.RUN_GROWN, run, taskCount=now.task_count)
     yield from _retried(run, before, now)
     if now.task_definition and now.task_definition != before.task_definition:
         yield _line(LineType.RUN_PREPARED, run, taskDefinition=now.task_definition)

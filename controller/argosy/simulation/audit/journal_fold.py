@@ -62,6 +62,8 @@ class JournalFold:
         kind = line["type"]
         if kind == "run.submitted":
             self.tasks[run_id] = [TaskStatus.PENDING] * line["taskCount"]
+        elif kind == "run.grown":
+            self.tasks[run_id] += [TaskStatus.PENDING] * (line["taskCount"] - len(self.tasks[run_id]))
         elif kind in ("run.halted", "run.reopened"):
             self.halted.add(run_id)
         elif kind == "run.revived":
