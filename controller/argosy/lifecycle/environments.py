@@ -87,7 +87,7 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     if run is None or run.halted:
         run = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED)
         revision.run_id = run.id
-    _begin_deployment(env, revision, request.requested_at, token=request.token)
+    begin_deployment(env, revision, request.requested_at, token=request.token)
 
 
 def _desired_before(state: State, env: Environment) -> int | None:
@@ -96,7 +96,7 @@ def _desired_before(state: State, env: Environment) -> int | None:
     return run.terms.service.desired if run is not None and run.terms.service else None
 
 
-def _begin_deployment(
+def begin_deployment(
     env: Environment, revision: Revision, now: float, *, token: str = "", is_rollback: bool = False, reason: str = ""
 ) -> None:
     number = env.deployment.number + 1 if env.deployment else 1
@@ -168,7 +168,7 @@ def _after_failure(env: Environment, failed: Deployment, back_to: int, now: floa
     revision = env.revision(back_to) if back_to else None
     if revision is not None:
         reason = f"deployment {failed.number} failed: {failed.reason}"
-        _begin_deployment(env, revision, now, is_rollback=True, reason=reason)
+        begin_deployment(env, revision, now, is_rollback=True, reason=reason)
     else:
         env.frozen_reason = f"deployment {failed.number} failed: {failed.reason}"
 

@@ -114,6 +114,30 @@ def _order(change: Change) -> str:
     return f"{count} instance{'' if count == 1 else 's'} ordered for ${change['usdPerHour']:.4f} an hour{gap}"
 
 
+def _about_environment(words: str) -> Callable[[Change], str]:
+    return lambda change: f"environment {change['environment']} {words.format(**change)}"
+
+
+def _deployment(change: Change) -> str:
+    return f"deployment {change['deployment']} of environment {change['environment']}"
+
+
+def _deploying(change: Change) -> str:
+    goes_back = " goes back" if change.get("isRollback") else ""
+    return f"{_deployment(change)}{goes_back or ' begins'}, to revision {change['revision']}"
+
+
+_OF_ENVIRONMENTS: Mapping[str, Callable[[Change], str]] = {
+    "env.created": _about_environment("was created with revision {revision}: {desired} tasks"),
+    "env.updated": _about_environment("has revision {revision}"),
+    "env.scaled": _about_environment("is to have {desired} tasks"),
+    "env.frozen": _about_environment("is frozen"),
+    "env.thawed": _about_environment("goes on"),
+    "env.deleting": _about_environment("is being deleted"),
+    "env.deleted": _about_environment("is deleted"),
+    "deployment.started": _deploying,
+    "deployment.changed": lambda change: f"{_deployment(change)} is {change['status']}",
+}
 _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "run.submitted": _submitted,
     "run.prepared": _about_run("is prepared"),
@@ -125,7 +149,9 @@ _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "run.revived": _about_run("has its tasks back"),
     "run.suspended": _about_run("is left alone"),
     "run.resumed": _about_run("is tried again"),
+    "run.grown": lambda change: f"{_run(change)} has {change['taskCount']:,} tasks now",
     "run.closed": _closed,
+    **_OF_ENVIRONMENTS,
     "task.placed": _about_tasks("to start"),
     "task.inDoubt": _about_tasks("may have been launched"),
     "task.launched": _about_tasks("launched"),
