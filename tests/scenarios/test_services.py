@@ -244,3 +244,14 @@ def test_another_controller_goes_on_where_the_first_one_died() -> None:
         cluster.tick()
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert list(running(cluster).values()) == [4]
+
+
+def test_an_environment_whose_run_is_given_up_says_so_and_is_frozen() -> None:
+    cluster = service()
+    up(cluster, 2)
+    cluster.cancel(run_of(cluster, 1).id)
+    cluster.run_for(60)
+    assert web(cluster).frozen_reason == "deployment 1 failed: cancelled: enough"
+    deploy(cluster, 2, form(2, "again"))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert list(running(cluster).values()) == [2]

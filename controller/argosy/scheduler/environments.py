@@ -16,7 +16,7 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
-from argosy.model.tasks import TaskStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.upkeep import REPLACED, arn_of_row
 
@@ -54,9 +54,15 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is)
     yield from _slots(now, target, moment)
     yield from _stops(moment, tasks, now.stops)
-    if env.deployment is not None and not env.deployment.has_ended:
+    if env.deployment is not None and _is_watched(env, env.deployment, target):
         yield from _progress(moment, env, env.deployment, target, tasks)
     yield from _retirements(env, runs, tasks, now)
+
+
+def _is_watched(env: Environment, deployment: Deployment, target: Run | None) -> bool:
+    """Until it has ended; after that, whether its run was given up."""
+    is_lost = target is None and deployment.status is DeploymentStatus.COMPLETED
+    return not deployment.has_ended or (is_lost and not (env.frozen_reason or env.deleting))
 
 
 def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
@@ -112,7 +118,7 @@ def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:
             yield SetSlots(run_id, parked=tuple(parked))
     if target is not None and starts:
         parked = by_run.get(target.id, [])
-        free = np.flatnonzero(target.tasks["status"] == TaskStatus.CANCELLED)[:starts].tolist()
+        free = np.flatnonzero(np.isin(target.tasks["status"], TERMINAL))[:starts].tolist()
         more = range(target.task_count, target.task_count + starts - len(free))
         yield SetSlots(target.id, (*free, *more), tuple(parked), rows=max(target.task_count, more.stop))
 
