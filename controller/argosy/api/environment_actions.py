@@ -23,6 +23,7 @@ from argosy.model import documents, inbox
 from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
+from argosy.model.stored_environments import ENVIRONMENT, environment_from
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.faults import Fault, SpecError
 
@@ -224,13 +225,13 @@ def _known(means: Means, name: str) -> Environment:
 
 
 def _environment(means: Means, name: str) -> Environment | None:
-    body = means.store.read((documents.STATE, documents.ENVIRONMENT + name))
-    return None if body is None else documents.environment_from(body)
+    body = means.store.read((documents.STATE, ENVIRONMENT + name))
+    return None if body is None else environment_from(body)
 
 
 def _was_deleted(means: Means, name: str) -> bool:
-    body = means.store.read((documents.STATE, documents.ENVIRONMENT + name))
-    return body is not None and documents.environment_from(body) is None
+    body = means.store.read((documents.STATE, ENVIRONMENT + name))
+    return body is not None and environment_from(body) is None
 
 
 def _newest(means: Means, name: str) -> JSON | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from argosy.api.views import iso
 from argosy.model.attempts import AttemptStatus
-from argosy.model.environments import Deployment, Environment
+from argosy.model.environments import Environment, ServiceDeployment
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -67,7 +67,7 @@ def _reason(env: Environment, records: Mapping[str, RunRecord]) -> str:
     return (env.deployment.reason if env.deployment else "") or waiting
 
 
-def _deployment_view(deployment: Deployment) -> JSON:
+def _deployment_view(deployment: ServiceDeployment) -> JSON:
     return {
         "deployment": deployment.number,
         "revision": deployment.revision,

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from argosy.lifecycle.marks import set_task
 from argosy.model.attempts import StopCause
 from argosy.model.events import TaskSeen
-from argosy.model.exit_codes import OUT_OF_MEMORY, TEMPORARY
+from argosy.model.exit_codes import OUT_OF_MEMORY, SAYS_NOTHING, TEMPORARY, explained
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.run_terms import ExitRule
@@ -90,6 +90,15 @@ def account_without_result(cause: StopCause, instance: Instance | None) -> Accou
 def _was_to_go(instance: Instance) -> bool:
     """Its agent drains it when it sees an interruption, which may be before we hear of one."""
     return bool(instance.interrupted_at or instance.rebalance_at or instance.draining_since)
+
+
+def shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
+    """What users are told of an end."""
+    if cause is StopCause.TIMED_OUT:
+        return f"the attempt took longer than {run.terms.attempt_timeout_s:.0f} s"
+    if seen.reason == SAYS_NOTHING or not (seen.reason or seen.exit_code is None):
+        return explained(None, seen.exit_code, has_runner=run.terms.needs_runner)
+    return seen.reason or seen.stop_code or "the task stopped"
 
 
 def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> bool:

@@ -13,6 +13,7 @@ from argosy.lifecycle.accounts import (
     host_was_lost,
     is_open,
     is_result_open,
+    shown_reason,
 )
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
@@ -21,7 +22,6 @@ from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
-from argosy.model.exit_codes import SAYS_NOTHING, explained
 from argosy.model.open_ends import MissingResult, OpenEnd
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
@@ -278,7 +278,7 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
         index=int(table["index"][row]),
         account=account_for(seen, cause, instance, has_runner=run.terms.needs_runner),
         cause=cause,
-        reason=_shown_reason(run, seen, cause),
+        reason=shown_reason(run, seen, cause),
         seen=seen,
         instance=instance.id if instance else None,
     )
@@ -330,14 +330,6 @@ def _work(run: Run, end: AttemptEnd) -> Work:
         return Work.USEFUL
     again = account in (Account.LOST, Account.START, Account.BUSY) and status is TaskStatus.PENDING
     return Work.REDONE if again else Work.FAILED
-
-
-def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
-    if cause is StopCause.TIMED_OUT:
-        return f"the attempt took longer than {run.terms.attempt_timeout_s:.0f} s"
-    if seen.reason == SAYS_NOTHING or not (seen.reason or seen.exit_code is None):
-        return explained(None, seen.exit_code, has_runner=run.terms.needs_runner)
-    return seen.reason or seen.stop_code or "the task stopped"
 
 
 def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> None:

@@ -8,10 +8,10 @@ from argosy.model.actions import NoteDeployment, SetSlots
 from argosy.model.environments import (
     MOST_DEPLOYMENTS,
     MOST_REVISIONS,
-    Deployment,
     DeploymentStatus,
     Environment,
     Revision,
+    ServiceDeployment,
 )
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_terms import ServiceTerms
@@ -102,7 +102,7 @@ def begin_deployment(
     number = env.deployment.number + 1 if env.deployment else 1
     _end_deployment(env, DeploymentStatus.SUPERSEDED, now, f"by deployment {number}")
     env.deployments.append(
-        Deployment(number, revision.number, now, token, reason=reason, progress_at=now, is_rollback=is_rollback)
+        ServiceDeployment(number, revision.number, now, token, reason=reason, progress_at=now, is_rollback=is_rollback)
     )
     del env.deployments[: max(0, len(env.deployments) - MOST_DEPLOYMENTS)]
     env.frozen_reason = ""
@@ -163,7 +163,7 @@ def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
     state.changed_environments.add(env.name)
 
 
-def _after_failure(env: Environment, failed: Deployment, back_to: int, now: float) -> None:
+def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, now: float) -> None:
     """Back to what ran before; where there is nothing, or that fails too, everything stays as it is."""
     revision = env.revision(back_to) if back_to else None
     if revision is not None:

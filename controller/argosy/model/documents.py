@@ -19,7 +19,6 @@ from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
-from argosy.model.environments import Environment
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.packing import Unreadable
 from argosy.model.pools import OrderNote, Pool
@@ -29,6 +28,7 @@ from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
 from argosy.model.state import State
+from argosy.model.stored_environments import ENVIRONMENT, environments_in
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
@@ -38,7 +38,6 @@ FORMAT = 1
 STATE, RUNS = "STATE", "RUNS"
 DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
-ENVIRONMENT = "ENVIRONMENT#"  # and its name; null once it is deleted
 SERIES = "SERIES"  # of a run's partition
 INSTANCE_BUCKETS = 16
 Documents = dict[tuple[str, str], bytes]
@@ -246,7 +245,11 @@ def restore(
         if (subject := Subject.from_text(text)) is not None
     }
     _restore_capacity(state, items)
-    _restore_environments(state, items)
+    for environment in environments_in(items):
+        if isinstance(environment, Damage):
+            state.losses.found.append(environment)
+        else:
+            state.environments[environment.name] = environment
     state.committed.note(state.instances, state.instances, state.pools, state.last_order)
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
@@ -359,23 +362,6 @@ def _restore_capacity(state: State, items: Mapping[str, bytes]) -> None:
     for key in sorted(items):
         if key.startswith("INSTANCES#"):
             _restore_bucket(state, key, items[key])
-
-
-def _restore_environments(state: State, items: Mapping[str, bytes]) -> None:
-    """One that cannot be read is left out: its tasks go on, and nothing is changed about them."""
-    for key in sorted(items):
-        if key.startswith(ENVIRONMENT):
-            found = tried(f"environment {key.removeprefix(ENVIRONMENT)}", lambda key=key: environment_from(items[key]))  # type: ignore[misc]
-            if isinstance(found, Damage):
-                state.losses.found.append(found)
-            elif found is not None:
-                state.environments[found.name] = found
-
-
-def environment_from(body: bytes) -> Environment | None:
-    """None for one that is deleted. Raises one of `damage.FAULTS`."""
-    record = decode(body)
-    return None if record is None else Environment.from_json(record)
 
 
 def _pools_from(items: Mapping[str, bytes]) -> dict[str, Pool]:

@@ -40,7 +40,7 @@ class Revision:
 
 
 @dataclass(slots=True)
-class Deployment:
+class ServiceDeployment:
     """One change from what ran to a revision. Times are epoch seconds, 0 = not yet."""
 
     number: int
@@ -79,7 +79,7 @@ class Environment:
     created_at: float
     desired: int
     revisions: list[Revision] = field(default_factory=list)  # by number, the latest last
-    deployments: list[Deployment] = field(default_factory=list)  # the latest last
+    deployments: list[ServiceDeployment] = field(default_factory=list)  # the latest last
     completed: int = 0  # the revision that a deployment last completed with; 0 = none
     frozen_reason: str = ""  # "" = it is not frozen
     deleting: bool = False
@@ -96,7 +96,7 @@ class Environment:
         return EnvironmentFacts(self.latest.number, self.desired, self.frozen_reason, self.deleting, deployments)
 
     @property
-    def deployment(self) -> Deployment | None:
+    def deployment(self) -> ServiceDeployment | None:
         """The latest."""
         return self.deployments[-1] if self.deployments else None
 
@@ -126,7 +126,8 @@ class Environment:
         values = {name: record[name] for name in cls.__slots__ if name in record}
         values["revisions"] = [_known(Revision, each) for each in record["revisions"]]
         values["deployments"] = [
-            _known(Deployment, {**each, "status": DeploymentStatus(each["status"])}) for each in record["deployments"]
+            _known(ServiceDeployment, {**each, "status": DeploymentStatus(each["status"])})
+            for each in record["deployments"]
         ]
         values.pop("committed", None)
         found = cls(**values)

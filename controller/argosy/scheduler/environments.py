@@ -11,7 +11,7 @@ import numpy as np
 from argosy.model.actions import Action, ForgetEnvironment, NoteDeployment, RetireRun, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import Deployment, DeploymentStatus, Environment
+from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
@@ -59,7 +59,7 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     yield from _retirements(env, runs, tasks, now)
 
 
-def _is_watched(env: Environment, deployment: Deployment, target: Run | None) -> bool:
+def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
     """Until it has ended; after that, whether its run was given up."""
     is_lost = target is None and deployment.status is DeploymentStatus.COMPLETED
     return not deployment.has_ended or (is_lost and not (env.frozen_reason or env.deleting))
@@ -133,7 +133,7 @@ def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot]) -> Iterator[Stop
 
 
 def _progress(
-    moment: Moment, env: Environment, deployment: Deployment, target: Run | None, tasks: Tasks
+    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, tasks: Tasks
 ) -> Iterator[NoteDeployment]:
     healthy = sum(slot.is_target and not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in tasks.wanted)
     outdated = sum(not slot.is_target for slot in tasks.wanted) + sum(tasks.ending.values())
@@ -153,7 +153,7 @@ def _progress(
 
 
 def _going_on(
-    moment: Moment, env: Environment, deployment: Deployment, target: Run | None, note: NoteDeployment
+    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, note: NoteDeployment
 ) -> NoteDeployment:
     service = target.terms.service if target is not None else None
     if target is not None and target.waiting:
@@ -165,7 +165,7 @@ def _going_on(
     return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")
 
 
-def _why_failed(moment: Moment, env: Environment, deployment: Deployment, target: Run | None) -> str | None:
+def _why_failed(moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None) -> str | None:
     revision = env.target
     if target is None:
         halted = moment.state.runs.get(revision.run_id) if revision else None
@@ -177,7 +177,7 @@ def _why_failed(moment: Moment, env: Environment, deployment: Deployment, target
     return None
 
 
-def _back_to(moment: Moment, env: Environment, failed: Deployment) -> int:
+def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int:
     """The revision to go back to; 0 = none. A roll-back is not rolled back."""
     run = moment.state.runs.get(env.target.run_id) if env.target else None
     wishes = run is None or run.terms.service is None or run.terms.service.rolls_back

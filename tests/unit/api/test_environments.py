@@ -9,6 +9,7 @@ import pytest
 from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.environments import DeploymentStatus
+from argosy.model.stored_environments import ENVIRONMENT
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of
@@ -229,7 +230,7 @@ def test_healthy_tasks_are_those_that_have_run_for_long_enough(desk: Desk) -> No
 def test_an_environment_that_cannot_be_read_is_left_out_and_named(desk: Desk) -> None:
     created(desk)
     desk.fold_in()
-    desk.store.items[documents.STATE, documents.ENVIRONMENT + "web"] = b"torn"
+    desk.store.items[documents.STATE, ENVIRONMENT + "web"] = b"torn"
     state = documents.restore(desk.store.version(), desk.store.read_partition(documents.STATE), {})
     assert state.environments == {}
     assert [each.document for each in state.losses.found] == ["environment web"]

@@ -24,6 +24,7 @@ from argosy.model.events import (
     ActionFailed,
     ControllerStarted,
     DefinitionDeregistered,
+    EnvironmentAsked,
     Event,
     HistoryPartWritten,
     HistoryRead,
@@ -49,7 +50,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, RetryRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound
 from argosy.model.setbacks import Subject, What
@@ -68,6 +69,7 @@ from tests.builders import (
     host,
     instance_id,
     prepared,
+    spec,
     state_with_instance,
     submitted,
     task,
@@ -77,6 +79,10 @@ from tests.stored_alike import forgotten
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 KEY = AttemptKey(RUN_ID, 0, 1, 0)
+SERVICE_SPEC = spec(kind="service", service={"desired": 2}, array={"size": 2})
+SERVICE = SubmitRequest(
+    "web-261121-062733-k3f9", NOW, SERVICE_SPEC, 2, "argosy/web", "s3://results/web/", expects_result=False
+)
 FAMILY = family_of(prepared().task_definition)
 LATER = NOW + POLICY.absence_s + 100
 GONE = Observed(LATER, hosts=(host(1),), container_instances=(container_instance(1),))
@@ -116,6 +122,16 @@ CASES: list[list[Event]] = [
     [
         ManifestPartWritten(RUN_ID, 0, ManifestBound(), ManifestBound(10)),
         ManifestPartWritten(RUN_ID, 0, ManifestBound(10), ManifestBound(10, 7), "attempts/0000010/1/x"),
+    ],
+    [
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "create", revision=1, desired=2)),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "update", revision=2)),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "deploy", revision=2, token="t", submit=SERVICE)),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "stop", reason="enough")),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "thaw")),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "scale", desired=5)),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "freeze")),
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "delete")),
     ],
     [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
 ]

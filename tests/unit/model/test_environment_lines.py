@@ -10,6 +10,7 @@ from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import lines_of_commit
 from argosy.model.state import State
+from argosy.model.stored_environments import ENVIRONMENT, environment_from
 from tests.builders import NOW, state_with
 
 
@@ -67,8 +68,8 @@ def test_a_deployment_is_told_from_its_beginning_to_its_end() -> None:
 def test_what_was_stored_is_no_news() -> None:
     state = state_with()
     ask(state, "create", revision=1, desired=3)
-    body = documents.changed(state)[documents.STATE, documents.ENVIRONMENT + "web"]
-    again = documents.environment_from(body)
+    body = documents.changed(state)[documents.STATE, ENVIRONMENT + "web"]
+    again = environment_from(body)
     assert again is not None
     state.environments["web"] = again
     state.changed_environments.add("web")

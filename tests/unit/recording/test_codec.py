@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.model.events import Event, RunCancelled, RunResumed, RunRetried, RunSubmitted, TaskSeen
-from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.events import EnvironmentAsked, Event, RunCancelled, RunResumed, RunRetried, RunSubmitted, TaskSeen
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.recording.codec import UnknownFact, fact_from_json, fact_to_json
 from tests.builders import RUN_ID, prepared, state_with, submitted
 
-OF_USERS = (RunSubmitted, RunCancelled, RunRetried, RunResumed)
+OF_USERS = (RunSubmitted, RunCancelled, RunRetried, RunResumed, EnvironmentAsked)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 SUBMIT = SubmitRequest(RUN_ID, 1.5, {"name": "x", "odd": "\ud800", "list": [1, 2.0, None]}, 3, "", "s3://b/x/", True)
 
@@ -54,6 +54,15 @@ def test_it_is_known_again_whether_a_run_was_suspended() -> None:
     for was_suspended in (True, False):
         run.committed = run.facts()._replace(was_suspended=was_suspended)
         assert again(RunResumed(RUN_ID, run)).stored.committed == run.committed
+
+
+def test_what_a_user_asks_of_an_environment_comes_back_with_the_run_that_it_brings_along() -> None:
+    submit = SubmitRequest(RUN_ID, 1.0, {"name": "web"}, 3, "argosy/web", "s3://b/x/", False)
+    for request in (
+        EnvironmentRequest("web", 2.0, "scale", desired=4),
+        EnvironmentRequest("web", 2.0, "deploy", revision=2, token="t", submit=submit),
+    ):
+        assert again(EnvironmentAsked(request)) == EnvironmentAsked(request)
 
 
 def test_a_run_that_a_request_brings_along_comes_back_as_it_lay_in_the_store() -> None:

@@ -41,6 +41,9 @@ def test_every_field_has_an_example_in_the_schema(model: str, field: str) -> Non
 
 def of_top_level(field: str, value: Any) -> dict[str, Any]:
     spec = {**SPEC, field: value}
+    if field in ("kind", "service"):
+        del spec["array"]
+        spec = {"kind": "service", "service": {"desired": 1}, **spec}
     if field in WITHOUT_CONTAINER:
         del spec["container"]
         if field != "taskDefinition":
