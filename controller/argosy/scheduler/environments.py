@@ -12,10 +12,11 @@ from argosy.model.actions import Action, ForgetEnvironment, NoteDeployment, Reti
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
-from argosy.model.instances import Purchase
+from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
+from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.upkeep import REPLACED, arn_of_row
@@ -36,7 +37,34 @@ class Tasks:
 
 def rollouts(moment: Moment) -> list[Action]:
     """What all environments need."""
-    return [action for env in moment.state.environments.values() for action in _rollout(moment, env)]
+    environments = moment.state.environments.values()
+    leaving = _leaving(moment.state) if environments else frozenset()
+    return [
+        action for env in environments if not _is_steady(moment.state, env, leaving) for action in _rollout(moment, env)
+    ]
+
+
+def _leaving(state: State) -> frozenset[bytes]:
+    """Names of instances whose tasks are replaced."""
+    return frozenset(name.encode() for name, instance in state.instances.items() if _leaves(instance))
+
+
+def _leaves(instance: Instance | None) -> bool:
+    return instance is None or instance.leaves or bool(instance.interrupted_at)
+
+
+def _is_steady(state: State, env: Environment, leaving: frozenset[bytes]) -> bool:
+    """Whether there is nothing to do, found by columns: of two hundred environments few change."""
+    runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
+    is_quiet = env.deployment is not None and env.deployment.has_ended and not (env.frozen_reason or env.deleting)
+    if not is_quiet or len(runs) != 1 or env.target is None or runs[0].id != env.target.run_id or runs[0].halted:
+        return False
+    counts = runs[0].tasks.counts()
+    if counts[TaskStatus.RUNNING] != env.desired or counts[TaskStatus.PENDING] or counts[TaskStatus.STARTING]:
+        return False
+    rows = np.array(state.attempts.of_run(runs[0].number), dtype=np.int64)
+    table = state.attempts
+    return not (table["stop_cause"][rows].any() or leaving.intersection(table["instance"][rows].tolist()))
 
 
 def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
@@ -102,7 +130,7 @@ def _live(moment: Moment, run: Run, row: int, is_target: bool) -> Slot:
         int(table["index"][row]),
         so_far,
         is_target,
-        leaves=instance is None or instance.leaves or bool(instance.interrupted_at),
+        leaves=_leaves(instance),
         is_spot=instance is None or instance.purchase is Purchase.SPOT,
         is_sent=status in (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING),
     )
