@@ -22,6 +22,7 @@ from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.upkeep import REPLACED, arn_of_row
 
 LEAST_FAILURES, MOST_FAILURES = 3, 200  # at which the breaker opens: ECS's own bounds
+SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
 GONE = "its run is not there any more"
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
 
@@ -99,41 +100,35 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
     rows: dict[tuple[str, int], int] = {}
     ending: dict[str, int] = {}
     for run in runs:
-        its_rows = {int(moment.state.attempts["index"][row]): row for row in moment.state.attempts.of_run(run.number)}
         is_target = env.target is not None and env.target.run_id == run.id
-        status = run.tasks["status"]
-        active = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
-        for index in np.flatnonzero(np.isin(status, active)).tolist():
-            if run.halted and index not in its_rows:
-                continue
-            row = its_rows.get(index)
-            if row is None:
-                found.append(Slot(run.id, index, SlotStatus.PENDING, is_target))
-                continue
-            rows[run.id, index] = row
-            if moment.state.attempts["stop_cause"][row]:
+        alive = _alive(moment, run, is_target)
+        for row, slot, is_ending in alive:
+            rows[run.id, slot.index] = row
+            if is_ending:
                 ending[run.id] = ending.get(run.id, 0) + 1
             else:
-                found.append(_live(moment, run, row, is_target))
+                found.append(slot)
+        if not run.halted:
+            pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING).tolist()
+            found += [Slot(run.id, index, SlotStatus.PENDING, is_target) for index in pending]
     return Tasks(tuple(found), rows, ending)
 
 
-def _live(moment: Moment, run: Run, row: int, is_target: bool) -> Slot:
-    table, instance = moment.state.attempts, moment.state.instance_of(row)
-    status, started_at = AttemptStatus(int(table["status"][row])), float(table["started_at"][row])
+def _alive(moment: Moment, run: Run, is_target: bool) -> Iterator[tuple[int, Slot, bool]]:
+    """Of each live attempt its row, its slot, and whether it was told to stop."""
+    table, instances = moment.state.attempts, moment.state.instances
+    rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
+    names = ("index", "status", "started_at", "stop_cause", "instance")
     healthy_s = run.terms.service.healthy_s if run.terms.service else 0.0
-    so_far = SlotStatus.STARTING
-    if status is AttemptStatus.RUNNING:
-        so_far = SlotStatus.HEALTHY if moment.now - started_at >= healthy_s else SlotStatus.YOUNG
-    return Slot(
-        run.id,
-        int(table["index"][row]),
-        so_far,
-        is_target,
-        leaves=_leaves(instance),
-        is_spot=instance is None or instance.purchase is Purchase.SPOT,
-        is_sent=status in (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING),
-    )
+    for row, index, status, started_at, cause, name in zip(
+        rows.tolist(), *(table[name][rows].tolist() for name in names), strict=True
+    ):
+        instance, so_far = instances.get(name.decode()), SlotStatus.STARTING
+        if status == AttemptStatus.RUNNING:
+            so_far = SlotStatus.HEALTHY if moment.now - started_at >= healthy_s else SlotStatus.YOUNG
+        is_spot = instance is None or instance.purchase is Purchase.SPOT
+        slot = Slot(run.id, index, so_far, is_target, _leaves(instance), is_spot, is_sent=status in SENT)
+        yield row, slot, cause != StopCause.NONE
 
 
 def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:

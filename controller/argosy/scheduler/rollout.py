@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from argosy.model.run_terms import ServiceTerms
 
@@ -25,12 +26,11 @@ class SlotStatus(IntEnum):
     HEALTHY = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A wanted task of one of the environment's runs."""
 
     run_id: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no slot needs
     status: SlotStatus
     is_target: bool  # of the revision that is to run
     leaves: bool = False  # its instance is about to go
