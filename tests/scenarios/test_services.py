@@ -255,3 +255,26 @@ def test_an_environment_whose_run_is_given_up_says_so_and_is_frozen() -> None:
     deploy(cluster, 2, form(2, "again"))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert list(running(cluster).values()) == [2]
+
+
+def test_a_service_without_tasks_lets_the_controller_rest_and_comes_back() -> None:
+    cluster = service()
+    up(cluster, 2)
+    ask(cluster, "scale", desired=0)
+    cluster.run_to_rest()
+    assert cluster.live_instances() == []
+    ask(cluster, "scale", desired=1)
+    cluster.run_for(300)
+    assert list(running(cluster).values()) == [1]
+
+
+def test_what_was_scaled_stays_so_until_a_spec_says_another_number() -> None:
+    cluster = service()
+    up(cluster, 2)
+    ask(cluster, "scale", desired=4)
+    deploy(cluster, 2, form(2, "serve2"))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED and web(cluster).completed == 2)
+    assert list(running(cluster).values()) == [4]
+    deploy(cluster, 3, form(3, "serve2"))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED and web(cluster).completed == 3)
+    assert list(running(cluster).values()) == [3]

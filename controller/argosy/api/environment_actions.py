@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from argosy import layout
 from argosy.api import environment_requests as requests
-from argosy.api import reading
+from argosy.api import reading, spending
 from argosy.api.admission import fingerprint
 from argosy.api.environment_views import environment_view
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.api.requests import TOKEN_DAYS
 from argosy.api.submit_actions import admitted, new_run_id, stored_form
+from argosy.engine.loading import records_of
 from argosy.model import documents, inbox
+from argosy.model.damage import FAULTS
 from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
+from argosy.model.state import State
 from argosy.model.stored_environments import ENVIRONMENT, environment_from
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.faults import Fault, SpecError
@@ -208,7 +213,7 @@ def _describe(means: Means, request: requests.DescribeEnvironment, request_id: s
 def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> JSON:
     state = reading.cluster(means.store)[0]
     environments = [environment for _, environment in sorted(state.environments.items())]
-    return {"environments": [_shown(means, each, state) for each in environments]}
+    return {"environments": _views(means, environments, state)}
 
 
 def _known(means: Means, name: str) -> Environment:
@@ -245,16 +250,25 @@ def _key(name: str, number: int) -> Key:
 
 
 def _view(means: Means, env: Environment) -> JSON:
-    return _shown(means, env, reading.cluster(means.store)[0])
+    return _views(means, [env], reading.cluster(means.store)[0])[0]
 
 
-def _shown(means: Means, env: Environment, state: Any) -> JSON:
-    records: dict[str, RunRecord] = {}
-    for run_id in env.runs():
-        record = reading.run(means.store, run_id)
-        if record is not None:
-            records[run_id] = record
-    return environment_view(env, records, state, means.now())
+def _views(means: Means, environments: Sequence[Environment], state: State) -> list[JSON]:
+    run_ids = [run_id for env in environments for run_id in env.runs()]
+    readable = list(_readable(records_of(means.store, run_ids).values()))
+    now = means.now()
+    records = {each.id: each for each in spending.up_to_now(means.store, readable, now, means.policy)}
+    return [
+        environment_view(env, {run_id: records[run_id] for run_id in env.runs() if run_id in records}, state, now)
+        for env in environments
+    ]
+
+
+def _readable(bodies: Iterable[bytes]) -> Iterator[RunRecord]:
+    """Those that can be read: what the others cost is not known."""
+    for body in bodies:
+        with suppress(*FAULTS):
+            yield documents.record_from(body)
 
 
 ACTIONS: Actions = {

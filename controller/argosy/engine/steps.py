@@ -21,7 +21,9 @@ from argosy.model.events import ControllerStarted, Event
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import Switches
 from argosy.recording.recorder import Start
@@ -80,7 +82,17 @@ def is_idle(state: State) -> bool:
     """Whether no run is open and nothing costs money, as far as is known; ordered instances count as alive."""
     targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
     alive = any(instance.alive and instance.owned for instance in state.instances.values())
-    return not (state.runs or state.suspended or targets or alive)
+    is_open = any(not _sleeps(state, run) for run in state.runs.values())
+    return not (is_open or state.suspended or targets or alive)
+
+
+def _sleeps(state: State, run: Run) -> bool:
+    """Whether it is the run of an environment that is to have no task, and has none."""
+    env = state.environments.get(run.name) if run.terms.service else None
+    if env is None or env.deleting or run.halted or env.deployment is None or not env.deployment.has_ended:
+        return False
+    counts = run.tasks.counts()
+    return not (env.desired or counts[[TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING]].any())
 
 
 def awaits_instances(state: State) -> bool:

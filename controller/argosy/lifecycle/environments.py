@@ -81,19 +81,13 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     if revision is None:
         return  # so old that it is not in the record any more, and not the newest either
     wanted = ServiceTerms.of(submit.spec["service"]).desired
-    if wanted != _desired_before(state, env):
-        env.desired = wanted
+    if wanted != env.spec_desired:
+        env.desired = env.spec_desired = wanted
     run = state.runs.get(revision.run_id)
     if run is None or run.halted:
         run = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED)
         revision.run_id = run.id
     begin_deployment(env, revision, request.requested_at, token=request.token)
-
-
-def _desired_before(state: State, env: Environment) -> int | None:
-    """What the spec of the revision that runs said, whatever it was scaled to since."""
-    run = state.runs.get(env.target.run_id) if env.target else None
-    return run.terms.service.desired if run is not None and run.terms.service else None
 
 
 def begin_deployment(

@@ -78,6 +78,7 @@ class Environment:
     name: str
     created_at: float
     desired: int
+    spec_desired: int  # what the spec that was deployed last said: it counts again only when it has changed
     revisions: list[Revision] = field(default_factory=list)  # by number, the latest last
     deployments: list[ServiceDeployment] = field(default_factory=list)  # the latest last
     completed: int = 0  # the revision that a deployment last completed with; 0 = none
@@ -88,7 +89,7 @@ class Environment:
     @classmethod
     def new(cls, name: str, created_at: float, desired: int, revision: int) -> Environment:
         """With its first revision."""
-        return cls(name, created_at, desired, [Revision(revision, created_at)])
+        return cls(name, created_at, desired, desired, [Revision(revision, created_at)])
 
     def facts(self) -> EnvironmentFacts:
         """As they are now."""
