@@ -77,7 +77,9 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
         engine = use("podman", folder, shell)
         shutil.copy(static_busybox() or "", folder / "busybox")
         (folder / "Dockerfile").write_text("FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n")
-        built = subprocess.run([engine, "build", "--tag", IMAGE, str(folder)], capture_output=True, text=True, check=False)
+        built = subprocess.run(
+            [engine, "build", "--tag", IMAGE, str(folder)], capture_output=True, text=True, check=False
+        )
         assert built.returncode == 0, built.stderr
         yield Box(engine, runner.resolve())
         subprocess.run([engine, "rmi", "--force", IMAGE], capture_output=True, check=False)

@@ -17,7 +17,7 @@ from typing import TypeVar
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
-from argosy.runner.attempt import Attempt, Ready, setup_fault, start_fault
+from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
@@ -150,10 +150,10 @@ class ProgramRun:
         with self._guard:
             if self._asked:
                 raise RunnerFault(STOPPED, BEFORE_ITS_START)
-            try:
-                child = self._child = ContainerProcess(program, self._on_line, ends.append, here)
-            except OSError as fault:
-                raise start_fault(list(program.arguments), fault) from fault
+            child = self._child = begun(
+                list(program.arguments),
+                lambda words: ContainerProcess(replace(program, arguments=words), self._on_line, ends.append, here),
+            )
         try:
             here.until_its_end()
         finally:
