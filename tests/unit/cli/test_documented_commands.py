@@ -68,7 +68,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "gpus": 1,
             "gpu_model": "T4",
             "vcpus": 2.0,
-            "memory": 4096,
+            "memory": "4096",
             "deadline": "2h",
             "name": "sim",
             "arguments": ["-v", "--x"],
