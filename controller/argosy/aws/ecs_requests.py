@@ -83,8 +83,10 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
             },
         },
     }
+    environment: dict[str, str] = {}
     if run.terms.needs_runner:
         container["entryPoint"] = [PROGRAM_ENTRY_POINT]
+        environment["AWS_REGION"] = region  # agents before 1.104 tell no task, and the runner would ask us-east-1's S3
     if run.host_ports:
         container["portMappings"] = [
             {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports
@@ -93,7 +95,9 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
         linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY_DIVISOR
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
         # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
-        container["environment"] = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility,compute"}]
+        environment["NVIDIA_DRIVER_CAPABILITIES"] = "utility,compute"
+    if environment:
+        container["environment"] = [{"name": name, "value": text} for name, text in sorted(environment.items())]
     platform = {"runtimePlatform": {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}}
     return {
         **(platform if run.architecture == ARM64 else {}),

@@ -148,6 +148,13 @@ def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_th
     assert "entryPoint" not in plain["containerDefinitions"][0]
 
 
+def test_the_runner_is_told_its_region_because_not_every_ecs_agent_tells_it() -> None:
+    """Without it S3 would be asked in us-east-1, which instances without a way out do not reach."""
+    container = definition_content(run_of(run="true", resources={"gpus": 1}), "eu-west-1", DEPLOYMENT)
+    told = {each["name"]: each["value"] for each in container["containerDefinitions"][0]["environment"]}
+    assert told == {"AWS_REGION": "eu-west-1", "NVIDIA_DRIVER_CAPABILITIES": "utility,compute"}
+
+
 def test_a_definition_for_arm_says_so_and_others_are_as_they_were() -> None:
     content = definition_content(run_of(resources={"architecture": "arm64"}), CELL, DEPLOYMENT)
     assert content["runtimePlatform"] == {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}
