@@ -230,8 +230,7 @@ class Settings(_SettingsModel):
 
     def image_of(self, name: str) -> str:
         """Which of `Amis` the instances of a type start from: cpu, gpu, cpu_arm64, gpu_arm64."""
-        kind = load_catalogue()[name]
-        return ("gpu" if kind.gpus else "cpu") + ("_arm64" if kind.architecture == "arm64" else "")
+        return load_catalogue()[name].image
 
     def offers(self, cell: str) -> frozenset[str]:
         """The instance types that a cell's Region offers: the shipped list with the owner's corrections."""

@@ -532,6 +532,23 @@ def test_offers_above_the_price_caps_are_counted_beside_the_short_ones() -> None
     assert remark.sentence.endswith("; 1 offers are above the price caps")
 
 
+def test_offers_without_the_runner_are_told_apart_from_those_above_the_price_caps_and_the_short_ones() -> None:
+    needs = submitted(tasks=4, run="true")
+    state = state_with(needs, prepared(), fleet(spot_usd_per_hour=10.0), fleet(zone="us-east-1b"))
+    bare = state.pools[f"{CELL}/c5.xlarge/us-east-1b"]
+    bare.without_runner_at = NOW - 600
+    (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
+    assert remark.sentence.startswith("instances joined without the runner, which a program of one's own needs")
+    assert remark.sentence.endswith("; 1 offers are above the price caps")
+    short = state.pools[f"{CELL}/c5.xlarge/us-east-1a"]
+    short.short_until, short.short_reason = NOW + 600, "no capacity"
+    (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
+    assert remark.sentence.startswith("the pools that could hold it are short of capacity")
+    assert remark.sentence.endswith("; 1 offers are of instances that join without the runner")
+    bare.without_runner_at = NOW - 3600
+    assert [target.pool for target in decided(state, SetTarget, max_usd_per_hour=5.0)] == [bare.key]
+
+
 def test_a_run_that_cannot_pay_for_what_is_there_waits_where_nothing_can_be_bought() -> None:
     state = state_with_instance(tasks=4, capacity={"maxHourlyCost": 0.05})
     state.instances[instance_id(1)].price_usd_per_hour = 0.07
