@@ -62,7 +62,7 @@ class TaskExecution:
                     shipper.open(*each.log)
         except CannotPullError as fault:
             return self.refuse(f"CannotPullContainerError: {fault}")
-        except LogRefusedError as fault:
+        except (LogRefusedError, OSError) as fault:  # such as a full disk
             return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
         for each in self._planned:
             self._launch(each, runtime, shipper)
