@@ -74,14 +74,14 @@ class Attempt:
         if not archives:
             return None
         if self._shared is None:
-            return Unpacked(self._work.archives).get(archives, self._objects)
-        copy_of(self._shared.get(archives, self._objects), self._work.program)
+            return Unpacked(self._work.archives).get(archives, self._objects, self._work.root)
+        copy_of(self._shared.get(archives, self._objects, self._work.root), self._work.program)
         return self._work.program
 
     def _wheels(self) -> Path | None:
         archives = self._job.of(WHEEL)
         unpacked = Unpacked(self._work.archives) if self._shared is None else self._shared
-        return unpacked.get(archives, self._objects) if archives else None
+        return unpacked.get(archives, self._objects, self._work.root) if archives else None
 
     def _told(self, environment: Mapping[str, str], wheels: Path | None) -> dict[str, str]:
         told = {"PYTHONUNBUFFERED": "1", "HOME": str(self._work.home), **environment}
