@@ -53,7 +53,9 @@ def _as_in_a_file(value: Any, depth: int = DEPTH) -> Any:
         return {name: _as_in_a_file(each, depth - 1) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_as_in_a_file(each, depth - 1) for each in value]
-    if isinstance(value, Integral) and type(value) not in (int, bool):
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Integral):  # numpy's say that they are
         return int(value)
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
