@@ -136,6 +136,7 @@ def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> No
     run.task_definition, run.container = event.task_definition, event.container
     run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus)
     run.host_ports, run.definition_architecture = event.host_ports, event.architecture
+    run.takes_exec = event.takes_exec
     run.status = RunStatus.PROVISIONING
     state.changed_runs.add(run.id)
 

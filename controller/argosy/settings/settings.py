@@ -187,6 +187,8 @@ class Settings(_SettingsModel):
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
+    # Whether those who use the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
+    allow_exec: bool = False
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     log_retention_days: RetentionDays = 14

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
 from argosy.local.containers.container import LocalContainer, Surroundings, container_of
 from argosy.local.containers.images import CannotPullError
@@ -97,6 +98,11 @@ class TaskExecution:
         """Wait for the containers' ends."""
         for process in list(self._processes.values()):
             process.join(timeout_s)
+
+    def way_in(self, container: str) -> WayIn | None:
+        """How a command gets into one of its containers; None for one that does not run."""
+        process = self._processes.get(container)
+        return None if process is None or container in self._ended else process.way_in()
 
     def _alive(self) -> Sequence[Running]:
         with self._guard:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.leftovers import label
 from argosy.local.containers.one_port import BoxedStart
@@ -108,6 +109,10 @@ class EngineContainer:
         for thread in list(self._threads):
             thread.join(timeout_s)
         self._client.join(timeout_s)
+
+    def way_in(self) -> WayIn | None:
+        """See Running."""
+        return None if self._client.way_in() is None else WayIn(engine=self._engine, container=self._name)
 
     def _in_background(self, act: Callable[[], None]) -> None:
         thread = threading.Thread(target=act, name=f"argosy-{self._engine}-{act.__name__}")

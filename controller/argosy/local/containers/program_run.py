@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
@@ -86,6 +87,11 @@ class ProgramRun:
     def join(self, timeout_s: float) -> None:
         """Wait until it has ended and all its callbacks have returned."""
         self._thread.join(timeout_s)
+
+    def way_in(self) -> WayIn | None:
+        """See Running: while inputs are fetched or results sent there is no program."""
+        child = self._child
+        return None if child is None else child.way_in()
 
     def _run(self) -> None:
         ended = Ended(TEMPORARY)  # should there be a fault of ours
