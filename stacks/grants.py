@@ -192,7 +192,15 @@ def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         deny(
             ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{JOURNAL}*"]
         ),
+        *_exec_agent(arns),
     ]
+
+
+def _exec_agent(arns: Arns) -> list[iam.PolicyStatement]:
+    """What ECS Exec's agent in a container calls with the task's role, where the owner allows exec. They know no
+    resource: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html#ecs-exec-required-iam-permissions"""
+    channels = [f"{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
+    return [allow([f"ssmmessages:{name}" for name in channels], ["*"])] if arns.settings.allow_exec else []
 
 
 def execution(arns: Arns) -> list[iam.PolicyStatement]:
@@ -329,5 +337,7 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         # What is for sale, and which log a definition writes: these know no resource that could be named here.
         allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{PROGRAMS}*"]),
+        # `argosy exec`, where the owner allows it. ECS asks for the right on the cluster and on the task.
+        *([allow(["ecs:ExecuteCommand"], [*arns.clusters, *tasks])] if arns.settings.allow_exec else []),
         *_reads(arns, bucket),
     ]

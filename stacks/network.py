@@ -6,6 +6,8 @@ NAT gateway for all. private: not at all; AWS is reached over interface endpoint
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -21,6 +23,7 @@ _INTERFACE_SERVICES = {
     "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
     "Logs": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_LOGS,
 }
+_EXEC_SERVICES = {"SsmMessages": ec2.InterfaceVpcEndpointAwsService.SSM_MESSAGES}  # what ECS Exec's agent calls
 _KINDS = {
     "public": ec2.SubnetType.PUBLIC,
     "nat": ec2.SubnetType.PRIVATE_WITH_EGRESS,
@@ -46,7 +49,7 @@ class Network(Construct):
             allow_all_outbound=True,
         )
         if settings.subnets == "private" and existing is None:
-            self._add_interface_endpoints()
+            self._add_interface_endpoints({**_INTERFACE_SERVICES, **(_EXEC_SERVICES if settings.allow_exec else {})})
 
     def _own(self, settings: Settings, region: str) -> ec2.IVpc:
         # 4,091 addresses a zone: more instances than any deployment may have.
@@ -87,10 +90,10 @@ class Network(Construct):
     def _subnets_of(self, vpc: ExistingVpc) -> list[ec2.ISubnet]:
         return [ec2.Subnet.from_subnet_id(self, f"Subnet{n}", each) for n, each in enumerate(vpc.subnets.values(), 1)]
 
-    def _add_interface_endpoints(self) -> None:
+    def _add_interface_endpoints(self, services: Mapping[str, ec2.InterfaceVpcEndpointAwsService]) -> None:
         group = ec2.SecurityGroup(
             self, "Endpoints", vpc=self.vpc, description="Interface endpoints", allow_all_outbound=False
         )
         group.add_ingress_rule(self.security_group, ec2.Port.tcp(443), "instances call AWS")
-        for name, service in _INTERFACE_SERVICES.items():
+        for name, service in services.items():
             self.vpc.add_interface_endpoint(name, service=service, security_groups=[group], open=False)

@@ -85,6 +85,7 @@ class Outputs(Construct):
             "table": f"{settings.prefix}-state",
             "queueUrl": home.store.queue.queue_url,
             "python": settings.python,
+            "allowExec": settings.allow_exec,
         }
         return ssm.StringParameter(
             self,

@@ -36,7 +36,7 @@ cp "$(.venv/bin/python -c 'import certifi; print(certifi.where())')" "$source/ro
 
 echo "Building the runner with $("$go" env GOVERSION) (the first time takes a minute)." >&2
 # It runs on Linux alone, but is built anywhere.
-[ "$("$go" env GOHOSTOS)" != linux ] || (cd "$source" && "$go" test -count=1 . >&2)
+[ "$("$go" env GOHOSTOS)" != linux ] || (cd "$source" && "$go" test -count=1 -tags roots . >&2)
 for architecture in amd64 arm64; do
     mkdir -p "$target/$architecture"
     (cd "$source" && GOOS=linux GOARCH=$architecture "$go" build -o "../$architecture/argosy-runner.part" \

@@ -19,6 +19,11 @@ func main() {
 		return
 	}
 	code, err := run(os.Args[1:], os.Environ())
+	if os.Getpid() == 1 && (code != 0 || err != nil) { // only then is the control group this container's
+		if said := outOfMemory("/sys/fs/cgroup"); said != "" {
+			fmt.Fprintln(os.Stderr, "argosy: "+said)
+		}
+	}
 	if err != nil {
 		problem := failureOf(err)
 		fmt.Fprintln(os.Stderr, "argosy: "+printable(problem.sentence))

@@ -83,7 +83,8 @@ func leftIn(folder string, limits job) ([]left, error) {
 		return nil
 	})
 	if err == nil && len(found) == 0 {
-		return nil, failed(exitNoResult, "the program ended well but wrote no file into $ARGOSY_OUT; see `result: none`")
+		return nil, failed(exitNoResult, "the program ended well but wrote no file into $ARGOSY_OUT;"+
+			" ask for `result: stdout` if it prints its result, for `result: none` if it has none")
 	}
 	return found, err
 }

@@ -132,3 +132,31 @@ func TestAnAddressOfPathsIsEscapedOnce(t *testing.T) {
 		t.Error(shown)
 	}
 }
+
+func TestThatMemoryRanOutIsReadFromTheControlGroup(t *testing.T) {
+	for wanted, files := range map[string]map[string]string{
+		"killed: out of memory, of which the task may use 1,024 MiB": {
+			"memory.events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n", "memory.max": "1073741824\n"},
+		"killed: out of memory, of which the task may use 60 MiB": {
+			"memory/memory.oom_control":    "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+			"memory/memory.limit_in_bytes": "62914560\n"},
+		"killed: out of memory": {"memory.events": "oom_kill 1\n", "memory.max": "max\n"},
+		"":                      {"memory.events": "oom 1\noom_kill 0\n", "memory.max": "1073741824\n"},
+	} {
+		folder := t.TempDir()
+		if err := os.Mkdir(folder+"/memory", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if said := outOfMemory(folder); said != wanted {
+			t.Error(said, wanted)
+		}
+	}
+	if said := outOfMemory(t.TempDir()); said != "" {
+		t.Error(said)
+	}
+}

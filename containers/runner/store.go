@@ -61,8 +61,12 @@ func newStore(environment []string) *store {
 		}
 		made.endpoint = at
 	}
+	roots, err := ownRoots(environment)
+	if err != nil {
+		made.broken = err
+	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	made.client = &http.Client{Transport: newTransport(environment), CheckRedirect: stay}
+	made.client = &http.Client{Transport: newTransport(roots), CheckRedirect: stay}
 	return made
 }
 
@@ -80,10 +84,15 @@ type request struct {
 	digest  string // of the body
 	subject string // "the input s3://..."
 	verb    string // "read"
+
+	isCompletion bool // of an upload in parts
 }
 
 // errAlreadyThere: a condition of the request does not hold.
 var errAlreadyThere = errors.New("a condition does not hold")
+
+// errConflict: something else was written there just now, and the upload in parts has to begin anew.
+var errConflict = errors.New("a conflict with another upload")
 
 // passingError is worth another try.
 type passingError struct{ said string }
@@ -108,12 +117,20 @@ func (s *store) do(ctx context.Context, made func() request, read func(*http.Res
 		if attempt >= s.attempts {
 			return temporary("%s could not be %s: %s", asked.subject, asked.verb, again.said)
 		}
-		longest := min(longestWait, firstWait<<min(attempt, 10))
-		select {
-		case <-time.After(rand.N(longest)):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, attempt); err != nil {
+			return err
 		}
+	}
+}
+
+// pause after so many attempts.
+func pause(ctx context.Context, attempts int) error {
+	longest := min(longestWait, firstWait<<min(attempts, 10))
+	select {
+	case <-time.After(rand.N(longest)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -223,6 +240,9 @@ func (s *store) place(asked request, region string) *url.URL {
 	return &at
 }
 
+// hopelessCodes: refusals that look like a missing right and do not pass. An object in an archive has to be restored.
+var hopelessCodes = map[string]bool{"InvalidObjectState": true}
+
 var passingStatus = map[int]bool{408: true, 409: true, 429: true}
 
 // Credentials that have expired are asked for again.
@@ -237,6 +257,9 @@ func (s *store) refusal(asked request, response *http.Response) error {
 	}
 	code, said := faultIn(response)
 	status := response.StatusCode
+	if status == http.StatusConflict && asked.isCompletion {
+		return errConflict
+	}
 	if expiredCodes[code] {
 		s.keys.forget()
 		return passing("%s", said)
@@ -245,7 +268,7 @@ func (s *store) refusal(asked request, response *http.Response) error {
 		return passing("%s", said)
 	}
 	form := "%s could not be %s: %s"
-	if status == http.StatusForbidden {
+	if status == http.StatusForbidden && !hopelessCodes[code] {
 		return temporary(form, asked.subject, asked.verb, said)
 	}
 	return wrong(form, asked.subject, asked.verb, said)

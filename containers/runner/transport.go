@@ -17,7 +17,8 @@ const (
 )
 
 // newTransport speaks HTTP/1.1 as S3 does, never unpacks what is packed, and gives up on a connection that is silent.
-func newTransport(environment []string) *http.Transport {
+// roots: nil = the system's.
+func newTransport(roots *x509.CertPool) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialPatience}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
@@ -28,7 +29,7 @@ func newTransport(environment []string) *http.Transport {
 			}
 			return watched{connection}, nil
 		},
-		TLSClientConfig:     &tls.Config{RootCAs: ownRoots(environment)},
+		TLSClientConfig:     &tls.Config{RootCAs: roots},
 		TLSHandshakeTimeout: dialPatience,
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 2 * connections,
@@ -38,23 +39,23 @@ func newTransport(environment []string) *http.Transport {
 	}
 }
 
-// ownRoots: certificates that the image or the task brings under the name that AWS's tools use. nil = the system's, and
-// where there are none (a scratch image) those that were built in.
-func ownRoots(environment []string) *x509.CertPool {
+// ownRoots: certificates that the image or the task brings under the name that AWS's tools use, and no others then. nil =
+// the system's, and where there are none (a scratch image) those that were built in.
+func ownRoots(environment []string) (*x509.CertPool, error) {
 	useBuiltInRoots()
 	file := variable(environment, "AWS_CA_BUNDLE")
 	if file == "" {
-		return nil
+		return nil, nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil
+		return nil, wrong("the certificates of AWS_CA_BUNDLE cannot be read: %v", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil
+		return nil, wrong("the certificates of AWS_CA_BUNDLE cannot be read: there is none in %s", file)
 	}
-	return pool
+	return pool, nil
 }
 
 // watched puts the end off whenever something moves, in whichever direction.

@@ -90,7 +90,23 @@ func withText(asked request, text []byte) request {
 	return asked
 }
 
+// inParts begins anew where S3 finds a conflict with another upload: it may not be completed then, as S3 documents.
 func (u upload) inParts(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := u.inPartsOnce(ctx)
+		if !errors.Is(err, errConflict) {
+			return err
+		}
+		if attempt >= u.store.attempts {
+			return temporary("the result %s could not be written: %v", u.at, err)
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+func (u upload) inPartsOnce(ctx context.Context) error {
 	var started struct {
 		UploadID string `xml:"UploadId"`
 	}
@@ -144,7 +160,7 @@ func (u upload) complete(ctx context.Context, id string, tags []string) error {
 	}
 	text.WriteString("</CompleteMultipartUpload>")
 	asked := withText(u.request(http.MethodPost, map[string]string{"uploadId": id}), []byte(text.String()))
-	asked.headers = map[string]string{"Content-Type": "application/xml"}
+	asked.headers, asked.isCompletion = map[string]string{"Content-Type": "application/xml"}, true
 	if u.onlyNew {
 		asked.headers[conditionMissing] = "*"
 	}
@@ -156,11 +172,19 @@ func (u upload) complete(ctx context.Context, id string, tags []string) error {
 	return err
 }
 
-// completed: S3 says 200 before it knows, and may then tell of a fault.
+// completed: S3 says 200 before it knows, sends spaces meanwhile, and may then tell of a fault. An answer that breaks off
+// says nothing.
 func completed(response *http.Response) error {
-	code, said := faultIn(response)
-	if code != "" {
-		return passing("%s", said)
+	var answer struct {
+		XMLName xml.Name
+		Code    string
+		Message string
+	}
+	if err := xml.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&answer); err != nil {
+		return passing("the answer broke off: %v", err)
+	}
+	if answer.XMLName.Local != "CompleteMultipartUploadResult" {
+		return passing("%s", strings.TrimSpace(answer.Code+" "+answer.Message))
 	}
 	return nil
 }
@@ -172,7 +196,7 @@ func (u upload) isThere(ctx context.Context) bool {
 		size = response.ContentLength
 		return nil
 	})
-	return err == nil && size == u.size
+	return err == nil && (u.onlyNew || size == u.size)
 }
 
 // abort even when the runner was told to stop: what was sent would be paid for until the bucket's rule removes it.

@@ -250,6 +250,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
         task_role_arn=os.environ["ARGOSY_TASK_ROLE_ARN"],
         stop_timeout_s=settings.stop_timeout_s,
         placement_scores=settings.placement_scores,
+        allow_exec=settings.allow_exec,
     )
     cells = [
         Cell(

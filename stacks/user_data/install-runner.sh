@@ -51,6 +51,7 @@ undo() {
   rm -f "$runner" "$runner.part"
   [ -n "${configured:-}" ] || exit 1
   if [ -e "$daemon.before-argosy" ]; then mv "$daemon.before-argosy" "$daemon"; else rm -f "$daemon"; fi
+  systemctl reset-failed docker || true # systemd starts it no more than three times a minute
   timeout 90 systemctl restart docker || true
   exit 1
 }

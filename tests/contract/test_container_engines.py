@@ -266,6 +266,15 @@ def test_a_container_killed_for_its_memory_says_so(fake: Path, images: Path) -> 
     assert started.end() == Ended(137, OUT_OF_MEMORY)
 
 
+@pytest.mark.parametrize(("code", "reason"), [(137, OUT_OF_MEMORY), (1, OUT_OF_MEMORY), (0, None)])
+def test_what_our_init_says_of_memory_is_the_reason_of_a_failure(
+    fake: Path, images: Path, code: int, reason: str | None
+) -> None:
+    said = "argosy: killed: out of memory, of which the task may use 60 MiB"
+    started = start(EngineRuntime("podman", images), f"echo '{said}' >&2; echo last; exit {code}")
+    assert started.end() == Ended(code, reason)
+
+
 @pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
 @pytest.mark.usefixtures("busybox")
 def test_a_real_container_over_its_memory_says_so(runtime: EngineRuntime) -> None:

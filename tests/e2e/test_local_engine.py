@@ -146,6 +146,34 @@ def test_an_instance_that_is_lost_takes_its_containers_with_it(local: Cluster) -
     local.finished(run_id)
 
 
+def test_a_container_is_entered_while_it_runs(local: Cluster) -> None:
+    if "FAKE_ENGINE" in os.environ:
+        pytest.skip("the stand-in's containers are processes")
+    run_id = local.submit(["wait", "${part}"], 1)
+    shell = ["/bin/busybox", "sh", "-c", 'echo "in $ARGOSY_TASK_INDEX"; /bin/busybox ls /worker.sh; exit 7']
+    endpoint = ["--endpoint-url", local.aws.endpoint_url]
+    words = [
+        sys.executable,
+        "-c",
+        "from argosy.cli.main import main; main()",
+        "exec",
+        run_id,
+        "0",
+        *endpoint,
+        "--",
+        *shell,
+    ]
+
+    def entered() -> subprocess.CompletedProcess[str] | None:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+        return done if done.returncode == 7 else None
+
+    done = local.until(entered)
+    assert done.stdout == "in 0\n/worker.sh\n"
+    local.ask("CancelRun", runId=run_id)
+    local.finished(run_id)
+
+
 def test_a_users_program_in_a_container_has_its_inputs_and_its_result(local: Cluster) -> None:
     options = local.aws.options
     if not options.runner.is_file():

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree
@@ -45,6 +47,8 @@ class Stored:
 class Trouble:
     """What is done to the next `times` requests of this method whose key matches.
 
+    `method` COMPLETE: the POST that ends an upload in parts, which a conflict (409) takes away, as S3 does.
+
     `what`: a status, "truncated" (half of the reply's body), "reset" (no reply), "lost" (it is done, and the reply
     never comes), or "held"."""
 
@@ -52,6 +56,7 @@ class Trouble:
     key: re.Pattern[str]
     what: int | str
     times: int
+    code: str = ""  # in place of the status's usual one
     reached: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -68,6 +73,7 @@ class SignedS3:
         self.refused: list[str] = []  # why requests were not let in
         self.page = 1000
         self.port = 0
+        self.scheme = "http"
         self.tokens_needed = False
         self._troubles: list[Trouble] = []
         self.guard = threading.Lock()
@@ -75,7 +81,7 @@ class SignedS3:
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def put(self, key: str, body: bytes, bucket: str = BUCKET) -> str:
         """An object that is there from the start; its address."""
@@ -92,9 +98,9 @@ class SignedS3:
         """How many requests of this method there were whose key matches."""
         return sum(made[0] == method and re.fullmatch(key, made[2]) is not None for made in list(self.requests))
 
-    def trouble(self, method: str, key: str, what: int | str, times: int = 1_000_000) -> Trouble:
+    def trouble(self, method: str, key: str, what: int | str, times: int = 1_000_000, code: str = "") -> Trouble:
         """From now on. The key is a regular expression."""
-        made = Trouble(method, re.compile(key), what, times)
+        made = Trouble(method, re.compile(key), what, times, code)
         self._troubles.append(made)
         return made
 
@@ -103,10 +109,10 @@ class SignedS3:
         for each in self._troubles:
             each.released.set()
 
-    def troubled(self, method: str, key: str) -> Trouble | None:
+    def troubled(self, methods: tuple[str, ...], key: str) -> Trouble | None:
         with self.guard:
             for each in self._troubles:
-                if each.times and each.method == method and each.key.fullmatch(key):
+                if each.times and each.method in methods and each.key.fullmatch(key):
                     each.times -= 1
                     return each
         return None
@@ -134,7 +140,8 @@ class _Handler(BaseHTTPRequestHandler):
             code = "PermanentRedirect" if store.redirect_status == 301 else "AuthorizationHeaderMalformed"
             return self._fault(store.redirect_status, code, "elsewhere", {"x-amz-bucket-region": region}, region)
         store.requests.append((self.command, bucket, key))
-        trouble = store.troubled(self.command, key)
+        ends = self.command == "POST" and "uploadId" in query
+        trouble = store.troubled((self.command, "COMPLETE") if ends else (self.command,), key)
         if trouble is not None:
             trouble.reached.set()
             if trouble.what == "held":
@@ -142,7 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
             elif trouble.what == "reset":
                 return self._hang_up()
             elif isinstance(trouble.what, int):
-                return self._fault(trouble.what, _CODES[trouble.what], "told to")
+                if ends and trouble.what == 409:
+                    del store.uploads[query["uploadId"]]
+                return self._fault(trouble.what, trouble.code or _CODES[trouble.what], "told to")
         self._truncate = trouble is not None and trouble.what == "truncated"
         self._lose = trouble is not None and trouble.what == "lost"
         if bucket not in store.buckets:
@@ -323,12 +332,17 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def signed_s3() -> Iterator[SignedS3]:
-    """Served until the end of the block."""
+def signed_s3(certificate: Path | None = None) -> Iterator[SignedS3]:
+    """Served until the end of the block. certificate: over TLS with what this file holds, key included."""
     store = SignedS3()
     handler = type("Handler", (_Handler,), {"store": store})
     server = _Server(("127.0.0.1", 0), handler)
     store.port = server.server_port
+    if certificate is not None:
+        spoken = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        spoken.load_cert_chain(certificate)
+        server.socket = spoken.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        store.scheme = "https"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

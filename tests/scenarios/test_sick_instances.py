@@ -208,6 +208,27 @@ def test_where_instances_join_without_the_runner_no_more_are_bought_for_runs_tha
     assert not [each for each in state.pools.values() if each.without_runner_at]
 
 
+def test_an_ami_without_the_runner_keeps_no_other_ami_from_being_bought_and_is_not_excused_by_it() -> None:
+    types = ("g4dn.xlarge", "c5.xlarge")
+    cluster = Controlled(types=types, zones=ZONE, work_s=30.0)
+    usual = cluster.world.agent_behaviour
+    cluster.world.agent_behaviour = lambda instance: (
+        AgentBehaviour(attributes={}) if instance.instance_type.startswith("g4dn") else usual(instance)
+    )
+    constraints = {"constraints": ["attribute:argosy.runner == 1"]}
+    gpu = {"vcpus": 1, "memory": 1024, "gpus": 1}
+    cluster.submit(2, NEEDS, resources=gpu, placement=constraints)
+    cluster.run_for(1200.0)
+    launched = {*cluster.world.ec2.ledger.instances}
+    assert launched
+    cluster.submit(4, OTHER, placement=constraints)
+    cluster.run_for(1200.0)
+    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
+    assert "instances joined without the runner" in cluster.record(NEEDS).waiting
+    bought = {*cluster.world.ec2.ledger.instances} - launched
+    assert {cluster.world.ec2.ledger.instances[each].instance_type for each in bought} == {"c5.xlarge"}
+
+
 def test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replaced() -> None:
     cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=60.0)
     bad: list[str] = []

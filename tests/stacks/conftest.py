@@ -63,6 +63,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         reservedConcurrency=3,
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         placementScores=True,
+        allowExec=True,
         diskGiB={"g5.*": 300},
         attributes={"g5.*": {"team": "vision", "tier": "a 1"}},
         instanceTypes={"cpu": ["c5.large"], "gpu": ["p3.2xlarge", "g5.xlarge"]},

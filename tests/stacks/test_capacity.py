@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
-from argosy.settings.settings import OTHER_RESOURCES, Settings
+from argosy.settings.settings import OTHER_RESOURCES, Settings, load_settings
 from stacks.launch import USER_DATA
 from stacks.runner import SOURCE, RunnerNotBuiltError, built
 from tests.stacks.templates import Template, text
@@ -246,6 +246,20 @@ def test_private_subnets_have_no_way_out_but_endpoints(closed: Template) -> None
     for rule in closed.of_type("AWS::EC2::SecurityGroupIngress").values():
         assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
         assert "CidrIp" not in rule
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_private_subnets_reach_the_sessions_of_exec_where_the_owner_allows_it(allowed: bool, tmp_path: Path) -> None:
+    import aws_cdk as cdk
+
+    from stacks.network import Network
+
+    app = cdk.App(outdir=str(tmp_path))
+    settings = load_settings({"subnets": "private", "allowExec": allowed})
+    Network(cdk.Stack(app, "closed"), "Network", settings=settings, region="us-east-1")
+    endpoints = app.synth().get_stack_by_name("closed").template["Resources"].values()
+    services = [text(e["Properties"]["ServiceName"]) for e in endpoints if e["Type"] == "AWS::EC2::VPCEndpoint"]
+    assert any(name.endswith("ssmmessages") for name in services) is allowed
 
 
 def test_instances_in_private_subnets_call_no_service_that_has_no_endpoint_there(closed: Template) -> None:

@@ -81,7 +81,6 @@ def test_definitions_with_gpus_run_the_gpu_flavour_and_the_others_do_not(templat
     assert found == {
         "inference": GPU | MODEL,
         "recommender": GPU,
-        "sweep": BASE,
         "tensorflow-cpu": CPU,
         **{f"tensorflow-{gpus}-gpu": GPU for gpus in (1, 4, 8)},
     }

@@ -218,6 +218,7 @@ def test_the_command_finds_the_deployment_by_one_parameter(home: Template) -> No
         "table": "argosy-state",
         "queueUrl": found["queueUrl"],
         "python": "3.12",
+        "allowExec": False,
     }
 
 

@@ -12,6 +12,7 @@ from tests.stacks.templates import Statement, Template, text
 pytestmark = pytest.mark.stacks
 
 ROLE = "arn:<Partition>:iam::<AccountId>:role/argosy"
+AGENT_OF_EXEC = {f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")}
 
 
 def every(templates: dict[str, Template], home: Template) -> Iterator[Statement]:
@@ -113,7 +114,7 @@ def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Tem
         writes = [r for s in rights if "s3:PutObject" in s.actions for r in s.resources]
         assert len(writes) == 2 * buckets  # attempts and parts of each
         assert all(name.endswith(("/*/attempts/*", "/*/parts/*")) for name in writes)
-        assert {a for s in rights for a in s.actions} <= {
+        assert {a for s in rights for a in s.actions} - AGENT_OF_EXEC <= {
             "s3:PutObject", "s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket",
         }  # fmt: skip
 
@@ -124,7 +125,7 @@ def test_programs_cannot_read_the_journal(home: Template, wide: dict[str, Templa
         (role,) = [
             id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName", "").endswith("-task")
         ]
-        rights = template.role_statements(role)
+        rights = [each for each in template.role_statements(role) if not set(each.actions) <= AGENT_OF_EXEC]
         assert not [action for s in rights for action in s.actions if not action.startswith("s3:")]
         (denied,) = template.role_statements(role, "Deny")
         on_objects = {a for s in rights for a in s.actions} - {"s3:ListBucket"}
@@ -177,6 +178,33 @@ def test_queues_and_bucket_refuse_anything_but_tls(home: Template) -> None:
                 if s["Effect"] == "Deny" and s["Condition"].get("Bool", {}).get("aws:SecureTransport") == "false"
             ]  # fmt: skip
     assert len(home.of_type("AWS::SQS::QueuePolicy")) == len(home.of_type("AWS::SQS::Queue"))
+
+
+def test_tasks_and_users_have_the_rights_of_exec_where_the_owner_allows_it(wide: dict[str, Template]) -> None:
+    """The agent in a container has four calls, which know no resource; a user has one, on our clusters and their
+    tasks."""
+    template = wide["argosy-dev"]
+    [role] = [id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName") == "argosy-dev-task"]
+    [agent] = [each for each in template.role_statements(role) if each.actions[0].startswith("ssmmessages:")]
+    assert (set(agent.actions), agent.resources) == (AGENT_OF_EXEC, ["*"])
+    [user] = [each for each in template.statements() if "ecs:ExecuteCommand" in each.actions]
+    assert "Submitters" in user.policy
+    where = [f"arn:<Partition>:ecs:{region}:<AccountId>:" for region in ("us-east-1", "eu-west-1")]
+    assert set(user.resources) == {
+        f"{start}{rest}" for start in where for rest in ("cluster/argosy-dev", "task/argosy-dev/*")
+    }
+
+
+def test_without_the_setting_nobody_has_any_right_of_exec(home: Template, closed: Template) -> None:
+    for template in (home, closed):
+        assert "ssmmessages" not in str(template.body)
+        assert "ExecuteCommand" not in str(template.body)
+
+
+def test_who_has_a_deployment_can_see_whether_it_allows_exec(home: Template, wide: dict[str, Template]) -> None:
+    for template, said in ((home, '"allowExec":false'), (wide["argosy-dev"], '"allowExec":true')):
+        [parameter] = [p for p in template.of_type("AWS::SSM::Parameter").values() if "deployment" in text(p["Name"])]
+        assert said in text(parameter["Value"])
 
 
 def test_only_this_accounts_tasks_may_have_the_tasks_role(home: Template) -> None:

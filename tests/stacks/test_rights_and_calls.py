@@ -49,6 +49,8 @@ SCORES = {"ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"}  # only
 EMPTYING = {"s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"}  # only of a bucket that goes too
 TICK = {"events:DisableRule"}  # of home; and `rest` is also the name of a field that the api reads
 
+EXEC = {"ecs:ExecuteCommand"}  # of those who use the deployment, where the owner allows it
+
 FUNCTIONS = {
     ("home", "argosy-api"): TICK,
     ("home", "argosy-controller"): SCORES,
@@ -113,12 +115,16 @@ def test_every_function_of_ours_is_looked_at(home: Template, wide: dict[str, Tem
     assert set(FUNCTIONS) <= named
 
 
-def test_those_who_use_the_deployment_have_the_rights_for_their_commands_and_no_others(home: Template) -> None:
+@pytest.mark.parametrize("allows_exec", [True, False])
+def test_those_who_use_the_deployment_have_the_rights_for_their_commands_and_no_others(
+    allows_exec: bool, home: Template, wide: dict[str, Template]
+) -> None:
+    template = wide["argosy-dev"] if allows_exec else home
     modules = [path for folder in USERS_COMMANDS for path in (ROOT / "argosy" / "cli" / folder).glob("*.py")]
     entries = [(".".join(path.relative_to(ROOT).with_suffix("").parts), "register") for path in modules]
-    needed = rights_for(Reached(entries))
-    (policy,) = home.of_type("AWS::IAM::ManagedPolicy")
-    rights = held(statement for statement in home.statements() if statement.policy == policy)
+    needed = rights_for(Reached(entries)) - (set() if allows_exec else EXEC)
+    [policy] = [id for id in template.of_type("AWS::IAM::ManagedPolicy") if "Submitters" in id]
+    rights = held(statement for statement in template.statements() if statement.policy == policy)
     assert needed - rights == set(), "calls without a right"
     assert rights - needed == set(), "rights without a call"
 

@@ -1,4 +1,4 @@
-"""Which point of the grid was asked for? The command line, with the task's ARGOSY_* environment as its defaults."""
+"""Which point of the grid was asked for? The command line says it, and the task's environment which row it is."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ class Point:
     columns: int
     folds: int
     seed: int
-    output: str
     index: int
-    attempt: int
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 def read_point(arguments: Sequence[str], environment: Mapping[str, str]) -> Point:
     """Raises SystemExit with EXIT_BAD_INPUT after one sentence on stderr that names every fault."""
-    parser = _parser(environment)
+    parser = _parser()
     given = parser.parse_args(arguments)
     faults = [*_faults(given), *_environment_faults(environment)]
     if faults:
@@ -51,13 +49,11 @@ def read_point(arguments: Sequence[str], environment: Mapping[str, str]) -> Poin
         columns=given.columns,
         folds=given.folds,
         seed=given.seed,
-        output=given.output,
         index=int(environment.get("ARGOSY_TASK_INDEX", "0")),
-        attempt=int(environment.get("ARGOSY_TASK_ATTEMPT", "1")),
     )
 
 
-def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="sweep", description="Cross-validate one point of an elastic-net grid on generated data.")
     parser.add_argument("--alpha", type=float, help="0 = ridge, 1 = lasso")
     parser.add_argument("--lambda", type=float, dest="penalty", help="how much coefficients cost, above 0")
@@ -66,7 +62,6 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--columns", type=int, default=100, help="of the generated data; 8 of them matter")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same data in every task")
-    parser.add_argument("--output", default=environment.get("ARGOSY_PART_URI"), help="s3:// or path [ARGOSY_PART_URI]")
     return parser
 
 
@@ -78,16 +73,10 @@ def _faults(given: argparse.Namespace) -> list[str]:
         "--columns must be 8 or more": given.columns < 8,
         "--folds must be from 2 to a tenth of --rows": not 2 <= given.folds <= given.rows / 10,
         "--seed must be 0 or more": given.seed < 0,
-        "--output is missing, and ARGOSY_PART_URI is not set": not given.output,
     }
     return [fault for fault, found in wrong.items() if found]
 
 
 def _environment_faults(environment: Mapping[str, str]) -> list[str]:
-    least = {"ARGOSY_TASK_INDEX": 0, "ARGOSY_TASK_ATTEMPT": 1}
-    return [
-        f"{name} {environment[name]!r} is not a number from {first} on"
-        for name, first in least.items()
-        if name in environment
-        and not (re.fullmatch("[0-9]{1,9}", environment[name]) and int(environment[name]) >= first)
-    ]
+    index = environment.get("ARGOSY_TASK_INDEX", "0")
+    return [] if re.fullmatch("[0-9]{1,9}", index) else [f"ARGOSY_TASK_INDEX {index!r} is not a number from 0 on"]

@@ -36,6 +36,7 @@ class AwsDeployment:
     task_role_arn: str
     stop_timeout_s: int = 30  # between SIGTERM and SIGKILL; ECS's own default, well inside a spot warning's 120 s
     placement_scores: bool = False  # whether EC2 is asked for them
+    allow_exec: bool = False  # whether tasks are started so that commands can be run in them
     part_size: PartSize = PART_SIZE
     threads: int = THREADS  # of each cell; 1: everything one after the other, in the caller's own thread
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from argosy.aws.cell import AwsDeployment
@@ -44,7 +45,7 @@ def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, 
     if overrides["command"] is not None:
         override["command"] = overrides["command"]
     tags = {**run.spec.get("tags", {}), RUN_TAG: run.id, STAGE_TAG: stage}
-    return {
+    request = {
         "taskDefinition": task_definition,
         "count": 1,
         "launchType": "EC2",
@@ -56,6 +57,7 @@ def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, 
         "enableECSManagedTags": True,
         "tags": [{"key": name, "value": value} for name, value in sorted(tags.items())],
     }
+    return {**request, "enableExecuteCommand": True} if run.takes_exec else request
 
 
 def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict[str, Any]:
@@ -83,8 +85,10 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
             },
         },
     }
+    environment: dict[str, str] = {}
     if run.terms.needs_runner:
         container["entryPoint"] = [PROGRAM_ENTRY_POINT]
+        environment["AWS_REGION"] = region  # agents before 1.104 tell no task, and the runner would ask us-east-1's S3
     if run.host_ports:
         container["portMappings"] = [
             {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports
@@ -93,7 +97,9 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
         linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY_DIVISOR
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
         # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
-        container["environment"] = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility,compute"}]
+        environment["NVIDIA_DRIVER_CAPABILITIES"] = "utility,compute"
+    if environment:
+        container["environment"] = [{"name": name, "value": text} for name, text in sorted(environment.items())]
     platform = {"runtimePlatform": {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}}
     return {
         **(platform if run.architecture == ARM64 else {}),
@@ -119,6 +125,14 @@ def needs_of_definition(definition: dict[str, Any]) -> Resources:
         or sum(int(each.get("memoryReservation") or each.get("memory") or 0) for each in containers)
     )
     return Resources(cpu, memory, sum(_gpus(each) for each in containers))
+
+
+def takes_exec(definition: Mapping[str, Any], container: str) -> bool:
+    """Whether ECS Exec can work in a task of a user's definition. RunTask refuses it without a task role, and its agent
+    needs a root file system that it can write to:
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-exec.html"""
+    [own] = [each for each in definition["containerDefinitions"] if each["name"] == container]
+    return bool(definition.get("taskRoleArn")) and not own.get("readonlyRootFilesystem")
 
 
 def architecture_of_definition(definition: dict[str, Any]) -> str:

@@ -101,14 +101,15 @@ class TaskLauncher:
         if cell is None:
             return [NotCarriedOut(f"there is no cell {action.cell}", key)]
         if not cell.rates.launches.take(deadline, urgent=True):
-            return [NotCarriedOut(TIME_WAS_UP, key)]
+            return [NotCarriedOut(TIME_WAS_UP, key, passing=True)]
         try:
             answer = cell.ecs.stop_task(cluster=cell.cluster, task=action.arn, reason=action.reason[:STOP_REASON_LIMIT])
         except AWS_ERRORS as error:
             fault = classify(error)
-            if fault.kind is FailureKind.THROTTLED:
+            throttled = fault.kind is FailureKind.THROTTLED
+            if throttled:
                 cell.rates.launches.throttled()
-            return [NotCarriedOut(fault.text, key)]
+            return [NotCarriedOut(fault.text, key, passing=throttled)]
         return [task_seen(answer["task"])] if answer.get("task") else []
 
     def _request(self, launch: Launch, state: State, deadline: float) -> dict[str, Any] | None:

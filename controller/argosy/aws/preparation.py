@@ -18,6 +18,7 @@ from argosy.aws.ecs_requests import (
     definition_content,
     needs_of_definition,
     ports_of_definition,
+    takes_exec,
     usable_container,
 )
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
@@ -56,10 +57,9 @@ class RunPreparation:
         try:
             first, *others = self._cells.values()
             prepared = self._resolve(run, first, deadline)
-            for cell in others:
-                self._resolve(run, cell, deadline)
+            everywhere = [prepared, *(self._resolve(run, cell, deadline) for cell in others)]
             self._fill_folder(run)
-            return prepared
+            return replace(prepared, takes_exec=all(each.takes_exec for each in everywhere))
         except AWS_ERRORS as error:
             fault = classify(error)
             final = fault.final or fault.kind is FailureKind.NOT_FOUND
@@ -139,14 +139,19 @@ class RunPreparation:
         if "taskDefinition" in run.spec:
             return self._users_own(run, cell)
         arn = self._registered(run, cell, deadline)
-        return _prepared(run.id, arn, run.container, run.needs, run.host_ports)
+        prepared = _prepared(run.id, arn, run.container, run.needs, run.host_ports)
+        return replace(prepared, takes_exec=self._deployment.allow_exec)
 
     def _users_own(self, run: Run, cell: Cell) -> RunPrepared:
         definition = cell.ecs.describe_task_definition(taskDefinition=run.spec["taskDefinition"])["taskDefinition"]
         container, needs = usable_container(definition), needs_of_definition(definition)
         ports = ports_of_definition(definition)
         prepared = _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs, ports)
-        return replace(prepared, architecture=architecture_of_definition(definition))
+        return replace(
+            prepared,
+            architecture=architecture_of_definition(definition),
+            takes_exec=self._deployment.allow_exec and takes_exec(definition, container),
+        )
 
     def _registered(self, run: Run, cell: Cell, deadline: float) -> str:
         family = self._family(run)

@@ -54,6 +54,12 @@ def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
     return MappingProxyType(found)
 
 
+def image_of(name: str) -> str:
+    """Which of a deployment's AMIs a type's instances start from; "" for a type that is not known."""
+    kind = load_catalogue().get(name)
+    return kind.image if kind is not None else ""
+
+
 @cache
 def in_region(kind: InstanceType, region: str) -> InstanceType:
     """The type at `region`'s prices; `kind` has those of us-east-1."""

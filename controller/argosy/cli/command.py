@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from argosy.cli.options import AnyRunId, RunId
 from argosy.cli.problems import reported
@@ -73,12 +74,20 @@ _CONNECTION: dict[str, tuple[Any, Any]] = {
 
 
 def command(
-    app: typer.Typer, name: str, *, panel: str, as_json: bool = True, as_lines: bool = False, connected: bool = True
+    app: typer.Typer,
+    name: str,
+    *,
+    panel: str,
+    as_json: bool = True,
+    as_lines: bool = False,
+    connected: bool = True,
+    form: type[TyperCommand] = TyperCommand,
 ) -> Callable[[Body], Body]:
     """Makes `body(session, ...)` the command `name` of `app`.
 
     as_json: it has --json (`session.wants_json`): one document, whatever happens. as_lines: it also has --json-lines
     (`session.wants_lines`), for answers that come piece by piece. connected: it has the options that choose an AWS.
+    form: how it reads its words.
     """
     added = dict(_CONNECTION) if connected else {}
     if as_lines:
@@ -107,7 +116,7 @@ def command(
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = body.__doc__
-        app.command(name, rich_help_panel=panel)(run)
+        app.command(name, cls=form, rich_help_panel=panel)(run)
         return body
 
     return register

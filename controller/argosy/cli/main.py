@@ -19,6 +19,7 @@ from argosy.cli.runs import (
     attempts,
     cost,
     events,
+    exec,
     explain,
     logs,
     plan,
@@ -55,7 +56,24 @@ class Commands(LateGroup):
     }
 
 
-_RUNS = (run, submit, plan, watch, status, tasks, attempts, ui, retry, explain, cost, results, logs, events, validate)
+_RUNS = (
+    run,
+    submit,
+    plan,
+    watch,
+    status,
+    tasks,
+    attempts,
+    ui,
+    retry,
+    explain,
+    cost,
+    results,
+    logs,
+    exec,
+    events,
+    validate,
+)
 app = typer.Typer(
     name="argosy",
     cls=Commands,

@@ -28,6 +28,7 @@ class Deployment:
     log_group: str
     cells: tuple[str, ...] = ()
     python: str = STOCK_PYTHON  # of the image argosy/python
+    allow_exec: bool | None = None  # whether commands may be run in its tasks; None = it does not say
 
 
 def prefix_of(stage: str) -> str:
@@ -87,6 +88,7 @@ def _from_parameter(client: Client, prefix: str) -> Deployment | None:
         log_group=body["logGroup"],
         cells=tuple(body.get("cells") or ()),
         python=str(body.get("python") or STOCK_PYTHON),
+        allow_exec=body.get("allowExec"),
     )
 
 

@@ -30,6 +30,10 @@ class ArgosyError(Exception):
         self.details = list(details)
         self.is_users_fault = is_users_fault
 
+    def __str__(self) -> str:
+        """What a traceback shows: the sentence, and every detail below it."""
+        return "\n  ".join([self.message, *self.details])
+
 
 class InvalidInput(ArgosyError):
     """The user's input is wrong."""

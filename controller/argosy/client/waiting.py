@@ -12,7 +12,7 @@ from argosy.client.progress import TERMINAL
 View = Mapping[str, Any]
 OUTAGE_INTERVAL_S = 3.0
 FAILURES_LIMIT = 20  # in a row: a wait of hours should survive a minute of trouble
-LOCAL_FAILURES_LIMIT = 3  # local mode does not come back, and forgets its runs
+LOCAL_FAILURES_LIMIT = 3  # local mode is back in seconds, or not at all
 
 
 class WaitTimedOut(ArgosyError):

@@ -26,7 +26,7 @@ from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.halts import drop_unsent, give_up
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
-from argosy.model.attempts import AttemptStatus
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
@@ -128,6 +128,7 @@ def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> No
     run.task_definition, run.container = event.task_definition, event.container
     run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus)
     run.host_ports, run.definition_architecture = event.host_ports, event.architecture
+    run.takes_exec = event.takes_exec
     run.status = RunStatus.PROVISIONING
     state.changed_runs.add(run.id)
 
@@ -221,7 +222,10 @@ def _(event: events.ControllerStarted, state: State, now: float, policy: Policy)
 @_apply.register
 def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
     """The intent stays as it is and is decided again, after a pause if it is known what failed. Closing a run, or
-    looking up its results, is not tried for ever."""
+    looking up its results, is not tried for ever. A stop that was never sent, or was throttled, is sent in the next
+    tick: what waits in ECS would begin meanwhile."""
+    if event.key and event.passing:
+        _stop_at_once(state, event.key)
     if not event.about:
         return
     setback = set_back(state, event.about, event.reason, now, event.passing)
@@ -238,6 +242,12 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif event.about.what is What.VERIFY:
         _give_up_results(state, run, event.reason)
+
+
+def _stop_at_once(state: State, key: AttemptKey) -> None:
+    row = state.row_of(key)
+    if row is not None and state.attempts["stop_cause"][row] != StopCause.NONE:
+        state.attempts.set(row, stop_at=0.0)
 
 
 def _give_up_results(state: State, run: Run, reason: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from argosy.catalogue.lookup import image_of
 from argosy.catalogue.quotas import quota_key
 from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
-from argosy.model.run_terms import RUNNER_ATTRIBUTE
+from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.model.state import State
 
 NEVER_JOINED = "it never joined the cluster"
@@ -253,10 +254,12 @@ def note_memory(state: State, instance: Instance) -> None:
 
 
 def note_runner(state: State, instance: Instance) -> None:
-    """It has just joined, with the runner or without: `market/offers.py` counts on what the cell's last ones had."""
-    if RUNNER_ATTRIBUTE in instance.attributes:
+    """It has just joined, with the runner or without: `market/offers.py` counts on what the last ones had that started
+    from the same AMI in the same cell."""
+    if instance.attributes.get(RUNNER_ATTRIBUTE) == str(RUNNER_PROTOCOL):
+        image = image_of(instance.instance_type)
         for pool in state.pools.values():
-            if pool.cell == instance.cell and pool.without_runner_at:
+            if pool.without_runner_at and pool.cell == instance.cell and image_of(pool.instance_type) == image:
                 pool.without_runner_at = 0.0
                 state.changed_pools = True
         return

@@ -58,6 +58,7 @@ class LocalCell:
             self._agents = Agents(self.ecs, images, shipper, options)
             self._agents.start()
             parts.callback(self._agents.close)
+            self.ecs.ledger.on_execute = self._agents.session
             self.ec2.on_running.append(self._up)
             self.ec2.on_terminated.append(lambda instance: self._agents.post_down(instance.instance_id))
             parts.callback(ModelClock(self.ec2).close)

@@ -90,7 +90,9 @@ class LocalAws:
     def _start(self) -> None:
         self.state_dir = self.make_state_dir()
         if self.options.keep is not None:
-            self._kept = self._parts.enter_context(Kept(self.options.keep, fresh=self.options.fresh))
+            self._kept = self._parts.enter_context(
+                Kept(self.options.keep, fresh=self.options.fresh, complain=_complain)
+            )
         self._make_models()
         self._serve()
         clients = LocalClients(self.endpoint_url, self.region, self._start_key)

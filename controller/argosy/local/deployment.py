@@ -84,6 +84,7 @@ def local_settings(**changes: Any) -> Settings:
         "offered": offered,
         "lingerSeconds": 10,
         "stopTimeoutSeconds": 10,
+        "allowExec": True,  # its tasks are this user's own
         **changes,
     }
     return Settings.model_validate(context)
@@ -116,6 +117,7 @@ def create(
         "table": names.table,
         "queueUrl": queue_url,
         "python": python,
+        "allowExec": settings.allow_exec,
     }
     _create_parameters(client("ssm"), names.prefix, deployment, images)
     return deployment

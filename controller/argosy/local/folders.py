@@ -19,6 +19,11 @@ def images_folder() -> Path:
     return shipped if shipped.is_dir() else package_root().parent / "containers"
 
 
+def is_checkout() -> bool:
+    """Whether this is a checkout, where `make` can be typed, and no installed package."""
+    return (package_root().parent / "Makefile").is_file()
+
+
 def runner_file() -> Path:
     """Where `make runner` puts the init of containers for this machine, whether or not it has."""
     machine = platform.machine()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from argosy.catalogue.lookup import in_region, interruption_band, load_catalogue
+from argosy.catalogue.lookup import image_of, in_region, interruption_band, load_catalogue
 from argosy.catalogue.overheads import image_gb, overheads_of, transfer_usd_per_gb
 from argosy.market import risk
 from argosy.model.instance_types import InstanceType
@@ -41,7 +41,7 @@ def offers_of(
     would have to repeat; None = the policy's guess.
     """
     pools = list(pools)
-    bare = _cells_without_runner(pools, now, policy)
+    bare = without_runner_until(pools, now, policy)
     found = [
         (pool, kind, purchase)
         for pool in pools
@@ -67,7 +67,7 @@ def offers_of(
             resources=resources_of(kind),
             disk_gib=policy.task_disk_gib_of(kind),
             most_tasks=policy.most_tasks_of(kind.name),
-            attributes=_attributes_of(pool, kind, purchase, policy, has_runner=pool.cell not in bare),
+            attributes=_attributes_of(pool, kind, purchase, policy, has_runner=(pool.cell, kind.image) not in bare),
             effective_usd_per_hour=useful,
             interruption_rate=rate,
         )
@@ -76,11 +76,17 @@ def offers_of(
     return sorted(offers, key=lambda offer: (offer.price_usd_per_hour, offer.pool, offer.purchase))
 
 
-def _cells_without_runner(pools: Iterable[Pool], now: float, policy: Policy) -> set[str]:
-    """Where the last instances have joined without it, and for a while: more would be bought again and again, for runs
-    that none of them serves."""
-    since = now - policy.cool_off_max_s
-    return {pool.cell for pool in pools if pool.without_runner_at and pool.without_runner_at > since}
+def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> dict[tuple[str, str], float]:
+    """(cell, AMI) -> until when its new instances are not expected to have the runner, because the last ones had not.
+    More would be bought again and again, for runs that none of them serves. An AMI that works does not answer for
+    another."""
+    found: dict[tuple[str, str], float] = {}
+    for pool in pools:
+        until = pool.without_runner_at + policy.cool_off_max_s if pool.without_runner_at else 0.0
+        if until > now:
+            group = (pool.cell, image_of(pool.instance_type))
+            found[group] = max(until, found.get(group, 0.0))
+    return found
 
 
 def _attributes_of(

@@ -79,6 +79,7 @@ class RunPrepared:
     gpus: int
     host_ports: tuple[Port, ...] = ()
     architecture: str = ""  # of a task definition of the user's own; "" = as the spec says
+    takes_exec: bool = False  # whether its tasks are started so that commands can be run in them
 
 
 @dataclass(frozen=True, slots=True)

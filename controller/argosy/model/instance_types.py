@@ -34,6 +34,11 @@ class InstanceType:
         return architecture in ("any", self.architecture)
 
     @property
+    def image(self) -> str:
+        """Which of a deployment's AMIs instances start from: cpu, gpu, cpu_arm64, gpu_arm64."""
+        return ("gpu" if self.gpus else "cpu") + ("_arm64" if self.architecture == "arm64" else "")
+
+    @property
     def family(self) -> str:
         """The part before the dot: "c5" of "c5.large"."""
         return self.name.partition(".")[0]

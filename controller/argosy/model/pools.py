@@ -41,7 +41,7 @@ class Pool:
     rate_at: float = 0.0
     placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
     registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
-    without_runner_at: float = 0.0  # when an instance of it last joined without the runner; 0 = one had it since
+    without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
 
     unregistered: int = 0  # instances in a row that never joined the cluster
     closed: str = ""  # why nothing is launched in its cell any more; "" = the cell is open

@@ -36,6 +36,7 @@ class RunRecord:
     expects_result: bool = False
     status_reason: str = ""
     task_definition: str = ""
+    takes_exec: bool = False
     container: str = "main"
     needs: Resources = NOTHING
     host_ports: tuple[Port, ...] = ()

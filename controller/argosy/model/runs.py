@@ -88,6 +88,9 @@ class Run:
     needs: Resources = NOTHING
     host_ports: tuple[Port, ...] = ()  # that each of its tasks holds on its instance
     definition_architecture: str = ""  # x86_64 | arm64, as its own task definition says; "" = as its spec says
+    # Whether its tasks are started so that commands can be run in them. Decided with the definition, and the same for
+    # all launches until it is prepared anew: ECS refuses a client token that comes again with another request.
+    takes_exec: bool = False
     prepare_after: float = 0.0  # back-off after a failed preparation
     prepare_tries: int = 0
     cancelled: bool = False  # by the user

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from argosy.model.exit_codes import TEMPORARY
-from argosy.runner.attempt import Attempt, Ready, setup_fault, start_fault
+from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.copying import Sink, copy_pieces
 from argosy.runner.folders import roots_of, work_folder
 from argosy.runner.objects import Objects
@@ -104,10 +104,7 @@ class Alone:
     ) -> int:
         """The exit code, 128 more than a signal's number. ours: a stop signal is meant for the runner, too."""
         folder = ready.folder if ready is not None else None
-        try:
-            process = subprocess.Popen(words, env=dict(environment), cwd=folder, stdout=to)
-        except OSError as fault:
-            raise start_fault(words, fault) from fault
+        process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))
         self._when_done(process.wait)
         while (said := self._mail.get()) != _ENDED:
             if ours and said in STOPS:

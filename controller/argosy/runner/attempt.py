@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from argosy.model.exit_codes import NO_RESULT, TEMPORARY, WRONG_REQUEST
 from argosy.runner.folders import WorkFolder
@@ -18,6 +20,7 @@ from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, 
 from argosy.runner.result import left_in, upload_folder, upload_part
 from argosy.runner.unpacked import Unpacked, copy_of
 
+T = TypeVar("T")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -71,14 +74,14 @@ class Attempt:
         if not archives:
             return None
         if self._shared is None:
-            return Unpacked(self._work.archives).get(archives, self._objects)
-        copy_of(self._shared.get(archives, self._objects), self._work.program)
+            return Unpacked(self._work.archives).get(archives, self._objects, self._work.root)
+        copy_of(self._shared.get(archives, self._objects, self._work.root), self._work.program)
         return self._work.program
 
     def _wheels(self) -> Path | None:
         archives = self._job.of(WHEEL)
         unpacked = Unpacked(self._work.archives) if self._shared is None else self._shared
-        return unpacked.get(archives, self._objects) if archives else None
+        return unpacked.get(archives, self._objects, self._work.root) if archives else None
 
     def _told(self, environment: Mapping[str, str], wheels: Path | None) -> dict[str, str]:
         told = {"PYTHONUNBUFFERED": "1", "HOME": str(self._work.home), **environment}
@@ -95,7 +98,24 @@ def setup_fault(code: int) -> RunnerFault:
     return RunnerFault(code, f"the setup ended with exit code {code}, so the program was not started")
 
 
-def start_fault(words: list[str], fault: OSError) -> RunnerFault:
+def begun(words: list[str], start: Callable[[list[str]], T]) -> T:
+    """What `start` gives, which starts a program of these words. Raises RunnerFault.
+
+    A script without a first line that says who reads it is the shell's, as with execvp(3).
+    """
+    try:
+        try:
+            return start(words)
+        except OSError as fault:
+            if fault.errno != errno.ENOEXEC:
+                raise
+            found = None if "/" in words[0] else shutil.which(words[0])
+            return start(["/bin/sh", found or words[0], *words[1:]])
+    except OSError as fault:
+        raise _not_begun(words, fault) from fault
+
+
+def _not_begun(words: list[str], fault: OSError) -> RunnerFault:
     """What is said when the operating system does not start a program; the exit code is a shell's."""
     code = NOT_FOUND if isinstance(fault, FileNotFoundError) else NOT_EXECUTABLE
     return RunnerFault(code, f"the program {words[0]} cannot be started: {fault.strerror or fault}")

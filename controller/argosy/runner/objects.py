@@ -8,6 +8,7 @@ business.
 from __future__ import annotations
 
 import random
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,9 +31,14 @@ _READ = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
     "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION",
+    "AWS_CA_BUNDLE", "SSL_CERT_FILE",
 )  # fmt: skip
 _PASSING = frozenset({408, 409, 429})  # and all from 500 on
-_RENEWED = frozenset({"ExpiredToken", "RequestTimeTooSkewed", "InvalidToken", "RequestTimeout"})
+# Whatever their status: credentials that are renewed meanwhile, a clock that is set, a request that came too slowly.
+_PASSING_CODES = frozenset(
+    {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "RequestTimeout", "SlowDown"}
+)
+_HOPELESS = frozenset({"InvalidObjectState"})  # looks like a missing right: the object has to be restored first
 T = TypeVar("T")
 
 
@@ -42,6 +48,10 @@ class AlreadyThere(Exception):
 
 class _Passing(Exception):
     """It may work when it is tried again."""
+
+
+class _BeginAnew(Exception):
+    """Something else was written there just now: an upload in parts may not be completed then, as S3 documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +150,62 @@ class Objects:
         condition: Mapping[str, Any],
         sentence: str,
     ) -> None:
+        for attempt in range(1, self._attempts + 1):
+            try:
+                self._parts_once(path, place, about, condition, sentence)
+                return
+            except _BeginAnew as fault:
+                if attempt == self._attempts:
+                    raise RunnerFault(TEMPORARY, f"{sentence}: a conflict with another upload") from fault
+                self._pause(attempt)
+
+    def _parts_once(
+        self,
+        path: Path,
+        place: Mapping[str, str],
+        about: Mapping[str, Any],
+        condition: Mapping[str, Any],
+        sentence: str,
+    ) -> None:
         started = self._tried(lambda: self._client().create_multipart_upload(**place, **about), sentence)
         upload = {**place, "UploadId": started["UploadId"]}
         with self._settled:
             self._open.add(started["UploadId"])
         try:
             parts = list(self._sent_parts(path, upload, sentence))
-            whole = {"MultipartUpload": {"Parts": parts}}
-            self._tried(lambda: self._client().complete_multipart_upload(**upload, **whole, **condition), sentence)
-        except (RunnerFault, AlreadyThere, OSError):
+            self._complete({**upload, "MultipartUpload": {"Parts": parts}, **condition}, path, sentence)
+        except (RunnerFault, AlreadyThere, _BeginAnew, OSError):
             self._abort(upload)
             raise
         finally:
             with self._settled:
                 self._open.discard(started["UploadId"])
                 self._settled.notify_all()
+
+    def _complete(self, request: Mapping[str, Any], path: Path, sentence: str) -> None:
+        """Raises _BeginAnew, too."""
+        tries = 0
+
+        def once() -> None:
+            nonlocal tries
+            tries += 1
+            self._client().complete_multipart_upload(**request)
+
+        try:
+            self._tried(once, sentence, conflict=_BeginAnew)
+        except (RunnerFault, _BeginAnew):
+            if tries == 1 or not self._is_there(request, path, sentence):
+                raise
+            # An earlier try did it, and its answer was lost.
+
+    def _is_there(self, request: Mapping[str, Any], path: Path, sentence: str) -> bool:
+        """What is only written where nothing is, counts as there whoever has written it."""
+        place = {name: request[name] for name in ("Bucket", "Key")}
+        try:
+            found = self._tried(lambda: self._client().head_object(**place), sentence)
+        except RunnerFault:
+            return False
+        return "IfNoneMatch" in request or found["ContentLength"] == path.stat().st_size
 
     def _sent_parts(self, path: Path, upload: Mapping[str, str], sentence: str) -> Iterator[dict[str, Any]]:
         with path.open("rb") as file:
@@ -176,18 +227,20 @@ class Objects:
         except (BotoCoreError, ClientError):
             return
 
-    def _tried(self, once: Callable[[], T], sentence: str) -> T:
-        """Raises RunnerFault or AlreadyThere."""
+    def _tried(self, once: Callable[[], T], sentence: str, conflict: type[Exception] = _Passing) -> T:
+        """Raises RunnerFault or AlreadyThere. conflict: what the answer 409 is."""
         for attempt in range(1, self._attempts + 1):
             self._go_on()
             try:
-                return _translated(once, sentence)
+                return _translated(once, sentence, conflict)
             except _Passing as fault:
                 if attempt == self._attempts:
                     raise RunnerFault(TEMPORARY, f"{sentence}: {fault}") from fault
-                longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
-                self._stopped.wait(random.uniform(0, longest))
+                self._pause(attempt)
         raise AssertionError("there is at least one attempt")
+
+    def _pause(self, attempts: int) -> None:
+        self._stopped.wait(random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempts)))
 
     def _go_on(self) -> None:
         if self._stopped.is_set():
@@ -226,18 +279,34 @@ def client_of(variables: tuple[tuple[str, str], ...]) -> Any:
         response_checksum_validation="when_required",
     )
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return session.create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    return session.create_client(
+        "s3", region_name=region, endpoint_url=endpoint, config=config, verify=_certificates(environment)
+    )
 
 
-def _translated(once: Callable[[], T], sentence: str) -> T:
-    """botocore's exceptions as ours. Raises RunnerFault, AlreadyThere or _Passing."""
+def _certificates(environment: Mapping[str, str]) -> str | None:
+    """The file with the certificates that are trusted, and no others; None: botocore's. Raises RunnerFault."""
+    if given := environment.get("AWS_CA_BUNDLE"):
+        try:
+            ssl.create_default_context(cafile=given)
+        except OSError as fault:  # as ssl's own faults are
+            said = fault.strerror if fault.errno else f"there is none in {given}"
+            sentence = f"the certificates of AWS_CA_BUNDLE cannot be read: {said}"
+            raise RunnerFault(WRONG_REQUEST, sentence) from fault
+        return given
+    system = environment.get("SSL_CERT_FILE", "")
+    return system if Path(system).is_file() else None
+
+
+def _translated(once: Callable[[], T], sentence: str, conflict: type[Exception]) -> T:
+    """botocore's exceptions as ours. Raises RunnerFault, AlreadyThere, `conflict` or _Passing."""
     import botocore.exceptions as faults
     from urllib3.exceptions import HTTPError
 
     try:
         return once()
     except faults.ClientError as fault:
-        raise _meaning(fault.response, sentence) from fault
+        raise _meaning(fault.response, sentence, conflict) from fault
     except (faults.NoCredentialsError, faults.PartialCredentialsError) as fault:
         raise RunnerFault(WRONG_REQUEST, f"{sentence}: there are no credentials; does the task have a role?") from fault
     except (
@@ -253,14 +322,16 @@ def _translated(once: Callable[[], T], sentence: str) -> T:
         raise RunnerFault(WRONG_REQUEST, f"{sentence}: {fault}") from fault
 
 
-def _meaning(response: Mapping[str, Any], sentence: str) -> Exception:
+def _meaning(response: Mapping[str, Any], sentence: str, conflict: type[Exception]) -> Exception:
     status, error = int(response["ResponseMetadata"]["HTTPStatusCode"]), response["Error"]
     said = f"{error.get('Code', status)} {error.get('Message', '')}".strip()
     if status == 412:
         return AlreadyThere()
-    if status >= 500 or status in _PASSING:
+    if status == 409:
+        return conflict(said)
+    if status >= 500 or status in _PASSING or error.get("Code") in _PASSING_CODES:
         return _Passing(said)
-    if status == 403 or error.get("Code") in _RENEWED:
+    if status == 403 and error.get("Code") not in _HOPELESS:
         return RunnerFault(TEMPORARY, f"{sentence}: {said}")
     return RunnerFault(WRONG_REQUEST, f"{sentence}: {said}")
 

@@ -16,6 +16,10 @@ from argosy.runner.job import Job
 from argosy.runner.objects import Objects
 from argosy.runner.order import RunnerFault, RunnerOrder
 
+NO_FILE = (
+    "the program ended well but wrote no file into $ARGOSY_OUT;"
+    " ask for `result: stdout` if it prints its result, for `result: none` if it has none"
+)
 UPLOADS = 4  # files at once; each holds one part of a large file in memory
 _PART = re.compile(r"part-\d+(.*)", re.DOTALL)
 
@@ -43,7 +47,7 @@ def left_in(folder: Path, job: Job) -> list[LeftFile]:
                 WRONG_REQUEST, f"the result has more than {job.most_bytes:,} bytes, which is the most of a task"
             )
     if not found:
-        raise RunnerFault(NO_RESULT, "the program ended well but wrote no file into $ARGOSY_OUT; see `result: none`")
+        raise RunnerFault(NO_RESULT, NO_FILE)
     return sorted(found, key=lambda each: each.name)
 
 

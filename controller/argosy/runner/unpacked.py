@@ -1,7 +1,7 @@
 """Where are a job's archives, unpacked? Each set once in a folder, however many attempts of this process need it.
 
 A container has one attempt, and its folder is the attempt's own. Local mode's processes share one folder: a thousand
-tasks unpack pandas once.
+tasks unpack pandas once. What no attempt needs any more stays for the next one, up to a limit.
 """
 
 from __future__ import annotations
@@ -23,27 +23,48 @@ from argosy.runner.objects import CONNECTIONS, Objects
 from argosy.runner.order import RunnerFault
 
 LINKED_BYTES = 1024 * 1024  # larger files of a program are shared, read-only, instead of copied
+KEPT_BYTES = 4 * 1024**3  # of sets that no attempt needs and others may
 _PIECE_BYTES = 1024 * 1024
 
 
 class Unpacked:
     """Sets of archives below `folder`. Safe to use from several threads."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, kept_bytes: int = KEPT_BYTES) -> None:
+        """kept_bytes: how much all sets may hold before those that nobody needs go."""
+        self._folder, self._kept_bytes = folder, kept_bytes
         self._guard = threading.Lock()
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._users: dict[str, set[Path]] = {}  # by set, the one that was wanted last behind all others
+        self._sizes: dict[str, int] = {}
 
-    def get(self, archives: Sequence[JobArchive], objects: Objects) -> Path:
-        """The folder with all of these, the later over the earlier. Raises RunnerFault or OSError."""
+    def get(self, archives: Sequence[JobArchive], objects: Objects, user: Path) -> Path:
+        """The folder with all of these, the later over the earlier. user: the attempt's own folder; the set stays as
+        long as there is one. Raises RunnerFault or OSError."""
         name = hashlib.sha256("".join(f"{each.kind} {each.sha256}\n" for each in archives).encode()).hexdigest()[:32]
         with self._guard:
             turn = self._turns[name]
+            self._users[name] = self._users.pop(name, set()) | {user}
         with turn:
             made = self._folder / name
             if not made.is_dir():
                 self._make(made, archives, objects)
+                self._let_go(name, _bytes_below(made))
         return made
+
+    def _let_go(self, new: str, size: int) -> None:
+        """Of the sets that nobody needs, those first that were wanted long ago."""
+        leaving: list[Path] = []
+        with self._guard:
+            self._sizes[new] = size
+            for name in list(self._users):
+                self._users[name] = {each for each in self._users[name] if each.is_dir()}
+                if sum(self._sizes.values()) > self._kept_bytes and name in self._sizes and not self._users[name]:
+                    del self._users[name], self._sizes[name]
+                    leaving.append(Path(tempfile.mkdtemp(prefix="leaving-", dir=self._folder)))
+                    (self._folder / name).rename(leaving[-1] / name)
+        for each in leaving:
+            shutil.rmtree(each, ignore_errors=True)
 
     def _make(self, made: Path, archives: Sequence[JobArchive], objects: Objects) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -70,6 +91,10 @@ def _copied(source: str, target: str) -> None:
         return
     os.chmod(source, about.st_mode & 0o555)
     os.link(source, target)
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*"))
 
 
 def _fetched(archive: JobArchive, file: Path, objects: Objects) -> None:

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from argosy.catalogue.lookup import image_of
 from argosy.market.cover import hypothetical, tasks_per_instance
-from argosy.market.offers import offers_of, rejected
+from argosy.market.offers import offers_of, rejected, without_runner_until
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
@@ -62,11 +63,14 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
 
 
 def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
-    """What keeps those offers from being made now: cool-offs, which end by themselves, and price caps, which do not."""
+    """What keeps those offers from being made now: cool-offs, which end by themselves; price caps, which do not; the
+    last instances, which had no runner."""
     state, now = moment.state, moment.now
+    without_runner = without_runner_until(state.pools.values(), now, moment.policy)
     short: list[tuple[float, str]] = []
     broken: list[tuple[float, str]] = []
     dear: list[str] = []
+    bare: list[float] = []
     for purchase in Purchase:
         pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
         refused = dict(rejected(pools, moment.catalogue, now, moment.policy, purchase))
@@ -77,23 +81,24 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
                 (broken if pool.needs_mending else short).append((until, why))
             elif pool.key in refused:
                 dear.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
-    return _in_one_sentence(short, broken, dear) or _without_runner(moment)
+            else:
+                bare.append(without_runner.get((pool.cell, image_of(pool.instance_type)), now))
+    return _in_one_sentence(short, broken, dear, bare)
 
 
-def _without_runner(moment: Moment) -> str:
-    """What is left where nothing is short, broken or dear: new instances are not expected to have the runner."""
-    last = max((pool.without_runner_at for pool in moment.state.pools.values()), default=0.0)
-    until = time_of_day(last + moment.policy.cool_off_max_s)
-    return (
-        "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
-        f" tried again at {until} (docs/operations.md, The runner)"
-    )
-
-
-def _in_one_sentence(short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str]) -> str:
+def _in_one_sentence(
+    short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str], bare: list[float]
+) -> str:
     """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
-    bring back. dear: those above a price cap, and by how much."""
+    bring back. dear: those above a price cap, and by how much. bare: those whose last instances joined without the
+    runner, and until when they are not tried again."""
     also = f"; {len(dear)} offers are above the price caps" if dear else ""
+    if bare and not broken and not short:
+        return (
+            "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
+            f" tried again at {time_of_day(min(bare))} (docs/operations.md, The runner){also}"
+        )
+    also += f"; {len(bare)} offers are of instances that join without the runner" if bare else ""
     if broken:
         until, why = min(broken)
         first = f"nothing that could hold it launches before somebody acts: {why}; tried again at {time_of_day(until)}"

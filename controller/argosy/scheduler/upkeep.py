@@ -220,8 +220,9 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
             look[table.on_instance(instance.id)] = True
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
     found = np.flatnonzero(known & look & ~lately_asked)
-    # Those that have not begun come first: thousands of stops take a while, and none of them is to begin meanwhile.
-    return found[np.argsort(table["started_at"][found] > 0, kind="stable")]
+    # Those that have not begun come first, in the order in which their agents would start them: thousands of stops take
+    # a while, and none of them is to begin meanwhile.
+    return found[np.lexsort((table["launched_at"][found], table["started_at"][found] > 0))]
 
 
 def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:

@@ -6,11 +6,14 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from argosy.client.errors import InvalidInput
 from argosy.sdk.errors import InvalidSpec
+
+DEPTH = 20  # deeper than any field; what is below is left to the check
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +37,27 @@ def _from_mapping(spec: Mapping[str, Any]) -> SpecGiven:
     from argosy.api import admission
     from argosy.spec.faults import SpecError
 
+    data: Mapping[str, Any] = _as_in_a_file(spec)
     try:
-        admission.check_spec(spec, now=time.time())
+        admission.check_spec(data, now=time.time())
     except SpecError as refusal:
         raise InvalidSpec("", refusal.faults) from refusal
-    return SpecGiven(spec, "", Path.cwd())
+    return SpecGiven(data, "", Path.cwd())
+
+
+def _as_in_a_file(value: Any, depth: int = DEPTH) -> Any:
+    """With texts for paths, lists for tuples and plain integers for numpy's; what else is no JSON value is refused."""
+    if depth == 0:
+        return value
+    if isinstance(value, Mapping):
+        return {name: _as_in_a_file(each, depth - 1) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_in_a_file(each, depth - 1) for each in value]
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Integral):  # numpy's say that they are
+        return int(value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _from_file(path: Path) -> SpecGiven:

@@ -187,6 +187,8 @@ class Settings(_SettingsModel):
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
+    # Whether those who use the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
+    allow_exec: bool = False
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     log_retention_days: RetentionDays = 14
@@ -230,8 +232,7 @@ class Settings(_SettingsModel):
 
     def image_of(self, name: str) -> str:
         """Which of `Amis` the instances of a type start from: cpu, gpu, cpu_arm64, gpu_arm64."""
-        kind = load_catalogue()[name]
-        return ("gpu" if kind.gpus else "cpu") + ("_arm64" if kind.architecture == "arm64" else "")
+        return load_catalogue()[name].image
 
     def offers(self, cell: str) -> frozenset[str]:
         """The instance types that a cell's Region offers: the shipped list with the owner's corrections."""

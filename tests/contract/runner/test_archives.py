@@ -28,6 +28,11 @@ def test_an_executable_of_the_archive_stays_executable(runner: RunnerUnderTest) 
     assert runner.run("argosy:program", "./bin/run", "7", result="stdout", job=job).out == b"7\n"
 
 
+def test_a_script_that_does_not_say_who_reads_it_is_the_shells(runner: RunnerUnderTest) -> None:
+    job = runner.job(runner.archive(tar(member("bin/run", b"echo $1", mode=0o755))))
+    assert runner.run("argosy:program", "./bin/run", "7", result="stdout", job=job).out == b"7\n"
+
+
 def test_without_an_archive_the_program_runs_where_the_container_starts_it(runner: RunnerUnderTest) -> None:
     assert runner.shell("pwd -P", result="stdout").out.decode().strip() == str(runner.folder.resolve())
 

@@ -184,3 +184,43 @@ def test_the_role_of_a_task_is_asked_for_its_credentials(runner: RunnerUnderTest
     assert ended.code == 0, ended.err
     assert runner.s3.body(PART) == b"1\n"
     assert set(shown) == {"Basic abc"}
+
+
+LARGE = "import os; open(os.environ['ARGOSY_OUT'] + '/part.jsonl', 'wb').truncate(65 * 1024**2)"
+
+
+@pytest.mark.parametrize("what", ["lost", "truncated", 500, 503, 409])
+def test_a_large_upload_is_whole_whatever_becomes_of_its_completion(runner: RunnerUnderTest, what: int | str) -> None:
+    runner.s3.trouble("COMPLETE", PART, what, times=1)
+    ended = runner.python(LARGE, result="folder")
+    assert ended.code == 0, ended.err
+    assert len(runner.s3.body(PART)) == 65 * 1024**2
+
+
+def test_a_completion_that_conflicts_sends_all_parts_again(runner: RunnerUnderTest) -> None:
+    runner.s3.trouble("COMPLETE", PART, 409, times=1)
+    assert runner.python(LARGE, result="folder").code == 0
+    assert runner.s3.number_of_uploads == 2
+
+
+def test_conflicts_without_end_are_temporary(runner: RunnerUnderTest) -> None:
+    runner.s3.trouble("COMPLETE", PART, 409)
+    ended = runner.python(LARGE, changes={"AWS_MAX_ATTEMPTS": "2"}, result="folder")
+    assert ended.code == 75
+    assert "conflict" in ended.sentence
+    assert runner.s3.names() == []
+
+
+@pytest.mark.parametrize("code", ["RequestTimeout", "ExpiredToken"])
+def test_a_request_that_came_too_late_is_repeated(runner: RunnerUnderTest, code: str) -> None:
+    runner.s3.put("x.txt", b"x\n")
+    runner.s3.trouble("GET", "x.txt", 400, times=1, code=code)
+    ended = runner.shell('cat "$ARGOSY_IN/x.txt"', result="stdout", inputs=["s3://results/x.txt"])
+    assert (ended.code, ended.out) == (0, b"x\n")
+
+
+def test_an_input_in_an_archive_is_a_wrong_request(runner: RunnerUnderTest) -> None:
+    runner.s3.trouble("GET", "x.txt", 403, code="InvalidObjectState")
+    ended = runner.shell("echo ran", result="stdout", inputs=["s3://results/x.txt"])
+    assert ended.code == 64
+    assert "InvalidObjectState" in ended.sentence

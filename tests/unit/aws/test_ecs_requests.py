@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,12 +18,15 @@ from argosy.aws.ecs_requests import (
     run_task_request,
     usable_container,
 )
+from argosy.lifecycle.apply import apply
 from argosy.messages.ecs import key_of_task
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey
+from argosy.model.policy import Policy
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
-from tests.builders import CELL, RUN_ID, instance_id, prepared, state_with, submitted
+from tests.builders import CELL, NOW, RUN_ID, instance_id, prepared, state_with, submitted
 from tests.fakes.aws import DEPLOYMENT
 
 KEY = AttemptKey(RUN_ID, 3, 2, 1)
@@ -50,6 +54,21 @@ def test_a_launch_is_one_task_pinned_to_its_instance() -> None:
     tags = {tag["key"]: tag["value"] for tag in request["tags"]}
     assert tags == {"argosy:run": RUN_ID, "argosy:stage": "main", "team": "vision"}
     assert request["enableECSManagedTags"] is True
+
+
+def test_a_launch_in_doubt_is_sent_again_as_it_was_when_the_owner_allows_exec_meanwhile() -> None:
+    """ECS refuses a client token that comes with another request: what counts is what the run was prepared with."""
+    state = state_with(submitted(), prepared())
+    intended = request_of(state.runs[RUN_ID])
+    apply(state, replace(prepared(), takes_exec=True), NOW, Policy())
+    assert request_of(state.runs[RUN_ID]) == intended
+    assert "enableExecuteCommand" not in intended
+
+
+def test_a_run_that_is_prepared_where_exec_is_allowed_is_launched_with_it() -> None:
+    run = state_with(submitted(), replace(prepared(), takes_exec=True)).runs[RUN_ID]
+    assert request_of(run)["enableExecuteCommand"] is True
+    assert RunRecord.from_json(json.loads(json.dumps(RunRecord.of(run).to_json()))).takes_exec
 
 
 def test_runs_that_share_a_group_say_so_to_ecs() -> None:
@@ -146,6 +165,13 @@ def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_th
     assert {"name": "ARGOSY_RUNNER", "value": "1"} in override["environment"]
     plain = definition_content(run_of(), CELL, DEPLOYMENT)
     assert "entryPoint" not in plain["containerDefinitions"][0]
+
+
+def test_the_runner_is_told_its_region_because_not_every_ecs_agent_tells_it() -> None:
+    """Without it S3 would be asked in us-east-1, which instances without a way out do not reach."""
+    container = definition_content(run_of(run="true", resources={"gpus": 1}), "eu-west-1", DEPLOYMENT)
+    told = {each["name"]: each["value"] for each in container["containerDefinitions"][0]["environment"]}
+    assert told == {"AWS_REGION": "eu-west-1", "NVIDIA_DRIVER_CAPABILITIES": "utility,compute"}
 
 
 def test_a_definition_for_arm_says_so_and_others_are_as_they_were() -> None:

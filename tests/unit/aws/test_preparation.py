@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,9 +33,11 @@ def run_of(**overrides: Any) -> Run:
     return state_with(submitted(**overrides)).runs[RUN_ID]
 
 
-def definitions(*cells: Cell, s3: ScriptedClient | None = None) -> RunPreparation:
+def definitions(*cells: Cell, s3: ScriptedClient | None = None, allow_exec: bool = False) -> RunPreparation:
     s3 = s3 or ScriptedClient("s3", put_object={})
-    return RunPreparation(DEPLOYMENT, {each.name: each for each in cells}, s3, S3ItemsReader(s3))
+    return RunPreparation(
+        replace(DEPLOYMENT, allow_exec=allow_exec), {each.name: each for each in cells}, s3, S3ItemsReader(s3)
+    )
 
 
 def test_content_that_is_new_is_registered_once_and_the_spec_lies_in_the_folder() -> None:
@@ -160,6 +163,43 @@ def test_the_host_ports_of_a_run_come_from_its_spec_or_from_its_definition() -> 
     event = definitions(cell(Clock(), ecs)).prepare(run_of(taskDefinition="train"), FOREVER)
     assert isinstance(event, RunPrepared)
     assert event.host_ports == ((9000, "tcp"),)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_run_of_an_image_takes_exec_where_the_owner_allows_it(allowed: bool) -> None:
+    ecs = ScriptedClient("ecs", describe_task_definition=UNKNOWN, register_task_definition=registering())
+    event = definitions(cell(Clock(), ecs), allow_exec=allowed).prepare(run_of(), FOREVER)
+    assert isinstance(event, RunPrepared)
+    assert event.takes_exec is allowed
+
+
+ROLE = "arn:aws:iam::123456789012:role/trainer"
+
+
+@pytest.mark.parametrize(
+    ("role", "is_read_only", "takes"), [(ROLE, False, True), (None, False, False), (ROLE, True, False)]
+)
+def test_a_users_definition_takes_exec_with_a_role_and_a_root_that_can_be_written_to(
+    role: str | None, is_read_only: bool, takes: bool
+) -> None:
+    """RunTask would refuse the one, and the agent of Exec fails in the other."""
+    own = users_own(**({"taskRoleArn": role} if role else {}))
+    own["taskDefinition"]["containerDefinitions"][0]["readonlyRootFilesystem"] = is_read_only
+    for allowed in (True, False):
+        ecs = ScriptedClient("ecs", describe_task_definition=own)
+        event = definitions(cell(Clock(), ecs), allow_exec=allowed).prepare(run_of(taskDefinition="train"), FOREVER)
+        assert isinstance(event, RunPrepared)
+        assert event.takes_exec is (takes and allowed)
+
+
+def test_a_run_takes_exec_only_where_all_cells_can() -> None:
+    cells = [
+        cell(Clock(), ScriptedClient("ecs", describe_task_definition=users_own(**role)), name=name)
+        for name, role in (("us-east-1", {"taskRoleArn": ROLE}), ("eu-west-1", {}))
+    ]
+    event = definitions(*cells, allow_exec=True).prepare(run_of(taskDefinition="train"), FOREVER)
+    assert isinstance(event, RunPrepared)
+    assert not event.takes_exec
 
 
 def test_every_cell_gets_the_definition_and_launches_use_their_own_cells() -> None:

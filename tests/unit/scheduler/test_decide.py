@@ -308,6 +308,33 @@ def test_an_attempt_over_its_time_is_stopped_and_asked_again_only_after_a_while(
     assert (again.cause, again.reason) == (stop.cause, "argosy: the attempt took longer than its time-out allows")
 
 
+def test_a_stop_that_was_not_sent_is_sent_in_the_next_tick_and_one_that_ecs_refused_after_a_while() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    (stop,) = decided(state, StopAttempt)
+    begun(state, [stop])
+    told(state, NotCarriedOut("ClientException: no", stop.key))
+    assert not decided(state, StopAttempt, now=NOW + 1)
+    told(state, NotCarriedOut("time was up", stop.key, passing=True))
+    (again,) = decided(state, StopAttempt, now=NOW + 1)
+    assert (again.key, again.cause) == (stop.key, StopCause.CANCELLED)
+
+
+def test_a_launch_that_aws_throttled_is_no_stop() -> None:
+    state = state_with_instance()
+    told(state, NotCarriedOut("throttled", launched(state), passing=True))
+    assert not decided(state, StopAttempt)
+
+
+def test_what_would_begin_first_is_stopped_first_and_what_runs_last() -> None:
+    state = state_with_instance()
+    runs, late = launched(state, 0, 1, now=NOW - 9), launched(state, 1, 2, now=NOW)
+    early = launched(state, 2, 3, now=NOW - 5)
+    told(state, task(1, "RUNNING"), RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    assert [stop.key for stop in decided(state, StopAttempt)] == [early, late, runs]
+
+
 @pytest.mark.parametrize("after_s", [5, 45, 59])
 def test_a_warning_stops_an_attempt_at_once_however_much_of_its_time_is_left(after_s: int) -> None:
     state = state_with_instance(timeout={"attemptDurationSeconds": 60})
@@ -530,6 +557,23 @@ def test_offers_above_the_price_caps_are_counted_beside_the_short_ones() -> None
     short.short_until, short.short_reason = NOW + 600, "no capacity"
     (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
     assert remark.sentence.endswith("; 1 offers are above the price caps")
+
+
+def test_offers_without_the_runner_are_told_apart_from_those_above_the_price_caps_and_the_short_ones() -> None:
+    needs = submitted(tasks=4, run="true")
+    state = state_with(needs, prepared(), fleet(spot_usd_per_hour=10.0), fleet(zone="us-east-1b"))
+    bare = state.pools[f"{CELL}/c5.xlarge/us-east-1b"]
+    bare.without_runner_at = NOW - 600
+    (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
+    assert remark.sentence.startswith("instances joined without the runner, which a program of one's own needs")
+    assert remark.sentence.endswith("; 1 offers are above the price caps")
+    short = state.pools[f"{CELL}/c5.xlarge/us-east-1a"]
+    short.short_until, short.short_reason = NOW + 600, "no capacity"
+    (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
+    assert remark.sentence.startswith("the pools that could hold it are short of capacity")
+    assert remark.sentence.endswith("; 1 offers are of instances that join without the runner")
+    bare.without_runner_at = NOW - 3600
+    assert [target.pool for target in decided(state, SetTarget, max_usd_per_hour=5.0)] == [bare.key]
 
 
 def test_a_run_that_cannot_pay_for_what_is_there_waits_where_nothing_can_be_bought() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import argosy
@@ -36,6 +37,23 @@ def test_a_mapping_is_submitted_as_it_was_written() -> None:
     assert (run.id, run.status, run.tasks["total"]) == (RUN_ID, "RUNNING", 18)
     assert sent(world)["spec"] == SPEC
     assert repr(run) == f"<argosy.Run {RUN_ID} RUNNING 12/18 succeeded>"
+
+
+def test_a_mapping_may_have_what_programs_have_where_a_file_has_json(tmp_path: Path) -> None:
+    world = World().answers("SubmitRun", run_view())
+    command = ("${range}", "${part}")
+    container = {"image": "argosy/digits", "command": command, "environment": {"WHERE": tmp_path}}
+    client_of(world).submit({**SPEC, "container": container, "array": {"range": "0:100", "shardSize": numpy.int64(10)}})
+    wanted = {**SPEC["container"], "environment": {"WHERE": str(tmp_path)}}
+    assert sent(world)["spec"] == {**SPEC, "container": wanted}
+
+
+def test_what_no_file_could_hold_is_refused_however_deep_it_is() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for value in (object(), endless):
+        with pytest.raises(argosy.InvalidSpec):
+            client_of(World()).submit({**SPEC, "tags": value})
 
 
 def test_a_file_is_submitted_with_the_token_that_was_given(tmp_path: Path) -> None:
@@ -204,3 +222,9 @@ def test_the_shell_says_which_deployment_is_meant(monkeypatch: pytest.MonkeyPatc
         "me",
     )
     assert repr(argosy.Client()) == "<argosy.Client http://127.0.0.1:2 night>"
+
+
+def test_every_field_that_the_deployment_refuses_is_in_the_text_of_the_exception() -> None:
+    refused = api_error(400, "ValidationException", "1 field is invalid", ("maxResults", "must be at least 1"))
+    with pytest.raises(argosy.ArgosyError, match=r"^1 field is invalid\n  maxResults: must be at least 1$"):
+        client_of(World().answers("ListRuns", refused)).runs(0)

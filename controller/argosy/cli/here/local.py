@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from argosy.local.cloud import LocalAws
     from argosy.local.options import LocalOptions
     from argosy.settings.settings import Settings
+
+LAST_PORT = 65_535
+_OF_PORTS = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})  # what binding fails with
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +61,7 @@ def local(
     chosen: LocalChoices,
     kept: StateOptions,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Where to listen; 0 chooses a free one.")
+        int, typer.Option("--port", min=0, max=LAST_PORT, help="Where to listen; 0 chooses a free one.")
     ] = 4566,
     python: Annotated[
         list[str] | None,
@@ -90,17 +93,17 @@ def local(
 
     try:
         with refusals_told():
-            serve(
-                port,
-                options,
-                lambda aws: say("\n".join([*welcome(aws.endpoint_url, aws.region, options.keep), *lacking(options)])),
-            )
-    except sqlite3.Error as fault:
-        step = "argosy local --fresh forgets what is there"
-        raise CliError(f"The state in {options.keep} cannot be used: {fault}.", next_step=step) from fault
+            serve(port, options, greet)
     except OSError as fault:
-        step = f"choose another port: argosy local --port {port + 1}" if port else ""
-        raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault
+        raise cannot_start(port, fault) from fault
+
+
+def cannot_start(port: int, fault: OSError) -> CliError:
+    """Whether the port is in the way, or something else of this machine, such as a full temporary folder."""
+    if fault.filename is not None or fault.errno not in _OF_PORTS:
+        return CliError(f"Local mode cannot start: {fault}.")
+    step = f"choose another port: argosy local --port {port + 1 if port < LAST_PORT else 0}" if port else ""
+    return CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step)
 
 
 def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = None) -> list[str]:

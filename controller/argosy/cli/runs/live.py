@@ -32,8 +32,8 @@ _SEGMENTS = (
 class LiveView:
     """A context manager that gives the function to call with each view; the last frame stays on the screen."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, delivers: bool = False) -> None:
+        self._session, self._delivers = session, delivers
         self._live = Live(console=session.console, auto_refresh=False)
         self._last: Mapping[str, Any] | None = None
 
@@ -51,7 +51,7 @@ class LiveView:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self._live.stop()
         if self._last and self._last["status"] in TERMINAL:
-            for step in next_steps(self._session, self._last):
+            for step in next_steps(self._session, self._last, self._delivers):
                 self._session.console.print(step, style="dim")
 
 

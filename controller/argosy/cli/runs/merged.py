@@ -30,6 +30,8 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
     def write(file: IO[bytes]) -> None:
         s3 = session.client("s3")
         write_rows(s3, parts_of_run(s3, view, partial, merged), form, file, merged)
+        if merged.missing_count and not merged.parts and not view.get("expectsResult", True):
+            raise leaves_none(session, view)
         if merged.missing_count and not partial:
             raise _incomplete(session, view, merged)
 
@@ -43,6 +45,15 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
         return
     for line in _told(view, merged, name, size):
         say(line, err=name == "-")
+
+
+def leaves_none(session: Session, view: Any) -> CliError:
+    """For a run that was never to have results."""
+    run = view["runId"]
+    return CliError(
+        f"{run} has no results: it was asked for none (`result: none`, or no `${{part}}`).",
+        next_step=f"`{session.again(f'logs {run}')}` shows what its tasks printed",
+    )
 
 
 def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:

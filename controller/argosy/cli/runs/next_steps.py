@@ -12,13 +12,13 @@ from argosy.client.progress import CANCELLING, TERMINAL
 _NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer", "CannotStartContainer")
 
 
-def next_steps(session: Session, view: Any) -> list[str]:
-    """`next: argosy ...` lines for a run view."""
+def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str]:
+    """`next: argosy ...` lines for a run view. delivered: this command itself goes on to bring the results."""
     run = view["runId"]
     steps = []
     if view["status"] not in TERMINAL:
         steps = [f"watch {run}"] if view["status"] == CANCELLING else [f"watch {run}", f"cancel {run}"]
-    elif view["tasks"]["succeeded"] and view.get("expectsResult", True):
+    elif view["tasks"]["succeeded"] and view.get("expectsResult", True) and not delivered:
         steps = [f"results {run} --download {view['name']}-results"]
     if view["status"] in TERMINAL and _stopped_by_budget(view):
         steps.append(f"retry {run} {_not_done(view)} --budget {_more_money(view['budget']):g}")

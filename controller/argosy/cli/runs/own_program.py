@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from argosy.cli.problems import CliError
 
+FIRST_LINE = 256  # bytes of it that are read: Linux reads no more
 NAME_LIMIT = 40  # characters of a run's name that is made from its program's
 
 
@@ -56,12 +58,37 @@ def _check_file(path: Path) -> None:
         raise CliError(f"{path} cannot be read: Permission denied.")
     if path.suffix != ".py" and not os.access(path, os.X_OK):
         raise CliError(f"{path} is not executable.", next_step=f"chmod +x {path}, or name its interpreter before it")
+    if path.suffix != ".py":
+        _check_start(path)
+
+
+def _check_start(path: Path) -> None:
+    """What a kernel says of such a file is `Exec format error`, a thousand times."""
+    with path.open("rb") as file:
+        first = file.readline(FIRST_LINE)
+    if first.startswith(b"#!") and first.endswith(b"\r\n"):
+        raise CliError(
+            f"{path} has the line ends of Windows: no interpreter has a name that ends with a carriage return.",
+            next_step=f"sed -i 's/\\r$//' {path}",
+        )
+    if b"\0" in first and not first.startswith(b"\x7fELF"):
+        raise CliError(f"{path} is neither a script nor a program of Linux.", next_step="build it for Linux")
 
 
 def _folder_named_by(words: Sequence[str]) -> Path | None:
-    """The current folder, where a command says a file of it: `python train.py`, `sort < numbers`."""
-    named = next((word for word in words if not os.path.isabs(word) and Path(word).is_file()), None)
+    """The current folder, where a command says a file of it: `python train.py`, `python -m train`, `sort < numbers`."""
+    named = next(
+        (word for word in (*words, *_modules(words)) if not os.path.isabs(word) and Path(word).is_file()), None
+    )
     return None if named is None else _unless_shared(Path(), named)
+
+
+def _modules(words: Sequence[str]) -> Iterator[str]:
+    """The files that `-m NAME` may mean."""
+    for option, name in pairwise(words):
+        if option == "-m":
+            path = name.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__main__.py")
 
 
 def _unless_shared(folder: Path, named: str) -> Path:

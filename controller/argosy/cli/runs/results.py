@@ -19,6 +19,9 @@ from argosy.client.progress import TERMINAL
 from argosy.client.results.files import ResultFile, download, result_files
 from argosy.client.results.manifest import NoManifest
 
+# In a folder that is made for results: the next `argosy run` beside it need not upload them.
+NOT_UPLOADED = "# results: argosy run leaves them out\n*\n"
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -76,8 +79,13 @@ def copy_results(session: Session, view: Any, folder: Path | None, partial: bool
     """Lists the files, and copies them if a folder is given."""
     s3 = session.client("s3")
     files, manifest = result_files(s3, view, partial)
+    if folder is not None and not files and not view.get("expectsResult", True):
+        raise _leaves_none(session, view)
     if folder is not None:
+        is_new = not folder.exists()
         download(s3, files, folder)
+        if is_new:
+            (folder / ".argosyignore").write_text(NOT_UPLOADED)
         if manifest is not None:
             (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     if session.wants_json:
@@ -96,7 +104,15 @@ def _document(view: Any, files: Sequence[ResultFile], folder: Path | None) -> di
     }
 
 
+def _leaves_none(session: Session, view: Any) -> CliError:
+    from argosy.cli.runs.merged import leaves_none
+
+    return leaves_none(session, view)
+
+
 def _print(session: Session, view: Any, files: Sequence[ResultFile], folder: Path | None) -> None:
+    if not files and not view.get("expectsResult", True):
+        raise _leaves_none(session, view)
     total = figures.size(sum(each.size for each in files))
     tasks = view["tasks"]
     session.console.print(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,11 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.options import WaitTimeout
+from argosy.cli.outside_text import say
 from argosy.cli.problems import OK, RUN_FAILED, CliError
 from argosy.cli.runs.foreseen import foreseen, with_warnings
 from argosy.cli.runs.packed import packed
+from argosy.cli.runs.program_words import ProgramCommand
 from argosy.cli.runs.run_spec import Belongings, Split, Terms, spec_of
 from argosy.cli.runs.submit import announce, sent
 from argosy.cli.session import Session
@@ -53,9 +56,13 @@ class Ending:
     ] = None
     wait_timeout: WaitTimeout = None
 
+    @property
+    def wants_results(self) -> bool:
+        return self.merge is not None or self.out is not None
+
 
 def register(app: typer.Typer) -> None:
-    command(app, "run", panel=panels.RUNS, as_lines=True)(run)
+    command(app, "run", panel=panels.RUNS, as_lines=True, form=ProgramCommand)(run)
 
 
 def run(
@@ -67,8 +74,8 @@ def run(
     ending: Ending,
     arguments: Arguments = None,
 ) -> None:
-    """Run your own program: it is uploaded, run and followed. Its own options go behind --."""
-    _check(session, ending)
+    """Run your own program: it is uploaded, run and followed. Its own options come last, behind -- if in doubt."""
+    _check(session, ending, surroundings.result)
     spec = spec_of(program, arguments or (), split, surroundings, terms)
     _refuse_faults(spec)
     if ending.dry_run:
@@ -77,9 +84,11 @@ def run(
         _submit(session, spec, ending)
 
 
-def _check(session: Session, ending: Ending) -> None:
-    if ending.detach and (ending.merge or ending.out):
+def _check(session: Session, ending: Ending, result: str | None) -> None:
+    if ending.detach and ending.wants_results:
         raise CliError("--detach does not wait for results: leave --merge and --out away, or --detach.")
+    if result == "none" and ending.wants_results:
+        raise CliError("--result none leaves nothing that --merge or --out could bring: leave it or them away.")
     if ending.merge == "-" and session.wants_json:
         raise CliError("--json and --merge - would both write to standard output.", next_step="name a file")
     if ending.merge == "-" and ending.out is not None:
@@ -169,18 +178,20 @@ def _submit(session: Session, spec: dict[str, Any], ending: Ending) -> None:
 
 def _to_its_end(session: Session, spec: dict[str, Any], ending: Ending) -> Mapping[str, Any] | None:
     """The run's last view; None if nobody waits for it."""
+    words = spec["run"]
     spec = _with_items_in_s3(session, spec)
     targets = [Path(each) for each in (ending.merge, ending.out) if each is not None]
     spec = packed(session, spec, Path(), _checked, targets)
     token = ending.client_token or session.tools.new_token()
     warnings = foreseen(session, spec)
     view = with_warnings(_checked(lambda form: session.api.submit(form, token), spec), warnings)
+    say(f"each task runs: {words if isinstance(words, str) else shlex.join(words)}", err=True)
     announce(session, view, ending.detach)
     if ending.detach:
         return None
     from argosy.cli.runs.watch import followed
 
-    return followed(session, view["runId"], ending.wait_timeout, view)
+    return followed(session, view["runId"], ending.wait_timeout, view, delivers=ending.wants_results)
 
 
 def _together(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

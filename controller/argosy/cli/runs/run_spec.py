@@ -58,7 +58,7 @@ class Terms:
     """What each task needs, and what the run may cost and take."""
 
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
-    memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
+    memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
     gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs of a task.")] = None
     gpu_model: Annotated[str | None, typer.Option("--gpu-model", metavar="MODEL", help="Such as A100 or T4.")] = None
     budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most that it may cost.")] = None
@@ -160,7 +160,8 @@ def _json(file: Path, number: int, line: str) -> Any:
 
 def _of_terms(terms: Terms) -> dict[str, Any]:
     gpus = 1 if terms.gpu_model and terms.gpus is None else terms.gpus
-    resources = {"vcpus": terms.vcpus, "memory": terms.memory, "gpus": gpus, "gpuModel": terms.gpu_model}
+    memory = int(terms.memory) if terms.memory and terms.memory.isdecimal() else terms.memory
+    resources = {"vcpus": terms.vcpus, "memory": memory, "gpus": gpus, "gpuModel": terms.gpu_model}
     parts: dict[str, dict[str, Any]] = {
         "resources": resources,
         "capacity": {"budgetUsd": terms.budget, "deadline": terms.deadline},

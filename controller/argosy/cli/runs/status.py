@@ -114,7 +114,8 @@ def cancel(
     if view["status"] == "CANCELLED" and not left:
         console.print(f"{run} is cancelled; nothing is left to stop.")
         return
-    console.print(f"{run} is being cancelled: {_told(left)}, and no others will start.")
+    others = "first those that have not begun; no others are launched" if view["tasks"]["starting"] else ""
+    console.print(f"{run} is being cancelled: {_told(left)}, {others or 'and no others will start'}.")
     console.print(f"next: {session.again(f'status {run}')}", style="dim")
 
 

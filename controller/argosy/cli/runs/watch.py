@@ -43,10 +43,13 @@ def follow(session: Session, run_id: str, wait_timeout_s: float | None, submitte
     raise typer.Exit(OK if view["status"] == "SUCCEEDED" else RUN_FAILED)
 
 
-def followed(session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None) -> View:
-    """The final view, for a command that goes on after the end. Ctrl-C ends the command, not the run."""
+def followed(
+    session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None, delivers: bool = False
+) -> View:
+    """The final view, for a command that goes on after the end. Ctrl-C ends the command, not the run. delivers: it
+    brings the results."""
     try:
-        return until_ended(session, run_id, wait_timeout_s, submitted)
+        return until_ended(session, run_id, wait_timeout_s, display(session, submitted, delivers))
     except KeyboardInterrupt as stop:
         lines = [
             f"Detached from {run_id}; the run goes on.",
@@ -57,14 +60,16 @@ def followed(session: Session, run_id: str, wait_timeout_s: float | None, submit
         raise typer.Exit(INTERRUPTED) from stop
 
 
-def until_ended(session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None) -> View:
+def until_ended(
+    session: Session, run_id: str, wait_timeout_s: float | None, shown: AbstractContextManager[Show]
+) -> View:
     """The final view. Raises CliError with exit code 4 when the time is up."""
     tools, rate = session.tools, ProgressRate()
     view: View = {}
     is_local = session.connection.is_loopback
     interval_s, limit = (LOCAL_INTERVAL_S, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
     poller = RunPoller(session.api.describe, tools.now, tools.sleep, interval_s, warn, limit)
-    with display(session, submitted) as show:
+    with shown as show:
         try:
             for view in poller.views(run_id, wait_timeout_s):
                 rate.see(tools.now(), view)
@@ -86,7 +91,7 @@ def _timed_out(session: Session, late: WaitTimedOut) -> CliError:
 Show = Callable[[View, ProgressRate], None]
 
 
-def display(session: Session, submitted: View | None = None) -> AbstractContextManager[Show]:
+def display(session: Session, submitted: View | None = None, delivers: bool = False) -> AbstractContextManager[Show]:
     """How a view is shown: live, as lines, or as JSON: each change with --json-lines, else the last view only."""
     if session.wants_lines:
         return nullcontext(_each_change(lambda view, _: session.print_json_line(view)))
@@ -95,8 +100,8 @@ def display(session: Session, submitted: View | None = None) -> AbstractContextM
     if session.can_redraw:
         from argosy.cli.runs.live import LiveView
 
-        return LiveView(session)
-    return nullcontext(_each_change(lambda view, rate: _print_line(session, view, rate)))
+        return LiveView(session, delivers)
+    return nullcontext(_each_change(lambda view, rate: _print_line(session, view, rate, delivers)))
 
 
 @contextmanager
@@ -123,7 +128,7 @@ def _each_change(show: Show) -> Show:
     return changed
 
 
-def _print_line(session: Session, view: View, rate: ProgressRate) -> None:
+def _print_line(session: Session, view: View, rate: ProgressRate, delivers: bool) -> None:
     say(line(view, rate, session.tools.now()))
     if view["status"] in TERMINAL:
         from argosy.cli.runs.views import failure_lines
@@ -131,7 +136,7 @@ def _print_line(session: Session, view: View, rate: ProgressRate) -> None:
 
         for failure in failure_lines(with_last_lines(session.access, view["runId"], kinds_of(view), warn)):
             say(failure.plain)
-        for step in next_steps(session, view):
+        for step in next_steps(session, view, delivers):
             say(step)
 
 

@@ -52,6 +52,9 @@ def check_request(request: JSON, definition: TaskDefinition, started_by_chars: i
     group = request.get("group")
     if group is not None and (len(group) > MAX_GROUP_CHARS or group.startswith("service:")):
         raise Refusal("InvalidParameterException", f"Invalid group {group[:60]!r}.")
+    if request.get("enableExecuteCommand") and not definition.body.get("taskRoleArn"):
+        why = "The task couldn't be run because a valid taskRoleArn is not being used."
+        raise Refusal("InvalidParameterException", why)
     if request.get("referenceId"):
         raise Refusal("InvalidParameterException", "The reference id is reserved for AWS use.")
     awsvpc = definition.body.get("networkMode") == "awsvpc"

@@ -33,6 +33,9 @@ class EcsLedger:
         """Called with a container instance's ARN when there is something for its agent; must not block."""
         self.on_definition: list[Callable[[TaskDefinition], None]] = []
         """Called with each task definition that is registered or deregistered."""
+        self.on_execute: Callable[[str, str], tuple[str, str] | None] = lambda task_arn, container: None
+        """Address and token of a session in a container of a task; None when its agent is not connected. Called under
+        the lock; must not block."""
         self.tells_resources = True
         """Whether an instance's event is sent whenever tasks take or free its resources, as ECS does."""
         self._count = 0

@@ -122,6 +122,9 @@ def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
     detail = {key: value for key, value in task_view(ledger, task).items() if key not in _NOT_IN_TASK_EVENTS}
     for container in detail["containers"]:
         del container["healthStatus"]
+        for agent in container.get("managedAgents", ()):  # an event names no time, and calls its status otherwise
+            agent.pop("lastStartedAt", None)
+            agent["status"] = agent.pop("lastStatus")
     _emit(ledger, "ECS Task State Change", task.arn, detail)
 
 
@@ -158,9 +161,20 @@ def _container(task: EcsTask, container: EcsContainer) -> JSON:
         "reason": container.reason,
         "runtimeId": container.runtime_id,
         "imageDigest": container.image_digest,
+        "managedAgents": [exec_agent(task, container)] if task.enable_execute_command else None,
     }
     view.update({name: value for name, value in optional.items() if value is not None})
     return view
+
+
+def exec_agent(task: EcsTask, container: EcsContainer) -> JSON:
+    """The agent of ECS Exec in one container: it starts with it, where it can write to its root."""
+    [definition] = [each for each in task.definition.containers if each["name"] == container.name]
+    status = container.last_status if container.last_status in ("PENDING", "RUNNING") else "STOPPED"
+    if status == "RUNNING" and definition.get("readonlyRootFilesystem"):
+        status = "STOPPED"
+    started = {} if task.started_at is None else {"lastStartedAt": utc(task.started_at)}
+    return {"name": "ExecuteCommandAgent", "lastStatus": status, **started}
 
 
 def _attribute(pair: tuple[str, str | None]) -> JSON:

@@ -91,6 +91,16 @@ class Agents:
         """ECS has something for this agent."""
         self._messages.put(lambda: self._work(container_instance_arn))
 
+    def session(self, task_arn: str, container: str) -> tuple[str, str] | None:
+        """Address and token of a session of ECS Exec; None where no agent has such a container running. Called under
+        ECS's lock, so that it takes no other."""
+        for instance in list(self._instances.values()):
+            execution = instance.executions.get(task_arn)
+            found = None if execution is None else execution.way_in(container)
+            if found is not None:
+                return found.as_session()
+        return None
+
     def close(self) -> None:
         """Kill every task, wait for their processes, end."""
         self._ecs.on_work.remove(self.post_work)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
 from argosy.local.containers.container import LocalContainer, Surroundings, container_of
 from argosy.local.containers.images import CannotPullError
@@ -68,7 +69,7 @@ class TaskExecution:
                     shipper.open(*each.log)
         except CannotPullError as fault:
             return self.refuse(f"CannotPullContainerError: {fault}")
-        except LogRefusedError as fault:
+        except (LogRefusedError, OSError) as fault:  # such as a full disk
             return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
         for each in self._planned:
             self._launch(each, runtime, shipper)
@@ -103,6 +104,11 @@ class TaskExecution:
         """Wait for the containers' ends."""
         for process in list(self._processes.values()):
             process.join(timeout_s)
+
+    def way_in(self, container: str) -> WayIn | None:
+        """How a command gets into one of its containers; None for one that does not run."""
+        process = self._processes.get(container)
+        return None if process is None or container in self._ended else process.way_in()
 
     def _alive(self) -> Sequence[Running]:
         with self._guard:

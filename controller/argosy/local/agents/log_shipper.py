@@ -82,5 +82,5 @@ class LogShipper:
         for (group, stream), events in by_stream.items():
             try:
                 self._logs.put(group, stream, events)
-            except LogRefusedError as fault:
+            except Exception as fault:  # noqa: BLE001 - without this thread no task would ever end; such as a full disk
                 self._complain(f"{len(events)} log lines of {stream} lost: {fault}")

@@ -32,7 +32,7 @@ from argosy.local.containers.images import (
 from argosy.local.containers.leftovers import remove_leftovers
 from argosy.local.containers.process import Ended, Program
 from argosy.local.containers.refused_program import RefusedProgram
-from argosy.local.folders import runner_file
+from argosy.local.folders import is_checkout, runner_file
 from argosy.spec.program import STOCK_PYTHON
 
 ENGINES = ("podman", "docker")
@@ -41,14 +41,22 @@ LOOK_S = 0.5  # between two looks at the files of an image
 NO_SUCH_PROGRAM = 127  # what `run` ends with
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 NO_RUNNER = (
-    "podman needs the runner of users' programs, which is not built: type `make runner` in the checkout, which takes a"
-    " minute, and submit again; or run `argosy local` without --runtime"
+    "podman needs the runner of users' programs, which {}, and submit again; or run `argosy local` without --runtime"
+)
+_TO_BUILD = "is not built: type `make runner` in the checkout, which takes a minute"
+_NOT_SHIPPED = (
+    "an installed package does not bring: start `argosy local` from a checkout where you have typed `make runner`"
 )
 NOT_THE_INIT = (
     "Docker starts every container with the init of its own daemon: type `make runner`, set"
     ' "init-path": "{}" in /etc/docker/daemon.json and restart Docker; or use --runtime podman'
 )
 FAILURE_KEPT_S = 30.0  # a failed pull is not repeated earlier
+
+
+def no_runner(*, in_checkout: bool) -> str:
+    """Why programs of users cannot run, and what would help."""
+    return NO_RUNNER.format(_TO_BUILD if in_checkout else _NOT_SHIPPED)
 
 
 class NoEngineError(Exception):
@@ -197,7 +205,7 @@ class EngineRuntime:
     def _why_no_program(self) -> str | None:
         """Why the engine can start no program of a user's own; None when it can."""
         if self._engine == "podman":
-            return None if self._runner.is_file() else NO_RUNNER
+            return None if self._runner.is_file() else no_runner(in_checkout=is_checkout())
         init = self._asked(["info", "--format", "{{.InitBinary}}"]).stdout.strip()
         return None if Path(init).name == self._runner.name else NOT_THE_INIT.format(self._runner)
 

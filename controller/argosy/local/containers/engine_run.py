@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.leftovers import label
 from argosy.local.containers.one_port import BoxedStart
@@ -32,6 +33,8 @@ _NOT_YET = ("created", "initialized")
 _RAN = ("exited", "stopped", "removing", "dead")
 # What catatonit and tini say when there is no such program; to the engine the container has run, because they have.
 _INIT_FAILED = re.compile(r"ERROR \(catatonit:\d+\): failed to exec|\[FATAL tini")
+# What our runner says as the init: podman does not know it with control groups of version 1.
+_MEMORY_RAN_OUT = "argosy: killed: out of memory"
 _ASKED = "{{.State.Status}} {{.State.OOMKilled}}"
 
 
@@ -72,7 +75,7 @@ class EngineContainer:
         self._name = f"argosy-{uuid.uuid4().hex}"
         self._stop_timeout_s = program.stop_timeout_s
         self._on_line, self._on_end = on_line, on_end
-        self._last_line = ""
+        self._last_line, self._memory_ran_out = "", False
         self._begun = _first_word(program)
         self._threads: list[threading.Thread] = []
         self._inside: ListenerInside | None = None
@@ -107,6 +110,10 @@ class EngineContainer:
             thread.join(timeout_s)
         self._client.join(timeout_s)
 
+    def way_in(self) -> WayIn | None:
+        """See Running."""
+        return None if self._client.way_in() is None else WayIn(engine=self._engine, container=self._name)
+
     def _in_background(self, act: Callable[[], None]) -> None:
         thread = threading.Thread(target=act, name=f"argosy-{self._engine}-{act.__name__}")
         self._threads.append(thread)
@@ -123,6 +130,7 @@ class EngineContainer:
 
     def _hear(self, line: str) -> None:
         self._last_line = line
+        self._memory_ran_out |= line.startswith(_MEMORY_RAN_OUT)
         self._on_line(line)
 
     def _ended(self, ended: Ended) -> None:
@@ -140,7 +148,8 @@ class EngineContainer:
             said = self._last_line or f"{self._engine} run ended with {exit_code}"
             self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {said}"))
         else:
-            self._on_end(Ended(exit_code, OUT_OF_MEMORY if out_of_memory else None))
+            ran_out = out_of_memory or (self._memory_ran_out and exit_code != 0)
+            self._on_end(Ended(exit_code, OUT_OF_MEMORY if ran_out else None))
 
     def _state(self) -> tuple[str, bool]:
         """The engine's status for it, and whether the kernel killed it because memory ran out."""

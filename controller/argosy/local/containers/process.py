@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.followers import Following
 from argosy.local.containers.output import PipeLines, follow
 from argosy.runner.copying import Sink
@@ -128,6 +129,10 @@ class ContainerProcess:
             wait([self._followed], timeout_s)
         for thread in list(self._threads):
             thread.join(timeout_s)
+
+    def way_in(self) -> WayIn | None:
+        """See Running."""
+        return None if self._over.is_set() else WayIn(pid=self.pid)
 
     def patience_ms(self) -> int | None:
         """See Followed: its memory is looked at."""

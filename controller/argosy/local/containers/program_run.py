@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
-from argosy.runner.attempt import Attempt, Ready, setup_fault, start_fault
+from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
@@ -87,6 +88,11 @@ class ProgramRun:
         """Wait until it has ended and all its callbacks have returned."""
         self._thread.join(timeout_s)
 
+    def way_in(self) -> WayIn | None:
+        """See Running: while inputs are fetched or results sent there is no program."""
+        child = self._child
+        return None if child is None else child.way_in()
+
     def _run(self) -> None:
         ended = Ended(TEMPORARY)  # should there be a fault of ours
         try:
@@ -150,10 +156,10 @@ class ProgramRun:
         with self._guard:
             if self._asked:
                 raise RunnerFault(STOPPED, BEFORE_ITS_START)
-            try:
-                child = self._child = ContainerProcess(program, self._on_line, ends.append, here)
-            except OSError as fault:
-                raise start_fault(list(program.arguments), fault) from fault
+            child = self._child = begun(
+                list(program.arguments),
+                lambda words: ContainerProcess(replace(program, arguments=words), self._on_line, ends.append, here),
+            )
         try:
             here.until_its_end()
         finally:

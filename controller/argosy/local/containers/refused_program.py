@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.process import Ended
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.order import RunnerFault
@@ -26,6 +27,10 @@ class RefusedProgram:
 
     def kill(self) -> None:
         """It has ended."""
+
+    def way_in(self) -> WayIn | None:
+        """There is none."""
+        return None
 
     def join(self, timeout_s: float) -> None:
         """Wait until all its callbacks have returned."""

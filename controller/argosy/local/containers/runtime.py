@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import Ended, Program
 
@@ -21,6 +22,9 @@ class Running(Protocol):
 
     def join(self, timeout_s: float) -> None:
         """Wait until it has ended and all its callbacks have returned."""
+
+    def way_in(self) -> WayIn | None:
+        """How a command gets in; None while there is nothing to get into. Returns at once."""
 
 
 class Runtime(Protocol):

@@ -6,6 +6,8 @@ end of the machine may cost the last moments, but not what is before them.
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
@@ -29,9 +31,10 @@ Statement = tuple[str, Sequence[Any]]
 
 
 class Database:
-    """The file, opened by this process. Thread-safe. Raises sqlite3.Error, such as for a full disk."""
+    """The file, opened by this process. Thread-safe. Raises sqlite3.Error, and OSError where the disk is full."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._guard = threading.Lock()
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
@@ -41,14 +44,23 @@ class Database:
     def write(self, statements: Iterable[Statement]) -> None:
         """All of them or none."""
         with self._guard:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                for text, values in statements:
-                    self._connection.execute(text, values)
-                self._connection.execute("COMMIT")
-            except BaseException:
+                self._write(statements)
+            except sqlite3.Error as fault:
+                if getattr(fault, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+                    raise
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path)) from fault
+
+    def _write(self, statements: Iterable[Statement]) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            for text, values in statements:
+                self._connection.execute(text, values)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:  # a full disk has ended it
                 self._connection.execute("ROLLBACK")
-                raise
+            raise
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """What a SELECT finds."""

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 FORMAT = 1  # raise it when what is stored is read in another way
@@ -23,6 +27,26 @@ class StateRefusedError(Exception):
     def __init__(self, message: str, step: str) -> None:
         super().__init__(message)
         self.step = step
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """What cannot be read, or made, of the state in a folder is a StateRefusedError."""
+    try:
+        yield
+    except OSError as fault:
+        step = "choose another folder: argosy local --state DIR (--no-state keeps nothing)"
+        raise StateRefusedError(f"The state in {path} cannot be used: {fault}.", step) from fault
+    except (sqlite3.Error, ValueError, TypeError, KeyError) as fault:
+        raise damaged(path, str(fault)) from fault
+
+
+def damaged(path: Path, why: str) -> StateRefusedError:
+    """The ways out name the folder: without it `--fresh` would forget another state, the user's default one."""
+    return StateRefusedError(
+        f"The state in {path} is damaged: {why}.",
+        f"`argosy local --state {shlex.quote(str(path))} --fresh` forgets it; another --state DIR leaves it as it is",
+    )
 
 
 def default_folder() -> Path:
@@ -45,6 +69,7 @@ class KeptFolder:
             if fresh:
                 _forget(path)
             _check_format(path)
+            self._check_database()
         except BaseException:
             os.close(self._lock)
             raise
@@ -60,6 +85,11 @@ class KeptFolder:
     def close(self) -> None:
         """Another local mode may use it."""
         os.close(self._lock)
+
+    def _check_database(self) -> None:
+        """It is made before the folder of objects, in which nothing would be left if none were named."""
+        if self.objects.is_dir() and (not self.database.exists() or self.database.stat().st_size == 0):
+            raise damaged(self.path, f"{DATABASE} is empty or gone")
 
     def _take(self) -> None:
         try:

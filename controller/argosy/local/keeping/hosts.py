@@ -7,7 +7,9 @@ would say so of an instance that has failed; here each is said to have been term
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from argosy.emulator.ecs.ledger import EcsLedger
@@ -21,8 +23,13 @@ _ADD_DEFINITION = "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?, ?)"
 
 def keep_hosts(region: str, ec2: Any, database: Database) -> list[str]:
     """Note instances as they come and go. Ids of those that the local mode before this one left behind."""
-    ec2.on_running.append(lambda instance: database.write([(_ADD_HOST, (region, instance.instance_id))]))
-    ec2.on_terminated.append(lambda instance: database.write([(_FORGET_HOST, (region, instance.instance_id))]))
+
+    def note(order: str, instance: Any) -> None:
+        with suppress(OSError):  # the disk is full; whom the next one does not know, its controller's sweep misses
+            database.write([(order, (region, instance.instance_id))])
+
+    ec2.on_running.append(partial(note, _ADD_HOST))
+    ec2.on_terminated.append(partial(note, _FORGET_HOST))
     left = [name for (name,) in database.rows("SELECT id FROM hosts WHERE region = ? ORDER BY id", (region,))]
     database.write((_FORGET_HOST, (region, name)) for name in left)
     return left

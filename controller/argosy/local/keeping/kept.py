@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.local.keeping.database import Database
-from argosy.local.keeping.folder import KeptFolder
+from argosy.local.keeping.folder import KeptFolder, readable
 from argosy.local.keeping.hosts import keep_definitions, keep_hosts
 from argosy.local.keeping.lines import KeptLines
 from argosy.local.keeping.objects import KeptBodies
@@ -20,15 +20,18 @@ from argosy.local.moto.app import MotoApp
 
 
 class Kept:
-    """The state in a folder, this process's until `close`. Raises StateRefusedError, OSError, sqlite3.Error."""
+    """The state in a folder, this process's until `close`. It and `keep_models` and `keep_objects` raise
+    StateRefusedError."""
 
-    def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        with ExitStack() as parts:
+    def __init__(self, path: Path, *, fresh: bool = False, complain: Callable[[str], None] = lambda _: None) -> None:
+        """fresh: forget what is in it. complain: told of what is lost."""
+        self._path = path
+        with readable(path), ExitStack() as parts:
             folder = KeptFolder(path, fresh=fresh)
             parts.callback(folder.close)
             self._database = Database(folder.database)
             parts.callback(self._database.close)
-            self._bodies = KeptBodies(self._database, folder.objects)
+            self.bodies = KeptBodies(self._database, folder.objects, complain)
             self.lines = KeptLines(self._database)
             self._left: list[tuple[str, str]] = []
             self._parts = parts.pop_all()
@@ -45,17 +48,19 @@ class Kept:
 
     def keep_models(self, table: DynamoModel, cells: Mapping[str, Any]) -> None:
         """The deployment's table, and task definitions and instances of each Region."""
-        keep_table(table, self._database)
-        for region, cell in cells.items():
-            keep_definitions(region, cell.ecs.ledger, self._database)
-            self._left += [(region, name) for name in keep_hosts(region, cell.ec2, self._database)]
+        with readable(self._path):
+            keep_table(table, self._database)
+            for region, cell in cells.items():
+                keep_definitions(region, cell.ecs.ledger, self._database)
+                self._left += [(region, name) for name in keep_hosts(region, cell.ec2, self._database)]
 
     def keep_objects(self, account: str, moto: MotoApp) -> None:
         """moto's S3."""
         from argosy.local.moto.objects import KeptObjects
 
-        objects = KeptObjects(account, self._bodies)
-        objects.restore()
+        objects = KeptObjects(account, self.bodies)
+        with readable(self._path):
+            objects.restore()
         moto.objects = objects
 
     def farewells(self, account: str) -> Iterable[dict[str, Any]]:

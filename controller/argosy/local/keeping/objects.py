@@ -17,13 +17,15 @@ from argosy.local.keeping.database import Database
 from argosy.local.moto.stored import KeptObject
 
 SMALL_BYTES = 16_384
+_SIZE = "bytes"  # beside what S3 knows of an object
 
 
 class KeptBodies:
     """A `local.moto.objects.ObjectStore` in the database and a folder."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
-        self._database, self._folder = database, folder
+    def __init__(self, database: Database, folder: Path, complain: Callable[[str], None] = lambda _: None) -> None:
+        """complain: told of what is lost."""
+        self._database, self._folder, self._complain = database, folder, complain
         folder.mkdir(mode=0o700, exist_ok=True)
         named = {file for (file,) in database.rows("SELECT file FROM objects WHERE file IS NOT NULL")}
         for path in folder.iterdir():
@@ -46,21 +48,37 @@ class KeptBodies:
         self._remove(files)
 
     def objects(self) -> Iterable[KeptObject]:
-        """See ObjectStore."""
+        """See ObjectStore. One whose body is gone or cut is no object any more, which `complain` is told."""
         asked = "SELECT bucket, name, about, length(body), file FROM objects"
-        for bucket, key, about, size, file in self._database.rows(asked):
+        for bucket, key, text, size, file in self._database.rows(asked):
+            about = json.loads(text)
             read = partial(self._body, bucket, key) if file is None else (self._folder / file).read_bytes
-            length = (self._folder / file).stat().st_size if file else size
-            yield KeptObject(bucket, key, json.loads(about), length, read)
+            length = _size_of(self._folder / file) if file else size
+            if length is None or length != about.pop(_SIZE, length):
+                self._complain(f"s3://{bucket}/{key} is lost: its body in {self._folder} is not whole any more")
+                self.drop(bucket, key)
+            else:
+                yield KeptObject(bucket, key, about, length, read)
 
     def put(self, bucket: str, key: str, about: dict[str, Any], body: bytes) -> Callable[[], bytes] | None:
         """See ObjectStore."""
         before = self._files(bucket, key)
         path = None if len(body) <= SMALL_BYTES else self._folder / uuid.uuid4().hex
-        if path is not None:
-            path.write_bytes(body)
-        row = (bucket, key, json.dumps(about), body if path is None else None, path.name if path else None)
-        self._database.write([("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)])
+        row = (
+            bucket,
+            key,
+            json.dumps({**about, _SIZE: len(body)}),
+            body if path is None else None,
+            path.name if path else None,
+        )
+        try:
+            if path is not None:
+                path.write_bytes(body)
+            self._database.write([("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)])
+        except BaseException:  # a full disk has to get back what it gave
+            if path is not None:
+                path.unlink(missing_ok=True)
+            raise
         self._remove(before)
         return path.read_bytes if path else None
 
@@ -81,3 +99,11 @@ class KeptBodies:
         for (file,) in files:
             if file is not None:
                 (self._folder / file).unlink(missing_ok=True)
+
+
+def _size_of(path: Path) -> int | None:
+    """Bytes; None where there is no such file."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

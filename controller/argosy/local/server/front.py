@@ -20,6 +20,7 @@ from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.server import callers
 from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
+from argosy.local.server.full_disk import FullDisk, is_full
 from argosy.local.server.protocol import JsonWire, Reply, answer
 from argosy.loopback.server import Application, Environ, StartResponse
 
@@ -70,6 +71,7 @@ class Front:
         self._admin = admin
         self._moto, self._parts = moto, {part.target: part for part in own}
         self._start_key = start_key
+        self._full_disk = FullDisk()
         self._ecs_wire = JsonWire("ecs")
         self._ec2_wire = Ec2Wire()
 
@@ -82,13 +84,23 @@ class Front:
         start_response = callers.for_programs(start_response)
         try:
             reply = callers.refusal(environ) or self._too_early(environ) or self._own(environ)
-        except Exception:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
-            traceback.print_exc(file=environ["wsgi.errors"])
-            reply = Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
+        except Exception as fault:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
+            reply = self._failed(fault, environ)
         if reply is None:
-            return self._moto(callers.without_cors(environ), start_response)
+            try:
+                return self._moto(callers.without_cors(environ), start_response)
+            except OSError as fault:
+                if not is_full(fault):
+                    raise
+                reply = self._full_disk.reply(fault, environ)
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers.items()))
         return [reply.body]
+
+    def _failed(self, fault: Exception, environ: Environ) -> Reply:
+        if isinstance(fault, OSError) and is_full(fault):
+            return self._full_disk.reply(fault, environ)
+        traceback.print_exc(file=environ["wsgi.errors"])
+        return Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
 
     def _too_early(self, environ: Environ) -> Reply | None:
         """SDKs try again by themselves, and find by then what would be missing now."""

@@ -7,6 +7,7 @@ has ended well.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import uuid
@@ -19,16 +20,19 @@ from typing import Any
 
 from argosy import layout
 from argosy.client.access import Access
+from argosy.client.errors import ArgosyError, InvalidInput
 from argosy.sdk.client import Client
 from argosy.sdk.errors import explained
 from argosy.sdk.mapping.pickling import cloudpickle_module, framed_here
-from argosy.sdk.mapping.worker import python_version
+from argosy.sdk.mapping.worker import IN_A_CALL, python_version
 from argosy.sdk.run import RunHandle
 from argosy.spec.program import DEFAULT_IMAGE
 
 PARALLEL_TRANSFERS = 16
 PROGRAM = "argosy_worker.py"
 FEWEST_TASKS = 8  # where there are as many items
+TASKS_OF_A_CORE = 8
+NOBODY_WAITS = "nobody takes its results any more"  # why a run is cancelled
 MOST_TASKS = 1_000_000
 MANY_TASKS = 10_000  # ten pages of S3's list
 _NAME = re.compile(r"[^a-z0-9]+")
@@ -46,6 +50,11 @@ class TaskTerms:
     attempts: int = 3
     budget: float | None = None
     packages: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InvalidInput."""
+        if isinstance(self.packages, str):
+            raise InvalidInput(f"packages is a list of requirements: [{self.packages!r}], not {self.packages!r}.")
 
     def spec(self, name: str, tasks: int, inputs: list[str], folder: Path, stock: str) -> dict[str, Any]:
         """Of a run of the program in `folder`. stock: the image, unless these terms name one."""
@@ -65,12 +74,29 @@ class TaskTerms:
         }
 
 
-def batch_size(count: int, wanted: int | None) -> int:
+def check_batch(wanted: int | None) -> None:
+    """Raises InvalidInput."""
+    if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
+        raise InvalidInput(f"batch is how many calls a task gets, a whole number from 1 on, not {wanted!r}.")
+
+
+def batch_size(count: int, wanted: int | None, cores: int | None = None) -> int:
     """Calls of a task: the wanted number or, without one, as many as there are tasks then, so that neither grows alone:
-    32 tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have."""
+    32 tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have.
+
+    cores: of this machine where all tasks run on it: more tasks than keep it busy to the end only cost their start.
+    """
     if wanted is None:
-        wanted = count // max(FEWEST_TASKS, round(count**0.5))
+        tasks = max(FEWEST_TASKS, round(count**0.5))
+        if cores is not None:
+            tasks = min(tasks, max(FEWEST_TASKS, TASKS_OF_A_CORE * cores))
+        wanted = -(-count // tasks)
     return max(1, wanted, -(-count // MOST_TASKS))
+
+
+def cores_of(client: Client) -> int | None:
+    """None for a deployment that is not on this machine."""
+    return (os.cpu_count() or 1) if client.access.connection.is_loopback else None
 
 
 def batches(calls: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
@@ -89,6 +115,13 @@ def start(
 ) -> RunHandle:
     """Upload the functions, before them the classes, and the calls of each task, and submit their run. Raises
     ArgosyError."""
+    if os.environ.get(IN_A_CALL):
+        raise ArgosyError(
+            "A function that argosy calls in a task cannot itself use argosy.map or argosy.Executor: its task would"
+            " keep its place while it waits for others, and all of them might wait for ever.",
+            next_step="call argosy.map once, with all the items",
+            is_users_fault=True,
+        )
     with explained():
         base = f"s3://{client.access.deployment.bucket}/{layout.CALLS}{uuid.uuid4().hex}/"
         objects = {f"{base}functions.bin": lambda: framed_here(functions)}

@@ -13,13 +13,23 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from argosy.client.errors import InvalidInput
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
-from argosy.sdk.mapping.calls import TaskTerms, batch_size, batches, finished_parts, run_name, start
+from argosy.sdk.mapping.calls import (
+    NOBODY_WAITS,
+    TaskTerms,
+    batch_size,
+    batches,
+    check_batch,
+    cores_of,
+    finished_parts,
+    run_name,
+    start,
+)
 from argosy.sdk.mapping.outcomes import outcomes_of
 from argosy.sdk.mapping.pickling import CannotPickle, OwnClasses, name_of, own_modules_by_value, pickled_function
 from argosy.sdk.mapping.worker import ClassTable
+from argosy.sdk.run import RunHandle
 
 COLLECTED_S = 1.0
 RUNS_AT_A_TIME = 4  # what is submitted meanwhile is collected into the next one
@@ -60,8 +70,7 @@ class RemoteExecutor(Executor):
         collect: float = COLLECTED_S,
         client: Client | None = None,
     ) -> None:
-        if batch is not None and batch < 1:
-            raise InvalidInput(f"batch is how many calls a task gets, at least 1, not {batch}.")
+        check_batch(batch)
         self._client = client or Client()
         self._terms = TaskTerms(
             vcpus=vcpus,
@@ -77,6 +86,8 @@ class RemoteExecutor(Executor):
         self._waiting: list[WantedCall] = []
         self._threads: list[threading.Thread] = []
         self._at_once = threading.Event()  # nothing more can come: what waits is sent
+        self._runs: set[RunHandle] = set()  # that have been sent and are waited for
+        self._abandoned = False
         self._places = threading.Semaphore(RUNS_AT_A_TIME)
         _end_before_the_interpreter(self)
 
@@ -126,6 +137,20 @@ class RemoteExecutor(Executor):
         for thread in threads if wait else ():
             thread.join()
 
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: Any) -> bool | None:
+        """As ever; but after a Ctrl-C nobody waits for the results, and runs cost money: they are cancelled."""
+        if isinstance(fault, KeyboardInterrupt):
+            self._abandon()
+        return super().__exit__(kind, fault, trace)
+
+    def _abandon(self) -> None:
+        with self._lock:
+            self._abandoned = True
+            runs = list(self._runs)
+        self.shutdown(wait=False, cancel_futures=True)
+        for run in runs:
+            run.cancel(NOBODY_WAITS)
+
     def _serve(self) -> None:
         """Collect calls, send them, and give each future what its call gave."""
         self._at_once.wait(self._collect_s)
@@ -142,15 +167,28 @@ class RemoteExecutor(Executor):
         table, functions, sent = _pickled(calls)
         if not sent:
             return
-        size = batch_size(len(sent), self._batch)
+        size = batch_size(len(sent), self._batch, cores_of(self._client))
         tasks = batches([pickled for _, pickled in sent], size)
         run = start(self._client, run_name(name_of(sent[0][0].function)), functions, tasks, self._terms)
+        with self._lock:
+            self._runs.add(run)
+            abandoned = self._abandoned
+        if abandoned:
+            run.cancel(NOBODY_WAITS)
+        try:
+            self._collect(run, sent, size, table)
+        finally:
+            with self._lock:
+                self._runs.discard(run)
+
+    def _collect(self, run: RunHandle, sent: list[tuple[WantedCall, bytes]], size: int, table: ClassTable) -> None:
+        """Give each future what its call gave. size: calls of a task."""
         for found in finished_parts(run):
             for task, part in found.items():
                 _settle([call for call, _ in sent[task * size : (task + 1) * size]], part, task * size, table)
-            if all(call.future.done() for call in calls):
+            if all(call.future.done() for call, _ in sent):
                 return
-        _refuse(calls, RunFailed(run, "a call"))
+        _refuse([call for call, _ in sent], RunFailed(run, "a call"))
 
 
 _alive: weakref.WeakSet[RemoteExecutor] = weakref.WeakSet()

@@ -6,10 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from argosy.client.errors import InvalidInput
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
-from argosy.sdk.mapping.calls import TaskTerms, batch_size, batches, finished_parts, run_name, start
+from argosy.sdk.mapping.calls import (
+    NOBODY_WAITS,
+    TaskTerms,
+    batch_size,
+    batches,
+    check_batch,
+    cores_of,
+    finished_parts,
+    run_name,
+    start,
+)
 from argosy.sdk.mapping.outcomes import CallOutcome, outcomes_of
 from argosy.sdk.mapping.pickling import OwnClasses, name_of, own_modules_by_value, pickled_function
 from argosy.sdk.mapping.worker import ClassTable
@@ -46,8 +55,7 @@ def map_items(  # noqa: PLR0913 - users name them
 
     Raises `argosy.CannotPickle` for a function or an item that cannot be sent, and ArgosyError.
     """
-    if batch is not None and batch < 1:
-        raise InvalidInput(f"batch is how many items a task gets, at least 1, not {batch}.")
+    check_batch(batch)
     terms = TaskTerms(
         vcpus=vcpus,
         memory=memory,
@@ -67,8 +75,9 @@ def map_items(  # noqa: PLR0913 - users name them
         functions = [table.definitions(), pickled]
     if not calls:
         return MappedResults(None, iter(()), return_exceptions)
-    size = batch_size(len(calls), batch)
-    run = start(client or Client(), run_name(name_of(function)), functions, batches(calls, size), terms)
+    client = client or Client()
+    size = batch_size(len(calls), batch, cores_of(client))
+    run = start(client, run_name(name_of(function)), functions, batches(calls, size), terms)
     return MappedResults(run, in_order(run, len(calls), size, table), return_exceptions)
 
 
@@ -105,7 +114,7 @@ class MappedResults(Generic[R]):
 
     def _cancel(self) -> None:
         if self.run is not None and not self.run.has_ended:
-            self.run.cancel("nobody takes its results any more")
+            self.run.cancel(NOBODY_WAITS)
 
     def __repr__(self) -> str:
         return f"<results of {self.run!r}>"

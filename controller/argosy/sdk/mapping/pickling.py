@@ -7,6 +7,7 @@ by value. A compiled one cannot.
 
 from __future__ import annotations
 
+import inspect
 import io
 import site
 import sys
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from argosy.client.errors import InvalidInput
@@ -79,7 +80,32 @@ class OwnClasses(ClassTable):
 
 def pickled_function(function: Callable[..., Any]) -> bytes:
     """With all that it refers to. Raises CannotPickle."""
-    return _pickled(function, f"The function {name_of(function)}", ClassTable())
+    what = f"The function {name_of(function)}"
+    if not callable(function):
+        raise CannotPickle(f"What is to be called is no function, but of the type {type(function).__qualname__}.")
+    if inspect.iscoroutinefunction(function):
+        step = "call it within another function, with asyncio.run"
+        raise CannotPickle(f"{what} is asynchronous: a call of it would give no result.", next_step=step)
+    try:
+        return _pickled(function, what, ClassTable())
+    except CannotPickle as refusal:
+        why = refusal.__cause__ and _culprit(function)
+        if not why:
+            raise
+        raise CannotPickle(f"{what} cannot be pickled, because it refers to {why}") from refusal.__cause__
+
+
+def _culprit(function: Callable[..., Any]) -> str | None:
+    """Which variable of those that a function refers to cannot be pickled, and why."""
+    if not isinstance(function, FunctionType):
+        return None
+    found = inspect.getclosurevars(function)
+    for name, value in {**found.globals, **found.nonlocals}.items():
+        try:
+            _pickled(value, name, ClassTable())
+        except CannotPickle as refusal:
+            return f"{name}, of the type {type(value).__qualname__}: {refusal.__cause__ or refusal}"
+    return None
 
 
 def _pickled(value: Any, what: str, table: ClassTable) -> bytes:

@@ -21,6 +21,7 @@ from typing import Any
 FORMAT = 1
 FUNCTIONS, CALLS, PART = "functions.bin", "calls-*.bin", "part.pkl"
 WRONG = 64  # sysexits.h, as of the runner: the request is wrong, and is not tried again
+IN_A_CALL = "ARGOSY_IN_A_CALL"  # set in the environment of the calls, and of what they start
 VALUE, ERROR = "value", "error"  # how a call ended
 
 
@@ -192,6 +193,7 @@ def main() -> int:
     except Unsuitable as why:
         print(f"argosy: {why}.", file=sys.stderr, flush=True)
         return WRONG
+    os.environ[IN_A_CALL] = "1"
     made = Calls(classes, functions)
     found = [made.answer(call) for call in calls]
     (out / PART).write_bytes(framed(found, python=python_version(), cloudpickle=cloudpickle.__version__))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from argosy.cli.here.local import pythons_of, settings_of, welcome
+from argosy.cli.here.local import cannot_start, pythons_of, settings_of, welcome
 from argosy.cli.here.runtime import engine_of
 from argosy.cli.problems import CliError
 from tests.container_engines import install_fake
@@ -131,3 +133,24 @@ def test_only_engines_that_work_here_run_tasks(tmp_path: Path, monkeypatch: pyte
         engine_of("podman")
     install_fake(tmp_path, monkeypatch)
     assert engine_of("podman") == "podman"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "step"),
+    [
+        (OSError(errno.EADDRINUSE, "Address already in use"), "Cannot listen on 127.0.0.1:4566", "--port 4567"),
+        (OSError(errno.EACCES, "Permission denied", "/tmp/x"), "cannot start: .*/tmp/x", ""),
+        (OSError(errno.ENOSPC, "No space left on device"), "cannot start: .*No space", ""),
+    ],
+)
+def test_what_keeps_local_mode_from_starting_is_named_and_is_not_always_the_port(
+    fault: OSError, said: str, step: str
+) -> None:
+    refusal = cannot_start(4566, fault)
+    assert re.search(said, refusal.message)
+    assert step in refusal.next_step
+    assert bool(step) == bool(refusal.next_step)
+
+
+def test_behind_the_last_port_a_free_one_is_proposed() -> None:
+    assert cannot_start(65_535, OSError(errno.EADDRINUSE, "in use")).next_step.endswith("--port 0")

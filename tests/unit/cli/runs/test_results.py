@@ -34,6 +34,30 @@ def finished(*entries: dict[str, Any]) -> World:
     return world
 
 
+@pytest.mark.parametrize("options", [[], ["--merge"], ["--download", "r"]])
+def test_a_run_that_was_asked_for_no_results_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    world = World().answers("DescribeRun", ended(tasks=tasks(succeeded=1), expectsResult=False))
+    nothing = {"index": 0, "status": "SUCCEEDED", "attempt": 1, "keys": [], "bytes": 0}
+    head = json.dumps({"runId": RUN_ID, "output": OUTPUT})[:-1] + ', "entries": [\n'
+    world.objects.put(f"{OUTPUT}manifest.json", f"{head}{json.dumps(nothing)}\n]}}\n")
+    result = world.argosy("results", RUN_ID, *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        result.stderr.splitlines()[0]
+        == f"error: {RUN_ID} has no results: it was asked for none (`result: none`, or no `${{part}}`)."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_that_nobody_asked_for_are_listed_all_the_same(tmp_path: Path) -> None:
+    world = finished()
+    world.answers("DescribeRun", ended(tasks=tasks(succeeded=2), expectsResult=False))
+    assert "2 files" in world.argosy("results", RUN_ID).stdout
+
+
 def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
@@ -41,7 +65,7 @@ def files(folder: Path) -> set[str]:
 def test_a_download_copies_what_the_manifest_names(tmp_path: Path) -> None:
     result = finished().argosy("results", RUN_ID, "--download", str(tmp_path / "r"))
     assert (result.exit_code, result.stderr) == (0, "")
-    assert files(tmp_path / "r") == {part(0), part(1), "manifest.json"}
+    assert files(tmp_path / "r") == {part(0), part(1), "manifest.json", ".argosyignore"}
     assert (tmp_path / "r" / part(1)).read_text() == PARTS[1]
     assert result.stdout.splitlines() == [
         f"{RUN_ID} SUCCEEDED: 2 of 2 tasks have a result, 2 files, 30 B",

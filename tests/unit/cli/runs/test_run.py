@@ -97,6 +97,9 @@ def test_every_option_has_its_field(folder: Path) -> None:
     ("words", "run", "workdir"),
     [
         (["sort", "-k1"], ["sort", "-k1"], None),
+        (["python", "-m", "sieve"], ["python", "-m", "sieve"], "."),
+        (["python", "-m", "package"], ["python", "-m", "package"], "."),
+        (["python", "-m", "json.tool"], ["python", "-m", "json.tool"], None),
         (["/usr/local/bin/in-the-image"], ["/usr/local/bin/in-the-image"], None),
         (["sort < notes.txt | uniq"], "sort < notes.txt | uniq", "."),
         (["seq 3 | sort"], "seq 3 | sort", None),
@@ -113,9 +116,81 @@ def test_what_is_meant_by_a_program(
 ) -> None:
     if any("work" in word for word in words):
         monkeypatch.chdir(folder.parent)
-    options = [word for word in words if word != "-k1"]
-    found = dry(*options, *(["--", "-k1"] if "-k1" in words else []))
+    (folder / "package").mkdir(exist_ok=True)
+    (folder / "package" / "__main__.py").write_text("")
+    found = dry(*words)
     assert (found["run"], found.get("workdir"), found["array"]) == (run, workdir, {"size": 1})
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        (["--lr", "0.1", "--epochs=3"], ["--lr", "0.1", "--epochs=3"]),
+        (["--size", "2", "--lr", "0.1", "-x", "-1"], ["--lr", "0.1", "-x", "-1"]),
+        (["a", "--size=2", "b", "--lr", "a"], ["a", "b", "--lr", "a"]),
+        (["--output", "x"], ["--output", "x"]),
+        (["--", "--name", "x", "--rnage"], ["--name", "x", "--rnage"]),
+        (["-", "--size", "2"], ["-"]),
+    ],
+)
+def test_the_first_option_that_is_not_argosys_begins_the_programs(
+    folder: Path, words: list[str], own: list[str]
+) -> None:
+    found = dry("My_primes.py", *words)
+    assert found["run"] == ["python", "My_primes.py", *own]
+    assert found["array"] == {"size": 2 if any("--size" in word for word in words) else 1}
+    assert found["name"] == "my-primes"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--lr", "0.1", "--size", "2"], "error: --size stands behind --lr, which is the program's"),
+        (["--lr", "0.1", "--name=x"], "error: --name stands behind --lr, which is the program's"),
+        (["-x", "-d"], "error: -d stands behind -x, which is the program's"),
+        (["--rnage", "0:10"], "error: argosy run has no option --rnage; did you mean --range?"),
+        (["--lr", "1", "--mem=5"], "error: argosy run has no option --mem; did you mean --memory?"),
+    ],
+)
+def test_an_option_that_could_be_argosys_is_not_guessed_about(folder: Path, words: list[str], said: str) -> None:
+    found = refused("My_primes.py", *words)
+    assert found[0].startswith(said)
+    assert "write -- before the program's own options" in found[1]
+
+
+@pytest.mark.parametrize("words", [["--lr", "My_primes.py"], ["My_primes.py", "--lr", "--", "x"], ["--lr"]])
+def test_before_the_program_and_before_dashes_options_are_argosys(folder: Path, words: list[str]) -> None:
+    assert "No such option: --lr" in World().argosy("run", *words).stderr
+
+
+def test_it_says_what_a_task_runs(folder: Path) -> None:
+    told = accepting().argosy("run", "My_primes.py", "${index}", "--lr", "0.1").stderr
+    assert "each task runs: python My_primes.py '${index}' --lr 0.1\n" in told
+    assert accepting().argosy("run", "echo $HOME").stderr == "each task runs: echo $HOME\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "error: x is neither a script nor a program of Linux."),
+        (b"#!/bin/sh\r\necho hi\r\n", "error: x has the line ends of Windows"),
+    ],
+)
+def test_a_file_that_no_kernel_starts_is_not_sent(folder: Path, content: bytes, said: str) -> None:
+    (folder / "x").write_bytes(content)
+    (folder / "x").chmod(0o755)
+    assert refused("./x")[0].startswith(said)
+
+
+@pytest.mark.parametrize("content", [b"echo hi\n", b"#!/bin/sh\n", b"\x7fELF\2\1\1\0\0", b""])
+def test_a_script_without_a_first_line_is_the_shells(folder: Path, content: bytes) -> None:
+    (folder / "x").write_bytes(content)
+    (folder / "x").chmod(0o755)
+    assert dry("./x")["run"] == ["./x"]
+
+
+def test_memory_with_a_unit_is_told_in_mib(folder: Path) -> None:
+    assert "4096" in refused("My_primes.py", "--memory", "4GB")[1]
 
 
 def test_a_file_name_is_never_substituted(folder: Path) -> None:
@@ -147,6 +222,7 @@ def test_a_folder_elsewhere_is_named_in_full(folder: Path, tmp_path: Path) -> No
         (["My_primes.py", "--items", "empty"], "error: empty has no items."),
         (["My_primes.py", "--items", "binary"], "error: Cannot read binary: it is not UTF-8 text."),
         (["My_primes.py", "--detach", "--out", "x"], "error: --detach does not wait for results"),
+        (["My_primes.py", "--result", "none", "--merge", "x"], "error: --result none leaves nothing that --merge"),
         (["My_primes.py", "--merge", "-", "--out", "x"], "error: --merge - and --out would both speak"),
     ],
 )
@@ -292,7 +368,16 @@ def test_rows_on_standard_output_are_alone_there(folder: Path) -> None:
     assert (both.exit_code, both.stderr.splitlines()[0][:26]) == (2, "error: --json and --merge ")
 
 
-def test_results_are_copied_at_the_end(folder: Path) -> None:
+def test_results_are_copied_at_the_end_and_stay_out_of_all_later_uploads(folder: Path) -> None:
     result = with_rows().argosy("run", "My_primes.py", "--out", "results")
     assert result.exit_code == 0, result.output
     assert (folder / "results" / PART).read_text() == '{"a": 1}'
+    world = accepting()
+    world.argosy("run", "My_primes.py")
+    assert f"packing {folder}: 4 files" in world.argosy("run", "My_primes.py").stderr
+
+
+@pytest.mark.parametrize("options", [["--merge", "rows.jsonl"], ["--out", "results"]])
+def test_what_the_command_itself_brings_is_not_proposed(folder: Path, options: list[str]) -> None:
+    assert "next: argosy results" in with_rows().argosy("run", "My_primes.py").stdout
+    assert "next: argosy results" not in with_rows().argosy("run", "My_primes.py", *options).stdout

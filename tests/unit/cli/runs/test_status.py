@@ -275,6 +275,10 @@ def test_cancel_says_what_stops() -> None:
     ("view", "said"),
     [
         (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, and no other"),
+        (
+            run_view(tasks=tasks(starting=1)),
+            "is being cancelled: 1 live task is told to stop, first those that have not begun; no others are launched.",
+        ),
         (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is running, and no others will start."),
         (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; nothing is left to stop."),
     ],

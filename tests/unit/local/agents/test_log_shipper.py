@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -129,3 +130,33 @@ def test_a_transaction_that_fails_undoes_nobody_elses_write(clients: LocalClient
         for each in work:
             each.result(60)
     assert dynamodb.scan(TableName="t", Select="COUNT")["Count"] == 380
+
+
+class FullOnce:
+    """A store whose disk is full at the first batch."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self._failed = threading.Event()
+
+    def open(self, group: str, stream: str) -> None:
+        """Nothing to do."""
+
+    def put(self, group: str, stream: str, entries: list[dict[str, Any]]) -> None:
+        if not self._failed.is_set():
+            self._failed.set()
+            raise OSError("No space left on device")
+        self.kept += [each["message"] for each in entries]
+
+
+def test_a_full_disk_costs_lines_and_holds_up_no_task() -> None:
+    complaints: list[str] = []
+    store = FullOnce()
+    shipper = LogShipper(store, complaints.append)
+    shipper.put("g", "s", "lost")
+    assert shipper.flush(10)
+    shipper.put("g", "s", "kept")
+    assert shipper.flush(10)
+    shipper.close()
+    assert store.kept == ["kept"]
+    assert complaints == ["1 log lines of s lost: No space left on device"]

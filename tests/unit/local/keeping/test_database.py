@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sqlite3
 import subprocess
@@ -133,4 +134,42 @@ def test_streams_are_listed_in_the_order_in_which_they_were_opened(tmp_path: Pat
         lines.opened(StreamName("us-east-1", "/ecs", name))
     assert lines.streams("us-east-1", "/ecs") == ["b", "a"]
     assert lines.streams("eu-west-1", "/ecs") == []
+    database.close()
+
+
+def test_a_full_disk_is_said_and_what_comes_when_there_is_room_is_written(tmp_path: Path) -> None:
+    database = Database(tmp_path / "state.db")
+    bodies = KeptBodies(database, tmp_path / "objects")
+    (pages,) = database.rows("PRAGMA page_count")[0]
+    database.rows(f"PRAGMA max_page_count = {pages + 2}")
+    large = b"x" * (SMALL_BYTES + 1)
+    with pytest.raises(OSError, match="No space left") as full:
+        bodies.put("a", "b" * 100_000, {}, large)
+    assert (full.value.errno, full.value.filename) == (errno.ENOSPC, str(tmp_path / "state.db"))
+    assert list((tmp_path / "objects").iterdir()) == []  # it takes no room itself
+    database.rows("PRAGMA max_page_count = 100000")
+    bodies.put("a", "b" * 100_000, {}, large)
+    assert [each.read() for each in bodies.objects()] == [large]
+    database.close()
+
+
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "gone"])
+def test_an_object_whose_body_is_not_whole_is_said_to_be_lost_and_the_others_are_there(
+    tmp_path: Path, cut: bool
+) -> None:
+    database, folder = Database(tmp_path / "state.db"), tmp_path / "objects"
+    bodies = KeptBodies(database, folder)
+    bodies.put("results", "a", {}, b"x" * (SMALL_BYTES + 1))
+    (file,) = folder.iterdir()
+    bodies.put("results", "b", {"etag": "1"}, b"y" * (SMALL_BYTES + 1))
+    if cut:
+        file.write_bytes(b"x")
+    else:
+        file.unlink()
+    said: list[str] = []
+    again = KeptBodies(database, folder, said.append)
+    assert [(each.key, each.about) for each in again.objects()] == [("b", {"etag": "1"})]
+    assert [line.partition(" is lost")[0] for line in said] == ["s3://results/a"]
+    assert [each.key for each in KeptBodies(database, folder, said.append).objects()] == ["b"]
+    assert len(said) == 1
     database.close()

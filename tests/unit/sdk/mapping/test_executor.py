@@ -197,7 +197,7 @@ def test_a_submission_that_fails_is_the_exception_of_every_future(
 
 
 def test_a_batch_has_at_least_one_call(deployment: CallingWorld) -> None:
-    with pytest.raises(argosy.ArgosyError, match="at least 1, not 0"):
+    with pytest.raises(argosy.ArgosyError, match="from 1 on, not 0"):
         argosy.Executor(client=deployment.client, batch=0)
 
 
@@ -340,6 +340,20 @@ def test_a_program_that_never_used_or_shut_it_down_ends() -> None:
     code = "import argosy; pool = argosy.Executor(client=argosy.Client('http://127.0.0.1:1')); print('end')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "end\n"
+
+
+def test_a_ctrl_c_in_its_block_cancels_what_runs_and_what_waits(deployment: CallingWorld) -> None:
+    """ProcessPoolExecutor's workers get the signal too. Here nobody else would end the runs, and they cost money."""
+    deployment.held.clear()
+    pool = argosy.Executor(client=deployment.client, collect=0.05)
+    sent = pool.submit(abs, -1)
+    until(lambda: deployment.runs)
+    with pytest.raises(KeyboardInterrupt), pool:
+        raise KeyboardInterrupt
+    assert [run.cancelled for run in deployment.runs.values()] == [True]
+    with pytest.raises(argosy.RunFailed, match="CANCELLED"):
+        sent.result(timeout=LONG_S)
+    deployment.held.set()
 
 
 def test_calls_that_come_while_runs_go_on_make_further_runs(pool: argosy.Executor, deployment: CallingWorld) -> None:

@@ -135,7 +135,7 @@ def test_an_item_that_does_not_pickle_is_named_before_anything_is_sent(deploymen
 
 
 def test_a_batch_has_at_least_one_item(deployment: CallingWorld) -> None:
-    with pytest.raises(argosy.ArgosyError, match="at least 1, not 0"):
+    with pytest.raises(argosy.ArgosyError, match="from 1 on, not 0"):
         argosy.map(abs, [1], batch=0, client=deployment.client)
 
 
@@ -189,10 +189,16 @@ def test_the_same_program_is_uploaded_once(deployment: CallingWorld) -> None:
 
 @pytest.mark.parametrize(
     ("count", "wanted", "size"),
-    [(1, None, 1), (8, None, 1), (200, None, 14), (1_000, None, 31), (1_000_000, None, 1_000), (10, 4, 4)],
+    [(1, None, 1), (8, None, 1), (200, None, 15), (1_000, None, 32), (1_000_000, None, 1_000), (10, 4, 4)],
 )
 def test_neither_tasks_nor_their_batches_grow_alone(count: int, wanted: int | None, size: int) -> None:
     assert batch_size(count, wanted) == size
+
+
+@pytest.mark.parametrize(("count", "tasks"), [(8, 8), (1_000, 16), (1_000_000, 16)])
+def test_on_this_machine_there_are_no_more_tasks_than_keep_its_cores_busy(count: int, tasks: int) -> None:
+    assert -(-count // batch_size(count, None, cores=2)) == tasks
+    assert batch_size(count, 1, cores=2) == 1
 
 
 def test_no_run_has_more_tasks_than_one_may_have() -> None:
@@ -229,3 +235,30 @@ def test_an_image_of_another_python_is_a_sentence(deployment: CallingWorld) -> N
     with pytest.raises(argosy.RunFailed, match=r"exit 64(.|\n)*was sent by Python 3\.2 and this image has Python"):
         list(results)
     assert [run.codes for run in deployment.runs.values()] == [{0: 64}]
+
+
+def test_a_call_cannot_itself_wait_for_calls(deployment: CallingWorld) -> None:
+    """All tasks that this machine runs at once might wait for others, for ever."""
+
+    def outer(item: int) -> list[int]:
+        return list(argosy.map(abs, [item], client=argosy.Client("http://127.0.0.1:1")))
+
+    with pytest.raises(argosy.ArgosyError, match=r"cannot itself use argosy\.map") as refused:
+        list(argosy.map(outer, [-1], client=deployment.client))
+    assert refused.value.next_step == "call argosy.map once, with all the items"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"packages": "numpy"}, r"packages is a list of requirements: \['numpy'\], not 'numpy'"),
+        ({"batch": "3"}, "a whole number from 1 on, not '3'"),
+        ({"batch": 2.0}, "a whole number from 1 on, not 2.0"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_before_anything_is_sent(
+    deployment: CallingWorld, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(argosy.ArgosyError, match=said):
+        argosy.map(abs, [-1], client=deployment.client, **options)
+    assert deployment.runs == {}

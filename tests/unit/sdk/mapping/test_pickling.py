@@ -171,3 +171,35 @@ def test_an_own_class_that_does_not_pickle_is_named() -> None:
         table.call(0, (holds(),), {}, "It")
         with pytest.raises(argosy.CannotPickle, match=r"A class of your own \(Holder\) cannot be pickled"):
             table.definitions()
+
+
+def test_what_cannot_be_called_or_gives_a_coroutine_is_refused_at_once() -> None:
+    async def later() -> None:
+        """Nothing."""
+
+    with pytest.raises(argosy.CannotPickle, match="is no function, but of the type int"):
+        pickled_function(3)  # type: ignore[arg-type]
+    with pytest.raises(argosy.CannotPickle, match="later is asynchronous") as refused:
+        pickled_function(later)
+    assert "asyncio.run" in refused.value.next_step
+
+
+def test_the_variable_that_cannot_be_sent_is_named() -> None:
+    lock = threading.Lock()
+    with pytest.raises(argosy.CannotPickle, match="it refers to lock, of the type lock: cannot pickle"):
+        pickled_function(lambda: lock)
+
+
+class Bound:
+    """Its method cannot be sent."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def method(self) -> None:
+        """Nothing."""
+
+
+def test_what_is_no_plain_function_is_named_as_a_whole() -> None:
+    with pytest.raises(argosy.CannotPickle, match=r"The function Bound\.method cannot be pickled: cannot pickle"):
+        pickled_function(Bound().method)

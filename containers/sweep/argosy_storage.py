@@ -1,1 +1,0 @@
-../shared/argosy_storage.py

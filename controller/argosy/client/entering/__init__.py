@@ -1,0 +1,1 @@
+"""How does a user get into a task that runs?"""

@@ -1,0 +1,60 @@
+"""While the disk is full clients are told to try again, and the terminal hears it once a minute."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import requests
+
+from argosy.local.server.full_disk import QUIET_S, FullDisk
+from argosy.local.server.protocol import Reply
+from tests.fakes.serving import front
+
+FULL = OSError(errno.ENOSPC, "No space left on device", "/data/state.db")
+SIGNATURE = "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1"
+
+
+def test_each_client_gets_what_it_can_read_and_the_terminal_one_line_a_minute() -> None:
+    said: list[str] = []
+    clock = [0.0]
+    disk = FullDisk(said.append, lambda: clock[0])
+    as_json = disk.reply(FULL, {"HTTP_X_AMZ_TARGET": "DynamoDB_20120810.PutItem"})
+    as_xml = disk.reply(FULL, {})
+    assert (as_json.status, as_xml.status) == (503, 503)
+    assert "the disk of /data/state.db is full" in json.loads(as_json.body)["message"]
+    assert ElementTree.fromstring(as_xml.body).findtext("Code") == "ServiceUnavailable"
+    clock[0] = QUIET_S
+    disk.reply(OSError(errno.ENOSPC, ""), {})
+    assert [line.partition(":")[0] for line in said] == ["embedded AWS", "embedded AWS"]
+    assert "/data/state.db" in said[0]
+
+
+class FullTable:
+    """A part of our own whose disk is full."""
+
+    target = "DynamoDB_20120810."
+
+    def reply(self, headers: Mapping[str, str], body: bytes) -> Reply | None:
+        raise FULL
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_no_fault_of_ours_whoever_finds_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def moto(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        raise FULL if environ["PATH_INFO"] == "/b/k" else OSError(errno.EIO, "broken")
+
+    with front(moto=moto, own=[FullTable()]) as clients:
+        signed = {"Authorization": f"{SIGNATURE}/s3/aws4_request, SignedHeaders=host"}
+        put = requests.put(f"{clients.endpoint}/b/k", data=b"x", headers=signed, timeout=10)
+        call = {"Authorization": f"{SIGNATURE}/dynamodb/aws4_request", "X-Amz-Target": "DynamoDB_20120810.PutItem"}
+        item = requests.post(clients.endpoint, data=b"{}", headers=call, timeout=10)
+        assert (put.status_code, item.status_code) == (503, 503)
+        assert "Traceback" not in capsys.readouterr().err
+        with pytest.raises(requests.ConnectionError):
+            requests.put(f"{clients.endpoint}/b/other", data=b"x", headers=signed, timeout=10)
+    assert "broken" in capsys.readouterr().err
