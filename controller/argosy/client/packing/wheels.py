@@ -24,6 +24,7 @@ from argosy.client.errors import ArgosyError, InvalidInput
 from argosy.client.packing.archive import Parcel, parcel_of
 
 FRESH_S = 86_400.0  # how long an answer counts: newer versions come out
+VERSIONS_NAMED = 8  # of a package of which none fits
 GLIBC_LIMIT = 36  # of Debian 12, which the stock image and most others have at least: 2.36
 _MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 
@@ -129,9 +130,18 @@ def _refused(requirements: Sequence[str], target: Target, said: str) -> InvalidI
     lines = [line.strip() for line in said.splitlines() if line.startswith("ERROR:")] or said.splitlines()[-3:]
     return InvalidInput(
         f"pip finds no wheels of {', '.join(requirements)} for Python {target.python} on {target.architecture}.",
-        details=[line.removeprefix("ERROR: ")[:300] for line in lines[:5]],
+        details=[_newest_named(line.removeprefix("ERROR: "))[:300] for line in lines[:5]],
         next_step="name other versions, or an image that has the packages (--image)",
     )
+
+
+def _newest_named(line: str) -> str:
+    """pip names all versions there are, hundreds, and the newest last."""
+    before, found, versions = line.partition("(from versions: ")
+    names = versions.rstrip(")").split(", ")
+    if not found or len(names) <= VERSIONS_NAMED:
+        return line
+    return f"{before}(the newest versions: {', '.join(names[-VERSIONS_NAMED:])})"
 
 
 def _digest(requirements: Sequence[str], target: Target) -> str:

@@ -88,6 +88,17 @@ def test_what_pip_refuses_is_a_sentence_and_is_not_kept(tmp_path: Path) -> None:
         assert pip.asked == asked
 
 
+def test_of_hundreds_of_versions_the_newest_are_named(tmp_path: Path) -> None:
+    many = ", ".join(f"0.{number}" for number in range(200))
+    said = f"ERROR: Could not find a version that satisfies the requirement a==9 (from versions: {many})\n"
+    few = "ERROR: Could not find a version that satisfies the requirement a==9 (from versions: 1, 2)\n"
+    with pytest.raises(InvalidInput) as refusal:
+        Resolver(tmp_path, Pip(refuses=said + few), Clock()).wheels(["a==9"], AWS)
+    newest, all_of_them = refusal.value.details
+    assert newest.endswith("a==9 (the newest versions: 0.192, 0.193, 0.194, 0.195, 0.196, 0.197, 0.198, 0.199)")
+    assert all_of_them.endswith("(from versions: 1, 2)")
+
+
 def test_a_python_without_pip_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
     with pytest.raises(ArgosyError, match="packages are resolved by pip, and this Python has none") as refusal:
