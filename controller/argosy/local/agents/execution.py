@@ -73,9 +73,11 @@ class TaskExecution:
             return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
         for each in self._planned:
             self._launch(each, runtime, shipper)
-        if any(name not in self._ended for name in self._processes):
-            self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
-        self._started.set()
+        try:
+            if any(name not in self._ended for name in self._processes):
+                self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
+        finally:
+            self._started.set()  # whoever waits to report the end must not wait for ever
         if any(each.essential and each.name in self._ended for each in self._planned):
             self.stop()  # an early container failed before the last one started
         self._end_if_over(shipper)

@@ -110,3 +110,18 @@ def test_a_task_whose_host_is_gone_tells_nothing_more(images: ImageStore, shippe
     execution.kill()
     execution.join(30)
     assert reports.empty()
+
+
+def test_a_report_that_fails_holds_up_no_end(images: ImageStore, shipper: LogShipper, logs: SlowLogs) -> None:
+    reports: queue.Queue[TaskReport] = queue.Queue()
+
+    def report(said: TaskReport) -> None:
+        reports.put(said)
+        if said.status == "RUNNING":
+            raise ConnectionError("nobody listens")
+
+    logs.let_through.set()
+    execution = TaskExecution(TASK, DEFINITION, report)
+    with pytest.raises(ConnectionError):
+        execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    assert [reports.get(timeout=30).status, reports.get(timeout=30).status] == ["RUNNING", "STOPPED"]
