@@ -75,9 +75,11 @@ class KeptBodies:
             if path is not None:
                 path.write_bytes(body)
             self._database.write([("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)])
-        except BaseException:  # a full disk has to get back what it gave
+        except BaseException as fault:  # a full disk has to get back what it gave
             if path is not None:
                 path.unlink(missing_ok=True)
+            if isinstance(fault, OSError) and fault.filename is None:  # of a write, which knows no name
+                fault.filename = str(self._folder)
             raise
         self._remove(before)
         return path.read_bytes if path else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -150,6 +151,23 @@ def test_a_full_disk_is_said_and_what_comes_when_there_is_room_is_written(tmp_pa
     database.rows("PRAGMA max_page_count = 100000")
     bodies.put("a", "b" * 100_000, {}, large)
     assert [each.read() for each in bodies.objects()] == [large]
+    database.close()
+
+
+def test_a_body_that_finds_no_room_leaves_nothing_and_says_where(tmp_path: Path) -> None:
+    database = Database(tmp_path / "state.db")
+    bodies = KeptBodies(database, tmp_path / "objects")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails then, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as refused:
+            bodies.put("a", "k", {}, b"x" * 2_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert refused.value.filename == str(tmp_path / "objects")
+    assert (list((tmp_path / "objects").iterdir()), list(bodies.objects())) == ([], [])
     database.close()
 
 
