@@ -75,6 +75,8 @@ PARTS = {
     "RetrySpec": "retryStrategy",
     "ExitRuleSpec": "retryStrategy.evaluateOnExit",
     "TimeoutSpec": "timeout",
+    "ServiceSpec": "service",
+    "UpdateSpec": "service.update",
 }
 
 

@@ -10,24 +10,30 @@ from argosy.client.errors import ArgosyError, error_code
 
 PAGE_OF_RUNS = 100
 PAGE_SIZE = 1000  # tasks, or instances, asked for at once
+_OF_ENVIRONMENTS = ("Environment", "Environments", "Deployment")  # ends of actions' names
 _USERS_FAULTS = (400, 404, 409, 410)  # a different request would succeed
 
 
 class ApiError(ArgosyError):
     """The api refused the request: `code` is its own, `faults` are (path, message)."""
 
-    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+    def __init__(self, status: int, error: Mapping[str, Any], action: str = "") -> None:
         self.code = str(error.get("code", "InternalError"))
         self.faults = [(str(each["path"]), str(each["message"])) for each in error.get("fieldList") or ()]
         super().__init__(
             str(error.get("message", "no message")),
             is_users_fault=status in _USERS_FAULTS,
             details=[": ".join(part for part in each if part) for each in self.faults],
-            next_step=_next_step(self.code, str(error.get("requestId") or "")),
+            next_step=_next_step(self.code, str(error.get("requestId") or ""), action),
         )
 
 
-def _next_step(code: str, request_id: str) -> str:
+def _next_step(code: str, request_id: str, action: str) -> str:
+    is_of_environments = action.endswith(_OF_ENVIRONMENTS)
+    if code == "ConflictException" and (is_of_environments or action == "CancelRun"):
+        return ""  # its message says what to do
+    if code == "ResourceNotFoundException" and is_of_environments:
+        return "type `argosy env list` to see the environments there are"
     steps = {
         "ResourceNotFoundException": "type `argosy runs` to see the runs there are",
         "ConflictException": "use another --client-token, or leave it out",
@@ -222,7 +228,7 @@ class ApiClient:
         if not isinstance(reply, dict) or "statusCode" not in reply:
             raise ArgosyError(f"{self._function_name} did not answer like Argosy's api.")
         if reply["statusCode"] != 200:
-            raise ApiError(reply["statusCode"], reply["body"]["error"])
+            raise ApiError(reply["statusCode"], reply["body"]["error"], action)
         body: dict[str, Any] = reply["body"]
         return body
 

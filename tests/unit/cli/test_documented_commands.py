@@ -159,6 +159,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("local --runtime docker --base-image mine:1", {"runtime": "docker", "base_image": "mine:1"}),
     ("exec last 17", {"run": "last", "task": 17}),
     ("exec last 17 -- ls -l", {"task": 17, "words": ["ls", "-l"]}),
+    ("env deploy web --wait", {}),
     ("help status", {"words": ["status"]}),
     ("demo --out DIR", {"out": Path("DIR")}),
     ("demo --runtime podman --base-image B", {"runtime": "podman", "base_image": "B"}),

@@ -13,6 +13,7 @@ from argosy.cli.late import load
 from argosy.cli.main import Commands
 from tests.fakes.cli import RUN_ID, Pages, World, ended, instance, run_view, task_row
 from tests.fakes.command_lines import GROUP
+from tests.fakes.environments import SERVICE, deploying, environment
 from tests.fakes.looks import PLAN
 
 ROOT = Path(__file__).parents[3]
@@ -46,6 +47,18 @@ CASES: dict[str, list[list[str]]] = {
     "instances": [[]],
     "query": [["attribute:x == y", "--instances", "INSTANCES"]],
     "catalogue": [["--type", "g4dn.*"]],
+    "env create": [["SERVICE"]],
+    "env update": [["SERVICE"], ["SERVICE", "--base", "2"]],
+    "env deploy": [["web"], ["web", "--wait"], ["web", "--wait-timeout", "0"]],
+    "env rollback": [["web"]],
+    "env status": [["web"]],
+    "env list": [[]],
+    "env deployments": [["web"]],
+    "env scale": [["web", "7"]],
+    "env freeze": [["web"]],
+    "env thaw": [["web"]],
+    "env stop": [["web"]],
+    "env delete": [["web"]],
 }  # fmt: skip
 # These take long, or need another world: their own tests read what they print as one document.
 ELSEWHERE = {
@@ -78,6 +91,11 @@ def world() -> World:
         "DescribeCluster": lambda request: {"history": {"at": []}} if "form" in request else CLUSTER,
         "ListInstances": {"instances": [instance()], "asOf": 7, "nextToken": None},
     }  # fmt: skip
+    stored = {"name": "web", "revision": 2, "created": True, "warnings": ["w"]}
+    replies |= {f"{verb}Environment": environment() for verb in ("Describe", "Scale", "Freeze", "Thaw", "Delete")}
+    replies |= {"CreateEnvironment": stored, "UpdateEnvironment": stored, "StopDeployment": environment()}
+    replies |= {"ListEnvironments": {"environments": [environment()]}, "StartDeployment": deploying(1, created=False)}
+    replies |= {"RollBackDeployment": deploying(1)}
     for action, reply in replies.items():
         made.answers(action, reply)
     return made
@@ -105,7 +123,12 @@ def test_the_answer_is_one_document(
     name: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "instances.json").write_text("[]")
-    given = {"OUT": str(tmp_path / "out"), "INSTANCES": str(tmp_path / "instances.json")}
+    (tmp_path / "web.yaml").write_text(SERVICE)
+    given = {
+        "SERVICE": str(tmp_path / "web.yaml"),
+        "OUT": str(tmp_path / "out"),
+        "INSTANCES": str(tmp_path / "instances.json"),
+    }
     monkeypatch.chdir(tmp_path)
     result = world().argosy(*name.split(), *(given.get(word, word) for word in words), "--json")
     assert result.stdout, result.stderr

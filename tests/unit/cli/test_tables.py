@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from argosy.cli.console import PlainText, PlainTextConsole
 from argosy.cli.tables import GAP, TEXT_WIDTH, PlainTable, fitting
 from tests.fakes.cli import NOW, OUTPUT, RUN_ID, Pages, World, ended, instance, run_view, task_row, tasks
+from tests.fakes.environments import deployment, environment
 from tests.fakes.histories import cluster_history
 from tests.fakes.looks import PLAN
 
@@ -170,6 +171,21 @@ VIEWS: dict[str, tuple[tuple[str, ...], World, tuple[str, ...]]] = {
         )
         for by, expected in (("pool", ("g4dn.12xlarge", "$12,345.67")), ("waste", ("redone",)), ("line", ("together",)))
     },
+    "env list": (
+        ("env", "list"),
+        World().answers("ListEnvironments", {"environments": [environment(statusReason=LONG)]}),
+        ("web", "COMPLETED"),
+    ),
+    "env status": (
+        ("env", "status", "web"),
+        World().answers("DescribeEnvironment", environment(statusReason=LONG)),
+        ("3 of 3 healthy", "web-261121-062643-k3f9"),
+    ),
+    "env deployments": (
+        ("env", "deployments", "web"),
+        World().answers("DescribeEnvironment", environment(deployments=[deployment(1, 1, "FAILED", reason=LONG)])),
+        ("FAILED",),
+    ),
     "plan": (
         ("plan", str(ROOT / "containers" / "digits" / "run.yaml")),
         World().answers("PlanRun", PLAN),

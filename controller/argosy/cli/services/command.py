@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -9,8 +10,9 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.figures import counted, duration
 from argosy.cli.options import SpecFile, WaitTimeout
-from argosy.cli.problems import WAIT_TIMED_OUT
+from argosy.cli.problems import RUN_FAILED, WAIT_TIMED_OUT, CliError
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
 from argosy.cli.runs.submit import sent
@@ -72,7 +74,8 @@ def update(
         if view["created"]
         else f"{view['name']}: revision {number} says the same; there is no new one."
     )
-    _warn_and_next(session, view, f"env deploy {view['name']}")
+    step = "deploy" if view["created"] else "status"
+    _warn_and_next(session, view, f"env {step} {view['name']}")
 
 
 def _sent(session: Session, file: SpecFile, changes: SpecChanges, call: Any) -> Any:
@@ -90,7 +93,9 @@ def _warn_and_next(session: Session, view: Any, step: str) -> None:
 def deploy(
     session: Session,
     name: Name,
-    revision: Annotated[int | None, typer.Option("--revision", min=1, help="[default: the newest]")] = None,
+    revision: Annotated[
+        int | None, typer.Option("--revision", min=1, help="The one to deploy. [default: the newest]")
+    ] = None,
     client_token: ClientToken = None,
     wait: Wait = False,
     wait_timeout: WaitTimeout = None,
@@ -114,7 +119,7 @@ def rollback(
 
 def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | None) -> None:
     name = view["name"]
-    if wait:
+    if wait or wait_timeout is not None:
         _follow(session, view, wait_timeout)
         return
     if session.wants_json:
@@ -126,29 +131,54 @@ def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | No
 
 
 def _follow(session: Session, begun: Any, wait_timeout: float | None) -> None:
-    """Raises typer.Exit unless the deployment completes."""
-    from argosy.cli.services.views import deployment_line
-
-    name, told, ends = begun["name"], "", None if wait_timeout is None else session.tools.now() + wait_timeout
-    before = len(begun["deployments"])
+    """Until the deployment, and a roll-back that comes of it, have ended. Raises typer.Exit unless it completes."""
+    name, told = begun["name"], set[str]()
+    ends = None if wait_timeout is None else session.tools.now() + wait_timeout
     while True:
         view = session.api.environment(name)
-        latest = view["deployments"][-1] if view["deployments"] else None
-        is_ours = latest is not None and (len(view["deployments"]) > before or latest["revision"] == begun["deploying"])
-        if is_ours and latest is not None:
-            line = deployment_line(view)
-            if line != told and not session.wants_json:
-                session.console.print(line)
-            told = line
-            if latest["status"] not in UNDER_WAY:
-                break
+        ours = _since(begun, view["deployments"])
+        if not session.wants_json:
+            _tell(session, view, ours, told)
+        if ours and ours[-1]["status"] not in UNDER_WAY:
+            break
         if ends is not None and session.tools.now() >= ends:
-            raise typer.Exit(WAIT_TIMED_OUT)
+            raise _timed_out(session, begun, view, float(wait_timeout or 0))
         session.tools.sleep(LOOK_S)
     if session.wants_json:
         session.print_json(view)
-    if latest["status"] != "COMPLETED" or latest["isRollback"]:
-        raise typer.Exit(1)
+    if ours[0]["status"] != "COMPLETED":
+        raise typer.Exit(RUN_FAILED)
+
+
+def _since(begun: Any, deployments: Sequence[Any]) -> list[Any]:
+    """The deployment that was begun, and those after it; none while the controller has not heard of it."""
+    last = max((each["deployment"] for each in begun["deployments"]), default=0)
+    later = [each["deployment"] for each in deployments if each["revision"] == begun["deploying"]]
+    if begun["created"]:
+        first = next((number for number in later if number > last), None)
+    else:
+        first = later[-1] if later else None
+    return [each for each in deployments if first is not None and each["deployment"] >= first]
+
+
+def _tell(session: Session, view: Any, deployments: Sequence[Any], told: set[str]) -> None:
+    from argosy.cli.services.views import deployment_line
+
+    for line in (deployment_line(view, each) for each in deployments):
+        if line not in told:
+            session.console.print(line)
+        told.add(line)
+
+
+def _timed_out(session: Session, begun: Any, view: Any, waited_s: float) -> CliError:
+    if session.wants_json:
+        session.print_json(view)
+    name = begun["name"]
+    return CliError(
+        f"Revision {begun['deploying']} of {name} was still being deployed after {duration(waited_s)}; it goes on.",
+        next_step=session.again(f"env status {name}"),
+        exit_code=WAIT_TIMED_OUT,
+    )
 
 
 def status(session: Session, name: Name) -> None:
@@ -234,7 +264,8 @@ def delete(session: Session, name: Name) -> None:
     if session.wants_json:
         session.print_json(view)
         return
-    session.console.print(f"{name} is being deleted: its {view['running']:,} running tasks are told to stop.")
+    told = f"{counted(view['running'], 'running task')} {'is' if view['running'] == 1 else 'are'} told to stop"
+    session.console.print(f"{name} is being deleted: {told if view['running'] else 'no task is running'}.")
 
 
 def _changed(session: Session, view: Any, sentence: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from argosy.cli import figures
 from argosy.cli.tables import PlainTable
 
 
 def environment_table(found: Sequence[Any]) -> PlainTable:
     table = PlainTable(
-        "ENVIRONMENT", "STATUS", ">REVISION", ">DESIRED", ">HEALTHY", ">RUNNING", ">OUTDATED", "~WAITING",
+        "ENVIRONMENT", "STATUS", ">REVISION", ">DESIRED", ">HEALTHY", ">RUNNING", ">OUTDATED", "~REASON",
         least=("OUTDATED", "REVISION"),
     )  # fmt: skip
     for each in found:
@@ -23,35 +24,46 @@ def _revision(view: Any) -> str:
     return str(view["targetRevision"] or "-")
 
 
+def _revisions(view: Any) -> str:
+    target, newest = view["targetRevision"], view["latestRevision"]
+    if target is None:
+        return f"revision {newest} is not deployed yet"
+    return f"revision {target}" if target == newest else f"revision {target} (the newest is {newest})"
+
+
 def environment_lines(view: Any) -> list[str]:
     """Its state in two or three lines."""
-    headline = f"{view['name']}  {view['status']}  revision {_revision(view)} of {view['latestRevision']}"
+    headline = f"{view['name']}  {view['status']}  {_revisions(view)}"
     counts = f"{view['healthy']:,} of {view['desired']:,} healthy, {view['running']:,} running"
     counts += f", {view['pending']:,} waiting" if view["pending"] else ""
     counts += f", {view['outdated']:,} of other revisions" if view["outdated"] else ""
     lines = [headline, counts]
-    if view["statusReason"]:
-        lines.append(view["statusReason"])
     if view["deployments"]:
-        lines.append(deployment_line(view))
+        lines.append(deployment_line(view, view["deployments"][-1]))
+    reason = view["statusReason"]
+    if reason and not (lines[2:] and reason in lines[-1]):
+        lines.append(reason)
+    lines.append(f"cost so far {figures.money(view['costUsd'])}")
     return lines
 
 
-def deployment_line(view: Any) -> str:
-    """The latest deployment."""
-    latest = view["deployments"][-1]
-    back = " (goes back by itself)" if latest["isRollback"] else ""
-    why = f": {latest['reason']}" if latest["reason"] else ""
-    progress = f"{view['healthy']:,} of {view['desired']:,} healthy"
-    said = f"deployment {latest['deployment']} to revision {latest['revision']}{back}: {latest['status']}{why}"
-    return said if latest["endedAt"] else f"{said} ({progress})"
+def deployment_line(view: Any, deployment: Any) -> str:
+    """How it comes along, or how it ended."""
+    back = " (the roll-back)" if deployment["isRollback"] else ""
+    why = f": {deployment['reason']}" if deployment["reason"] else ""
+    healthy = sum(each["healthy"] for each in view["revisions"] if each["revision"] == deployment["revision"])
+    progress = f"{healthy:,} of {view['desired']:,} healthy"
+    progress += f", {view['outdated']:,} of other revisions" if view["outdated"] else ""
+    number, revision = deployment["deployment"], deployment["revision"]
+    said = f"deployment {number} to revision {revision}{back}: {deployment['status']}{why}"
+    return said if deployment["endedAt"] else f"{said} ({progress})"
 
 
 def revision_table(view: Any) -> PlainTable:
     table = PlainTable(">REVISION", "CREATED", "RUN", ">HEALTHY", ">RUNNING", least=("CREATED",))
     for each in view["revisions"][-10:]:
         counts = f"{each['healthy']:,}", f"{each['running']:,}"
-        table.add_row(str(each["revision"]), each["createdAt"], each["runId"] or "-", *counts)
+        table.add_row(str(each["revision"]), figures.clock(each["createdAt"]), each["runId"] or "-", *counts)
     return table
 
 
@@ -64,8 +76,8 @@ def deployment_table(deployments: Sequence[Any]) -> PlainTable:
             str(each["deployment"]),
             str(each["revision"]),
             each["status"],
-            each["startedAt"],
-            each["endedAt"] or "-",
+            figures.clock(each["startedAt"]),
+            figures.clock(each["endedAt"]) if each["endedAt"] else "-",
             str(each["failures"]),
             each["reason"] or "",
         )

@@ -1,0 +1,102 @@
+"""Services in local mode, with real processes: every command of docs/services.md, and tasks that die."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from argosy.local.clients import LocalClients
+from argosy.local.cloud import LocalAws
+from tests.e2e.cluster import Cluster
+from tests.readmes import local_options
+
+pytestmark = pytest.mark.e2e
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "services.md"
+_BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+MARK = "100417"  # seconds that no other program sleeps
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Cluster]:
+    with LocalAws(options=local_options()) as aws:
+        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        try:
+            yield Cluster(aws, clients)
+        finally:
+            clients.close()
+
+
+def shell(local: Cluster, text: str, folder: Path) -> str:
+    """What it prints; fails the test unless every line of it exits 0."""
+    told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
+    done = subprocess.run(
+        ["bash", "-ec", text], cwd=folder, env={**os.environ, **told}, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path: Path) -> None:
+    folder, said = tmp_path / "serving", ""
+    for block in _BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+        if block["language"] == "yaml":
+            (folder / str(block["file"])).write_text(block["text"])
+        else:
+            typed = re.sub(r"^export ARGOSY_ENDPOINT_URL=.*$", "", block["text"], flags=re.MULTILINE)
+            said += shell(local, typed, folder if folder.is_dir() else tmp_path)
+    for told in (
+        "web.yaml is valid: web, 3 tasks",
+        "deployment 1 to revision 1: COMPLETED",
+        "deployment 2 to revision 2: COMPLETED",
+        "deployment 3 to revision 3: FAILED: 3 of its tasks failed before one more became healthy",
+        "deployment 4 to revision 2 (the roll-back): COMPLETED",
+        "as expected",
+        "looking at it",
+        "serving the second version",
+    ):
+        assert told in said
+    local.until(lambda: not local.ask("ListEnvironments")["environments"])
+
+
+def programs() -> list[psutil.Process]:
+    """Of the service's tasks."""
+    found = psutil.Process().children(recursive=True)
+    return [each for each in found if each.is_running() and each.cmdline()[:2] == ["sleep", MARK]]
+
+
+def test_a_task_that_is_killed_comes_back_and_a_deleted_service_leaves_no_process(local: Cluster) -> None:
+    spec: dict[str, Any] = {
+        "version": 1,
+        "kind": "service",
+        "name": "kept",
+        "run": f"exec sleep {MARK}",
+        "result": "none",
+        "resources": {"vcpus": 0.5, "memory": 128},
+        "service": {"desired": 2, "update": {"healthySeconds": 1}},
+    }
+    local.ask("CreateEnvironment", spec=spec)
+    local.ask("StartDeployment", name="kept", clientToken="once")
+
+    def view() -> dict[str, Any]:
+        return local.ask("DescribeEnvironment", name="kept")
+
+    local.until(lambda: view()["status"] == "COMPLETED" and len(programs()) == 2)
+    killed = programs()[0]
+    killed.kill()
+    local.until(lambda: len(programs()) == 2 and killed.pid not in {each.pid for each in programs()})
+    local.until(lambda: view()["healthy"] == 2)
+    (run,) = [each["runId"] for each in view()["revisions"]]
+    assert local.ask("DescribeRun", runId=run)["attempts"] == 3
+    assert len(view()["deployments"]) == 1
+    local.ask("DeleteEnvironment", name="kept")
+    local.until(lambda: not programs() and not local.ask("ListEnvironments")["environments"])
+    assert local.finished(run)["status"] == "CANCELLED"
