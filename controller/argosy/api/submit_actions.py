@@ -135,7 +135,10 @@ def _submit_request(means: Means, admission: Admission, run_id: str, now: float)
 def _plan(means: Means, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
     from argosy.api.plan_question import answer  # loads the market and the placement engine: only plans need them
 
-    return answer(means, admit(request.spec, means.limits, means.sources, means.now()))
+    admission = admit(request.spec, means.limits, means.sources, means.now())
+    if admission.form.get("kind") == "service":
+        raise SpecError([Fault("kind", "a service is never done, so that it has no plan of its cost and its end")])
+    return answer(means, admission)
 
 
 def new_run_id(name: str, now: float, seed: str) -> str:

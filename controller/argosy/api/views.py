@@ -45,6 +45,7 @@ def run_view(record: RunRecord) -> JSON:
     return {
         "runId": record.id,
         "name": record.name,
+        "environment": None if record.healthy_s is None else record.name,
         "status": record.shown_status,
         "statusReason": record.status_reason or None,
         "submittedAt": iso(record.submitted_at),

@@ -133,6 +133,7 @@ def test_an_update_keeps_the_name(desk: Desk) -> None:
 
 def test_a_service_cannot_be_submitted_and_its_run_neither_cancelled_nor_retried(desk: Desk) -> None:
     assert "argosy env create" in refused(desk, "SubmitRun", spec=SPEC)
+    assert "a service is never done" in refused(desk, "PlanRun", spec=SPEC)
     created(desk)
     deployed(desk)
     run_id = desk.state.environments["web"].latest.run_id

@@ -15,6 +15,8 @@ _NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer
 def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str]:
     """`next: argosy ...` lines for a run view. delivered: this command itself goes on to bring the results."""
     run = view["runId"]
+    if view.get("environment"):
+        return [f"next: {session.again(step)}" for step in (f"env status {view['environment']}", f"tasks {run}")]
     steps = []
     if view["status"] not in TERMINAL:
         steps = [f"watch {run}"] if view["status"] == CANCELLING else [f"watch {run}", f"cancel {run}"]

@@ -37,7 +37,10 @@ def headline(view: View, now: float) -> PlainText:
     tasks, status = view["tasks"], view["status"]
     line = PlainText().append(status, f"bold {COLOURS.get(status, '')}".strip())
     line.append("  ").append(view["runId"], "bold").append("  ")
-    line.append(f"{tasks['succeeded']:,} of {figures.counted(tasks['total'], 'task')} succeeded")
+    if view.get("environment"):
+        line.append(f"{figures.counted(tasks['running'], 'task')} of the environment {view['environment']} running")
+    else:
+        line.append(f"{tasks['succeeded']:,} of {figures.counted(tasks['total'], 'task')} succeeded")
     if tasks["failed"]:
         line.append(f", {tasks['failed']:,} failed", "red")
     took = figures.seconds_between(view["submittedAt"], view["stoppedAt"], now)
@@ -120,7 +123,7 @@ def run_table(runs: Sequence[View]) -> PlainTable:
         table.add_row(
             view["runId"],
             PlainText(status, COLOURS.get(status, "")),
-            f"{tasks['succeeded']:,}/{tasks['total']:,}",
+            "service" if view.get("environment") else f"{tasks['succeeded']:,}/{tasks['total']:,}",
             f"{tasks['failed']:,}",
             f"{tasks['cancelled']:,}" if tasks["cancelled"] else "-",
             f"{view['attempts']:,}",
