@@ -51,6 +51,7 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
     assert body == {
         "runId": body["runId"],
         "name": "digits",
+        "environment": None,
         "status": "SUBMITTED",
         "statusReason": None,
         "submittedAt": second.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
