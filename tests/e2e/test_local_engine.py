@@ -94,6 +94,23 @@ def embedded(options: LocalOptions) -> Iterator[Cluster]:
             clients.close()
 
 
+def test_local_mode_ends_after_the_containers_of_instances_that_were_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first here: a process has one local mode, and the others share theirs."""
+    engine = install_fake(tmp_path, monkeypatch)
+    folder = tmp_path / "containers" / "worker"
+    folder.mkdir(parents=True)
+    fake_image(folder)
+    options = LocalOptions(images_root=folder.parent, state_dir=tmp_path / "state", engine="podman")
+    with embedded(replace(options, runner=fake_runner(tmp_path))) as local:
+        run_id = local.submit(["wait", "${part}"], 1)
+        (name,) = local.until(lambda: states_in(engine))
+        (engine / f"busy-{name}").write_text("12")  # this container is not removed for some seconds
+        lose_the_instance_of(local, run_id)
+    assert states_in(engine) == []
+
+
 def test_a_run_in_containers_has_its_parts_its_log_and_its_gpus(local: Cluster) -> None:
     run_id = local.submit(["write", "${part}"], 3, resources={"vcpus": 1, "memory": 64, "gpus": 1})
     view = local.finished(run_id)
@@ -168,22 +185,6 @@ def test_a_container_is_entered_while_it_runs(local: Cluster) -> None:
     assert done.stdout == "in 0\n/worker.sh\n"
     local.ask("CancelRun", runId=run_id)
     local.finished(run_id)
-
-
-def test_local_mode_ends_after_the_containers_of_instances_that_were_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = install_fake(tmp_path, monkeypatch)
-    folder = tmp_path / "containers" / "worker"
-    folder.mkdir(parents=True)
-    fake_image(folder)
-    options = LocalOptions(images_root=folder.parent, state_dir=tmp_path / "state", engine="podman")
-    with embedded(replace(options, runner=fake_runner(tmp_path))) as local:
-        run_id = local.submit(["wait", "${part}"], 1)
-        (name,) = local.until(lambda: states_in(engine))
-        (engine / f"busy-{name}").write_text("12")  # this container is not removed for some seconds
-        lose_the_instance_of(local, run_id)
-    assert states_in(engine) == []
 
 
 def states_in(engine: Path) -> list[str]:
