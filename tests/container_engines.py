@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from argosy.local.containers.engine import ENGINES, EngineRuntime, NoEngineError, check
+from argosy.local.containers.leftovers import label
 from argosy.local.containers.process import Ended, Isolation, Program
 
 FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
+PATIENCE_S = 150.0  # podman takes many seconds on a busy machine; pytest itself ends a test after 180
 DOCKERFILE = """FROM scratch
 COPY busybox /bin/busybox
 ENTRYPOINT ["/bin/busybox", "sh", "-c"]
@@ -119,11 +121,11 @@ class Started:
         self.container = runtime.start(program, self.lines.put, self.ends.put)
 
     def line(self) -> str:
-        return self.lines.get(timeout=60)
+        return self.lines.get(timeout=PATIENCE_S)
 
     def end(self) -> Ended:
-        ended = self.ends.get(timeout=60)
-        self.container.join(60)
+        ended = self.ends.get(timeout=PATIENCE_S)
+        self.container.join(PATIENCE_S)
         return ended
 
 
@@ -145,13 +147,23 @@ signal.pause()
 """
 
 
+def containers(engine: str, *ports: int) -> list[str]:
+    """Those that there are of the local modes on these ports: others' are no business of a test."""
+    listed = []
+    for port in ports:
+        command = [engine, "ps", "--all", "--quiet", "--filter", f"label={label(port)}"]
+        listed += subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return listed
+
+
 def leave_a_container(engine: str, images: Path, port: int) -> None:
     """As a local mode on this port does that is killed."""
     command = [sys.executable, "-c", LOCAL_MODE, engine, str(images), str(port)]
     with subprocess.Popen(command, cwd=FAKE.parents[2], stdout=subprocess.PIPE, text=True) as local_mode:
         assert local_mode.stdout is not None
-        assert local_mode.stdout.readline() == "runs\n"
+        said = local_mode.stdout.readline()
         local_mode.kill()
+    assert said == "runs\n"
 
 
 def asking(port: int) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, real_gpus
-from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
+from argosy.local.containers.engine_run import NOT_STARTED, ContainerEngine, Door, run_arguments
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
-from tests.container_engines import asking, calls, hello, leave_a_container, start, use
+from tests.container_engines import Started, asking, calls, containers, hello, leave_a_container, start, use
 from tests.fakes.serving import served
 from tests.fakes.waiting import until
 
@@ -34,22 +34,12 @@ def runtime(engine: str, images: Path, door: Door) -> Iterator[EngineRuntime]:
         subprocess.run([engine, "rmi", "--force", "argosy/engine-test"], capture_output=True, check=False)
 
 
-def containers(engine: str) -> list[str]:
-    """Those that are left."""
-    if "FAKE_ENGINE" in os.environ:
-        return [path.name for path in Path(os.environ["FAKE_ENGINE"], "containers").iterdir()]
-    listed = subprocess.run(
-        [engine, "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
-    )
-    return [name for name in listed.stdout.split() if name.startswith("argosy-")]
-
-
-def test_lines_exit_code_and_environment_are_the_programs(engine: str, runtime: EngineRuntime) -> None:
+def test_lines_exit_code_and_environment_are_the_programs(engine: str, runtime: EngineRuntime, door: Door) -> None:
     before = set(threading.enumerate())
     started = start(runtime, 'echo "one $A"; echo two >&2; exit 7', {"A": "x y=z"})
     assert started.end() == Ended(7)
     assert sorted(started.line() for _ in range(2)) == ["one x y=z", "two"]
-    assert containers(engine) == []
+    assert containers(engine, door.port) == []
     assert set(threading.enumerate()) == before
 
 
@@ -59,19 +49,19 @@ def test_a_program_sees_nothing_of_this_machines_environment(runtime: EngineRunt
     assert started.line() == "[]"
 
 
-def test_stop_asks_first(engine: str, runtime: EngineRuntime) -> None:
+def test_stop_asks_first(engine: str, runtime: EngineRuntime, door: Door) -> None:
     started = start(runtime, "trap 'exit 143' TERM; echo ready; while :; do :; done")
     assert started.line() == "ready"
     started.container.stop()
     assert started.end() == Ended(143)
-    assert containers(engine) == []
+    assert containers(engine, door.port) == []
 
 
 @pytest.mark.parametrize("engine", ["fake"], indirect=True)
-def test_an_engine_whose_books_are_late_is_waited_for(engine: str, runtime: EngineRuntime) -> None:
+def test_an_engine_whose_books_are_late_is_waited_for(engine: str, runtime: EngineRuntime, door: Door) -> None:
     """As podman's are on a busy machine: `run` ends with 127, and the container is still said to run."""
     assert start(runtime, "exit 7", {"FAKE_LATE": "1"}).end() == Ended(7)
-    assert containers(engine) == []
+    assert containers(engine, door.port) == []
 
 
 def test_stop_kills_what_does_not_listen(runtime: EngineRuntime) -> None:
@@ -81,12 +71,22 @@ def test_stop_kills_what_does_not_listen(runtime: EngineRuntime) -> None:
     assert started.end() == Ended(137)
 
 
-def test_kill_does_not_ask(engine: str, runtime: EngineRuntime) -> None:
+def test_kill_does_not_ask(engine: str, runtime: EngineRuntime, door: Door) -> None:
     started = start(runtime, "trap '' TERM; echo ready; while :; do :; done")
     assert started.line() == "ready"
     started.container.kill()
     assert started.end() == Ended(137)
-    assert containers(engine) == []
+    assert containers(engine, door.port) == []
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_container_that_ends_before_it_has_begun_leaves_nothing(
+    engine: str, runtime: EngineRuntime, door: Door, end: str
+) -> None:
+    started = start(runtime, "trap '' TERM; while :; do :; done", stop_timeout_s=1.0)
+    getattr(started.container, end)()
+    assert started.end().exit_code != 0
+    assert containers(engine, door.port) == []
 
 
 def test_stopping_and_killing_what_has_ended_is_harmless(runtime: EngineRuntime) -> None:
@@ -98,14 +98,14 @@ def test_stopping_and_killing_what_has_ended_is_harmless(runtime: EngineRuntime)
     assert started.ends.empty()
 
 
-def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime: EngineRuntime) -> None:
+def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime: EngineRuntime, door: Door) -> None:
     started = start(runtime, "", isolation={"entry_point": "/no/such/program"})
     ended = started.end()
     assert ended.exit_code == 127
     assert ended.reason is not None
     assert ended.reason.startswith("CannotStartContainerError: ")
     assert "/no/such/program" in ended.reason
-    assert containers(engine) == []
+    assert containers(engine, door.port) == []
 
 
 @pytest.mark.usefixtures("busybox")
@@ -170,16 +170,56 @@ def test_the_containers_of_a_local_mode_that_was_killed_go_when_the_next_one_on_
     leave_a_container(engine, images, door.port)
     with served(hello) as other:
         leave_a_container(engine, images, other.port)
-        assert len(containers(engine)) == 2
+        assert len(containers(engine, door.port, other.port)) == 2
         runtime = EngineRuntime(engine, images, door=door)
-        assert len(containers(engine)) == 1
+        assert len(containers(engine, door.port, other.port)) == 1
         assert start(runtime, "exit 7").end() == Ended(7)
         runtime.close()
         EngineRuntime(engine, images, door=Door(other.port, other.serve_too)).close()
-    assert containers(engine) == []
+    assert containers(engine, door.port, other.port) == []
 
 
 # --- what only the stand-in can show ----------------------------------------------------------------------------------
+
+
+def started_and_at(fake: Path, command: str, runtime: EngineRuntime) -> Started:
+    """A container whose engine is busy with a command."""
+    started = start(runtime, "exit 0")
+    until(lambda: calls(fake, command))
+    return started
+
+
+def test_the_engine_finishes_what_it_does_for_a_container_that_is_killed_meanwhile(
+    fake: Path, images: Path, door: Door
+) -> None:
+    """podman's books know nothing of a container whose making was cut short."""
+    fake.mkdir()
+    (fake / "slow-init").touch()
+    started = started_and_at(fake, "init", EngineRuntime("podman", images, door=door))
+    started.container.kill()
+    until(lambda: len(calls(fake, "inspect")) > 2)  # the container may begin after all
+    assert started.ends.empty()
+    (fake / "slow-init").unlink()
+    assert started.end().exit_code == NOT_STARTED
+    assert (calls(fake, "start"), containers("podman", door.port)) == ([], [])
+
+
+def test_a_container_that_begins_although_what_starts_it_was_told_to_end_is_killed(
+    fake: Path, images: Path, door: Door
+) -> None:
+    fake.mkdir()
+    (fake / "slow-start").touch()
+    started = started_and_at(fake, "start", EngineRuntime("podman", images, door=door))
+    started.container.stop()
+    assert started.end() == Ended(137)
+    assert containers("podman", door.port) == []
+
+
+def test_a_container_that_the_engine_is_not_done_with_is_removed_later(fake: Path, images: Path, door: Door) -> None:
+    fake.mkdir()
+    (fake / "busy").write_text("3")
+    assert start(EngineRuntime("podman", images, door=door), "exit 7").end() == Ended(7)
+    assert (len(calls(fake, "rm")), containers("podman", door.port)) == (5, [])
 
 
 def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Path) -> None:

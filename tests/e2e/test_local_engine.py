@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
-from tests.container_engines import install_fake, static_busybox, use
+from tests.container_engines import containers, install_fake, static_busybox, use
 from tests.e2e.cluster import WORKER, Cluster
 
 pytestmark = pytest.mark.e2e
@@ -79,7 +79,7 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             options = replace(options, runner=fake_runner(home))
         with embedded(options) as running:
             yield running
-        assert left(engine) == []
+        assert containers(engine, int(running.aws.endpoint_url.rpartition(":")[2])) == []
         if request.param != "fake":
             subprocess.run([engine, "rmi", "--force", "argosy/worker"], capture_output=True, check=False)
 
@@ -94,13 +94,21 @@ def embedded(options: LocalOptions) -> Iterator[Cluster]:
             clients.close()
 
 
-def left(engine: str) -> list[str]:
-    if "FAKE_ENGINE" in os.environ:
-        return [path.name for path in Path(os.environ["FAKE_ENGINE"], "containers").iterdir()]
-    listed = subprocess.run(
-        [engine, "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
-    )
-    return [name for name in listed.stdout.split() if name.startswith("argosy-")]
+def test_local_mode_ends_after_the_containers_of_instances_that_were_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first here: a process has one local mode, and the others share theirs."""
+    engine = install_fake(tmp_path, monkeypatch)
+    folder = tmp_path / "containers" / "worker"
+    folder.mkdir(parents=True)
+    fake_image(folder)
+    options = LocalOptions(images_root=folder.parent, state_dir=tmp_path / "state", engine="podman")
+    with embedded(replace(options, runner=fake_runner(tmp_path))) as local:
+        run_id = local.submit(["wait", "${part}"], 1)
+        (name,) = local.until(lambda: states_in(engine))
+        (engine / f"busy-{name}").write_text("12")  # this container is not removed for some seconds
+        lose_the_instance_of(local, run_id)
+    assert states_in(engine) == []
 
 
 def test_a_run_in_containers_has_its_parts_its_log_and_its_gpus(local: Cluster) -> None:
@@ -135,13 +143,18 @@ def test_a_cancelled_run_stops_its_containers_and_leaves_none(local: Cluster) ->
     assert {task["lastStatus"] for task in local.ecs_tasks(run_id)} == {"STOPPED"}
 
 
-def test_an_instance_that_is_lost_takes_its_containers_with_it(local: Cluster) -> None:
-    run_id = local.submit(["wait", "${part}"], 1)
+def lose_the_instance_of(local: Cluster, run_id: str) -> None:
+    """That of its one task, which runs there."""
     instance = local.until(
         lambda: next((t["instance"] for t in local.run(run_id)["taskList"] if t["status"] == "RUNNING"), None)
     )
     local.aws.interrupt(instance, notice_s=0.1)
     local.until(lambda: local.ask("DescribeRun", runId=run_id)["interruptions"] == 1)
+
+
+def test_an_instance_that_is_lost_takes_its_containers_with_it(local: Cluster) -> None:
+    run_id = local.submit(["wait", "${part}"], 1)
+    lose_the_instance_of(local, run_id)
     local.ask("CancelRun", runId=run_id)
     local.finished(run_id)
 
@@ -172,6 +185,12 @@ def test_a_container_is_entered_while_it_runs(local: Cluster) -> None:
     assert done.stdout == "in 0\n/worker.sh\n"
     local.ask("CancelRun", runId=run_id)
     local.finished(run_id)
+
+
+def states_in(engine: Path) -> list[str]:
+    """Of the stand-in's containers."""
+    folder = engine / "containers"
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
 def test_a_users_program_in_a_container_has_its_inputs_and_its_result(local: Cluster) -> None:

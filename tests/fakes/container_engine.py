@@ -25,6 +25,8 @@ WITH_VALUE = {
 
 def main(words: list[str]) -> int:
     HOME.mkdir(exist_ok=True)
+    if (HOME / "slow-start").exists():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # it is waited for
     for folder in ("images", "containers", "created"):
         (HOME / folder).mkdir(exist_ok=True)
     with (HOME / "calls").open("a") as calls:
@@ -70,13 +72,27 @@ def create(words: list[str]) -> int:
 
 
 def init(words: list[str]) -> int:
+    """While there is `slow-init` it is not done, and does not let itself be told to end, as podman then."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while (HOME / "slow-init").exists():
+        time.sleep(0.02)
     (HOME / "containers" / words[0]).write_text("initialized 0 false")
     return 0
 
 
 def start(words: list[str]) -> int:
     assert words[0] == "--attach"
+    if (HOME / "slow-start").exists():
+        return _start_and_go(words[1])
     return run(json.loads((HOME / "created" / words[1]).read_text()))
+
+
+def _start_and_go(name: str) -> int:
+    """Told to end, it ends, but what it asked for happens nevertheless."""
+    signal.sigwait({signal.SIGTERM})
+    program = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
+    (HOME / "containers" / name).write_text(f"running {program.pid} false 137")
+    return 143
 
 
 def run(words: list[str]) -> int:
@@ -109,8 +125,8 @@ def run(words: list[str]) -> int:
         state.write_text("created 0 false")
         print(f"Error: exec: {program[0]}: {fault.strerror}", file=sys.stderr)
         return 127
-    state.write_text(f"running {process.pid} false")
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    state.write_text(f"running {process.pid} false")
     code = process.wait()
     out_of_memory = "true" if "FAKE_OOM=1" in given.get("--env", ()) else "false"
     if "FAKE_LATE=1" in given.get("--env", ()):
@@ -132,7 +148,11 @@ def _signalled(name: str, number: int) -> bool:
     state = HOME / "containers" / name
     if not state.exists() or not state.read_text().startswith("running"):
         return False
-    os.kill(int(state.read_text().split()[1]), number)
+    try:
+        os.kill(int(state.read_text().split()[1]), number)
+    except ProcessLookupError:  # its `run` ended before it could write that down
+        state.write_text("exited 0 false")
+        return False
     return True
 
 
@@ -159,14 +179,19 @@ def inspect(words: list[str]) -> int:
 def wait(words: list[str]) -> int:
     """The engine's books catch up."""
     state = HOME / "containers" / words[0]
-    _, pid, out_of_memory, code = state.read_text().split()
+    _, pid, out_of_memory, *code = state.read_text().split()
     state.write_text(f"exited {pid} {out_of_memory}")
-    print(code)
+    print(*code or [137])
     return 0
 
 
 def remove(words: list[str]) -> int:
     assert words[0] == "--force"
+    for busy in (HOME / "busy", *(HOME / f"busy-{name}" for name in words[1:])):
+        if busy.exists():  # as many times as it says
+            left = int(busy.read_text())
+            busy.write_text(str(left - 1)) if left else busy.unlink()
+            return 1
     for name in words[1:]:
         if _signalled(name, signal.SIGKILL):
             _ended(name, 10.0)

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, Validations
-from cdk_nag import AwsSolutionsChecks
 
 from argosy.settings.settings import load_settings
-from stacks.deployment import build
 from tests.stacks.templates import Template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def synthesised(folder: Path, **settings: Any) -> dict[str, Template]:
     """The templates of a deployment by stack name; cdk-nag's findings make it raise."""
+    from aws_cdk import App, Validations  # which starts node
+    from cdk_nag import AwsSolutionsChecks
+
+    from stacks.deployment import build
+
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     app = App(context={**context, "bundle": "source"}, outdir=str(folder))
     build(app, load_settings(settings))

@@ -27,7 +27,7 @@ from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.runtime import Runtime
 
 _DISK_FULL = "CannotCreateContainerError: no space left on device"  # what the agent says when Docker finds no room
-JOIN_S = 5.0  # for processes that were killed to be gone
+JOIN_S = 30.0  # for processes that were killed to be gone; a container engine takes seconds on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Agents:
         self._shipper = shipper
         self._options = options
         self._instances: dict[str, _Instance] = {}  # by EC2 instance id
+        self._killed: list[TaskExecution] = []  # with their instances; some may not be gone yet
         self._waiting: deque[tuple[_Instance, TaskExecution]] = deque()
         self._running: set[str] = set()  # task ARNs
         self._serving: set[str] = set()  # those of them that are services'
@@ -116,7 +117,7 @@ class Agents:
             executions = [each for instance in self._instances.values() for each in instance.executions.values()]
         for execution in executions:
             execution.kill()
-        for execution in executions:
+        for execution in [*self._killed, *executions]:
             execution.join(JOIN_S)
 
     def _handle(self, message: Callable[[], None]) -> None:
@@ -145,6 +146,7 @@ class Agents:
             self._running.discard(execution.task_arn)
             self._serving.discard(execution.task_arn)
             self._pulling.discard(execution.task_arn)
+        self._killed = [each for each in (*self._killed, *instance.executions.values()) if each.lives]
         self._waiting = deque(each for each in self._waiting if each[0] is not instance)
         self._ecs.lose_instance(instance.arn)
         self._start_waiting()

@@ -57,6 +57,11 @@ class TaskExecution:
         """What its containers are made from."""
         return [each["image"] for each in self._definition["containerDefinitions"]]
 
+    @property
+    def lives(self) -> bool:
+        """Whether one of its containers has not ended yet."""
+        return bool(self._alive())
+
     def start(self, runtime: Runtime, shipper: LogShipper, around: Surroundings) -> None:
         """Pull, then start every container; anything that fails becomes the task's last report."""
         try:

@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,9 +28,11 @@ from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, End
 
 NOT_STARTED = 127
 MOST_PROCESSES = 2048  # podman's default, where it may set one (containers.conf(5), pids_limit); Docker has none
-SETTLE_S = 30.0
+SETTLE_S = 30.0  # for the engine to be done with a container that has ended
+PAUSE_S = 0.3  # until it is asked again
 INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
-_NOT_YET = ("created", "initialized")
+_NOT_YET = ("", "created", "initialized")  # the first: there is none
+_STILL = ("running", "stopping")
 _RAN = ("exited", "stopped", "removing", "dead")
 # What catatonit and tini say when there is no such program; to the engine the container has run, because they have.
 _INIT_FAILED = re.compile(r"ERROR \(catatonit:\d+\): failed to exec|\[FATAL tini")
@@ -78,6 +81,8 @@ class EngineContainer:
         self._last_line, self._memory_ran_out = "", False
         self._begun = _first_word(program)
         self._threads: list[threading.Thread] = []
+        self._is_wanted = True  # neither stopped nor killed
+        self._over = threading.Event()  # what started it has ended
         self._inside: ListenerInside | None = None
         words = run_arguments(engine, self._name, program)
         if engine.name == "podman" and engine.door is not None:
@@ -120,13 +125,31 @@ class EngineContainer:
         thread.start()
 
     def _stop(self) -> None:
-        grace = str(max(1, round(self._stop_timeout_s)))
-        if self._state()[0] in _NOT_YET or self._ask("stop", "--time", grace, self._name).returncode != 0:
-            self._client.stop()  # there is no container yet, or it has not begun: end what would start it
+        self._end("stop", "--time", str(max(1, round(self._stop_timeout_s))), self._name)
 
     def _kill(self) -> None:
-        if self._ask("kill", "--signal", "KILL", self._name).returncode != 0:
-            self._client.kill()
+        self._end(*self._killing)
+
+    @property
+    def _killing(self) -> tuple[str, ...]:
+        return "kill", "--signal", "KILL", self._name
+
+    def _end(self, *asked: str) -> None:
+        """An engine ends what has not begun yet in name only: it says yes, and starts it. So what would start it is
+        told to end, and the engine is asked again once it runs nevertheless. It is not killed at once: engines lose
+        track of a container that they were just making."""
+        self._is_wanted, is_told = False, False
+        ends = time.monotonic() + self._stop_timeout_s + SETTLE_S
+        while not self._over.is_set():
+            status = self._state()[0]
+            if status in _STILL and self._ask(*asked).returncode == 0:
+                return
+            if status in _NOT_YET and not is_told:
+                is_told = True
+                self._client.stop()
+            if time.monotonic() > ends:
+                self._client.kill()
+            self._over.wait(PAUSE_S)
 
     def _hear(self, line: str) -> None:
         self._last_line = line
@@ -134,9 +157,12 @@ class EngineContainer:
         self._on_line(line)
 
     def _ended(self, ended: Ended) -> None:
+        self._over.set()
         exit_code = ended.exit_code
         status, out_of_memory = self._state()
-        if status == "running":
+        if status in _STILL:
+            if not self._is_wanted:
+                self._ask(*self._killing)  # it began when what started it was told to end
             exit_code = self._settled(exit_code)
             status, out_of_memory = self._state()
         self._remove()
@@ -166,9 +192,10 @@ class EngineContainer:
         return exit_code
 
     def _remove(self) -> None:
-        """Tried twice, since the engine may not be done with it."""
-        if self._ask("rm", "--force", self._name).returncode != 0:
-            self._ask("rm", "--force", self._name)
+        """Tried until it is gone, within reason, since the engine may not be done with it."""
+        ends = time.monotonic() + SETTLE_S
+        while self._ask("rm", "--force", self._name).returncode != 0 and self._state()[0] and time.monotonic() < ends:
+            time.sleep(PAUSE_S)
 
     def _ask(self, *arguments: str, limit_s: float | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

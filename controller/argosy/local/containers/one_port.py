@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 NOT_STARTED = 126  # what engines say when they cannot run a command
+STOPPED = 128 + signal.SIGTERM
 _BACKLOG = 128
 _OTHERS = ("user", "net")  # the namespaces to enter, in this order: the first gives the right to enter the second
 
@@ -37,17 +40,20 @@ class BoxedStart:
         return [sys.executable, "-P", __file__, *told, *self.create]
 
     def run(self) -> None:
-        """Does not return."""
+        """Does not return. SIGTERM ends it when the engine is done with what it does: a `podman init` that is cut short
+        leaves processes behind of which its books know nothing."""
+        told: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
         engine = self.create[0]
-        for command in (list(self.create), [engine, "init", self.name]):
-            code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
-            if code:
-                raise SystemExit(code)  # the engine has said why
-        asked = [engine, "inspect", "--format", "{{.State.Pid}}", self.name]
-        pid = int(subprocess.run(asked, stdout=subprocess.PIPE, check=True).stdout)
+        _done(self.create, told)
+        _done([engine, "init", self.name], told)
+        pid = int(_done([engine, "inspect", "--format", "{{.State.Pid}}", self.name], told))
         if _differs(pid, "net"):
             self._open_port(pid)
         os.set_inheritable(self.handover, False)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if told:
+            raise SystemExit(STOPPED)
         os.execvp(engine, [engine, "start", "--attach", self.name])
 
     def _open_port(self, pid: int) -> None:
@@ -66,6 +72,14 @@ class BoxedStart:
                 os._exit(1)
         if os.waitpid(child, 0)[1]:
             raise SystemExit(NOT_STARTED)
+
+
+def _done(command: Sequence[str], told: Sequence[int]) -> bytes:
+    """What the command prints. Ends the program when it fails (the engine has said why), or was `told` to end."""
+    ended = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if ended.returncode or told:
+        raise SystemExit(STOPPED if told else ended.returncode)
+    return ended.stdout
 
 
 def _enter(pid: int) -> None:
