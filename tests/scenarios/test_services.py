@@ -173,6 +173,7 @@ def test_a_revision_whose_tasks_fail_is_rolled_back() -> None:
     assert (failed.status, back.status, back.is_rollback, back.revision) == ("FAILED", "COMPLETED", True, 1)
     assert "3 of its tasks failed before one more became healthy" in failed.reason
     assert running(cluster) == {old: 4}
+    assert [each.cordon for each in state_of(cluster).instances.values() if each.cordon] == []
 
 
 def test_a_first_revision_that_fails_freezes_and_costs_nothing_more() -> None:

@@ -27,7 +27,7 @@ PATIENT_REFUSALS = 2  # this many in a row are tolerated if they are not about r
 def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy: Policy) -> None:
     """An attempt ended on the instance. Its seconds are booked already; 0 = it never started."""
     account, seconds = end.account, float(run.tasks["seconds"][end.index])
-    own = end.cause is StopCause.NONE and account in (Account.USER, Account.START)
+    own = end.cause is StopCause.NONE and account in (Account.USER, Account.START) and not _is_on_trial(state, run)
     at_once = own and seconds < policy.quick_failure_s
     if not (at_once or end.cause is StopCause.STUCK):
         if instance.strikes and (account is Account.SUCCESS or seconds >= policy.quick_failure_s):
@@ -38,6 +38,14 @@ def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy
     state.changed_instances.add(instance.id)
     if instance.strikes >= policy.max_strikes and not instance.cordon and _is_its_own_fault(state, run, instance):
         instance.cordon = f"{instance.strikes} attempts in a row failed at once or never started"
+
+
+def _is_on_trial(state: State, run: Run) -> bool:
+    """Whether it is the revision that a deployment brings: what fails at once then is the revision."""
+    env = state.environments.get(run.name) if run.terms.service else None
+    if env is None or env.deployment is None or env.target is None or env.deployment.has_ended:
+        return False
+    return env.target.run_id == run.id
 
 
 def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
