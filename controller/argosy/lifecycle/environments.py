@@ -133,6 +133,7 @@ def set_slots(state: State, action: SetSlots) -> None:
     for indexes, status in ((action.wanted, TaskStatus.PENDING), (action.parked, TaskStatus.CANCELLED)):
         if indexes:
             run.tasks.set_many(np.array(indexes), status=status, not_before=0.0, reason=0)
+    run.waiting = run.waiting if run.may_wait else ""
     state.changed_runs.add(run.id)
 
 

@@ -95,7 +95,7 @@ class EfficiencyChecker(Checker):
         needs = spec.get("resources", {})
         is_plain = "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
         mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
-        return max(1, min([VCPUS // int(needs["vcpus"]), *mosts])) if is_plain else 1
+        return max(1, min([int(VCPUS // needs["vcpus"]), *mosts])) if is_plain else 1
 
     def _stays(self, instance_id: str) -> bool:
         each = self.facts.stored.instances.get(instance_id)

@@ -9,6 +9,7 @@ from argosy.model import cluster_course, documents, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
 from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
+from argosy.model.environments import Environment
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
@@ -24,6 +25,8 @@ class StoredAttempt(NamedTuple):
     instance: str
     status: int
     task_id: str
+    stop_cause: int
+    started_at: float
 
 
 class StoredState:
@@ -36,6 +39,8 @@ class StoredState:
         self.instances: dict[str, JSON] = {}
         self.pools: dict[str, JSON] = {}
         """By key."""
+        self.environments: dict[str, Environment] = {}
+        """By name."""
         self.tables: dict[str, list[tuple[int, ...]]] = {}
         """By run: status, user_failures, losses, committed of each task."""
         self.live: dict[tuple[int, int], StoredAttempt] = {}
@@ -88,19 +93,33 @@ class StoredState:
             self.pools = {pool_key(each["cell"], each["instance_type"], each["zone"]): each for each in pools}
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
+        elif pk == documents.STATE and sk.startswith(documents.ENVIRONMENT):
+            self._take_environment(sk.removeprefix(documents.ENVIRONMENT), body)
 
     def _take_record(self, record: RunRecord) -> None:
         self.records[record.id] = record
         self._runs[record.number] = record.id
         if record.id not in self._tasks:
             self._tasks[record.id] = TaskTable(record.task_count)
+        self._tasks[record.id].grow_to(record.task_count)
         self._read_tasks(record.id)
+
+    def _take_environment(self, name: str, body: bytes) -> None:
+        self.environments.pop(name, None)
+        found = documents.environment_from(body)
+        if found is not None:
+            self.environments[name] = found
 
     def _take_instances(self, bucket: str, records: list[JSON]) -> None:
         for instance_id in self._buckets.get(bucket, ()):
             self.instances.pop(instance_id, None)
         self._buckets[bucket] = [record["id"] for record in records]
         self.instances.update({record["id"]: record for record in records})
+
+    def attempts_of(self, run_id: str) -> list[int]:
+        """How many each of its tasks has had."""
+        counts: list[int] = self._tasks[run_id]["attempts"].tolist()
+        return counts
 
     def names(self, instance_id: str) -> bool:
         """Among the instances, or as one at which the controller's own code fails."""
@@ -129,7 +148,14 @@ class StoredState:
             instance, task_id = names
             if table["left_at"][row]:
                 instance = ""  # it takes nothing there any more
-            live = StoredAttempt(key, instance, int(table["status"][row]), task_id)
+            live = StoredAttempt(
+                key,
+                instance,
+                int(table["status"][row]),
+                task_id,
+                int(table["stop_cause"][row]),
+                float(table["started_at"][row]),
+            )
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:
                 fresh.append(live)
