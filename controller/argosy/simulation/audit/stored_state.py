@@ -12,6 +12,7 @@ from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.environments import Environment
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
+from argosy.model.stored_environments import ENVIRONMENT, environment_from
 from argosy.model.tasks import TaskStatus, TaskTable
 
 JSON = dict[str, Any]
@@ -93,8 +94,8 @@ class StoredState:
             self.pools = {pool_key(each["cell"], each["instance_type"], each["zone"]): each for each in pools}
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
-        elif pk == documents.STATE and sk.startswith(documents.ENVIRONMENT):
-            self._take_environment(sk.removeprefix(documents.ENVIRONMENT), body)
+        elif pk == documents.STATE and sk.startswith(ENVIRONMENT):
+            self._take_environment(sk.removeprefix(ENVIRONMENT), body)
 
     def _take_record(self, record: RunRecord) -> None:
         self.records[record.id] = record
@@ -106,7 +107,7 @@ class StoredState:
 
     def _take_environment(self, name: str, body: bytes) -> None:
         self.environments.pop(name, None)
-        found = documents.environment_from(body)
+        found = environment_from(body)
         if found is not None:
             self.environments[name] = found
 
