@@ -23,6 +23,9 @@ from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scena
 PROPERTIES = "tests.properties.test_rollout_properties"
 WORLDS = "test_no_act_of_ours_undercuts_or_exceeds_the_bounds_and_all_worlds_settle"
 
+SERVICES = "tests.scenarios.test_services"
+ENDS_WELL = "test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed"
+
 
 def served(*kinds: str) -> Check:
     """Trials that have a service nearly always, and all of these faults."""
@@ -115,7 +118,7 @@ def parked_tasks_are_launched(patch: Patch) -> None:
     patch.setattr(decide_module, "SetSlots", int)
 
 
-@planted("a server that ends well when its instance goes has failed", check=served("interruption", "storm"))
+@planted("a server that ends well when its instance goes has failed", check=scenario(SERVICES, ENDS_WELL))
 def well_ended_servers_have_failed(patch: Patch) -> None:
     real = attempts.account_for
 
