@@ -26,8 +26,8 @@ class StoredAttempt(NamedTuple):
     instance: str
     status: int
     task_id: str
-    stop_cause: int
-    started_at: float
+    stop_cause: int = 0
+    started_at: float = 0.0
 
 
 class StoredState:
@@ -54,7 +54,8 @@ class StoredState:
         """Every intent that was ever stored."""
         self._buckets: dict[str, list[str]] = {}
         self._runs: dict[int, str] = {}
-        self._tasks: dict[str, TaskTable] = {}
+        self.task_tables: dict[str, TaskTable] = {}
+        """By run, every column."""
 
     def take(self, actions: Sequence[JSON]) -> list[StoredAttempt]:
         """Read one transaction. Returns the intents that are new in it."""
@@ -100,9 +101,9 @@ class StoredState:
     def _take_record(self, record: RunRecord) -> None:
         self.records[record.id] = record
         self._runs[record.number] = record.id
-        if record.id not in self._tasks:
-            self._tasks[record.id] = TaskTable(record.task_count)
-        self._tasks[record.id].grow_to(record.task_count)
+        if record.id not in self.task_tables:
+            self.task_tables[record.id] = TaskTable(record.task_count)
+        self.task_tables[record.id].grow_to(record.task_count)
         self._read_tasks(record.id)
 
     def _take_environment(self, name: str, body: bytes) -> None:
@@ -119,7 +120,7 @@ class StoredState:
 
     def attempts_of(self, run_id: str) -> list[int]:
         """How many each of its tasks has had."""
-        counts: list[int] = self._tasks[run_id]["attempts"].tolist()
+        counts: list[int] = self.task_tables[run_id]["attempts"].tolist()
         return counts
 
     def names(self, instance_id: str) -> bool:
@@ -127,12 +128,12 @@ class StoredState:
         return instance_id in self.instances or instance_id in self.root.get("forgotten", {})
 
     def _take_tasks(self, run_id: str, chunk: int, body: bytes) -> None:
-        self._tasks[run_id].unpack(chunk, body)
+        self.task_tables[run_id].unpack(chunk, body)
         self._read_tasks(run_id)
 
     def _read_tasks(self, run_id: str) -> None:
         """Pending tasks of a halted run count as cancelled: the controller does not write a million rows for that."""
-        table, halted = self._tasks[run_id], self.records[run_id].halted
+        table, halted = self.task_tables[run_id], self.records[run_id].halted
         rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
         ended = (TaskStatus.CANCELLED,)
         self.tables[run_id] = [ended + row[1:] if halted and row[0] == TaskStatus.PENDING else row for row in rows]
