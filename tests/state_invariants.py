@@ -9,6 +9,7 @@ import numpy as np
 
 from argosy.model.attempts import AttemptStatus, AttemptTable
 from argosy.model.costs import Work
+from argosy.model.environments import Environment
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.runs import Run
 from argosy.model.setbacks import What
@@ -18,6 +19,7 @@ from argosy.model.tasks import TaskStatus
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
 UNSENT = (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
+DONE = (TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.VERIFYING)  # which a service's task never is
 USD = 1e-6  # sums of money may differ by so much
 
 
@@ -47,6 +49,7 @@ def contradictions(state: State) -> Iterator[str]:
         _pool_faults(state),
         _setback_faults(state),
         _mark_faults(state),
+        chain.from_iterable(_environment_faults(state, *entry) for entry in state.environments.items()),
     )
 
 
@@ -166,6 +169,31 @@ def _setback_faults(state: State) -> Iterator[str]:
             yield f"set-back {subject}: the wave was never given away"
         if not 0 <= setback.refusals <= setback.count:
             yield f"set-back {subject}: {setback.refusals} refusals in {setback.count} rounds"
+
+
+def _environment_faults(state: State, name: str, env: Environment) -> Iterator[str]:
+    if name != env.name:
+        yield f"{name}: it is the environment {env.name}"
+    if env.desired < 0:
+        yield f"{name}: {env.desired} tasks are desired"
+    numbers = [each.number for each in env.revisions], [each.number for each in env.deployments]
+    if any(each != sorted(set(each)) for each in numbers):
+        yield f"{name}: revisions and deployments are {numbers}"
+    if len(set(env.runs())) < len(env.runs()):
+        yield f"{name}: two revisions have one run: {env.runs()}"
+    if any(not each.has_ended for each in env.deployments[:-1]):
+        yield f"{name}: a deployment goes on beside a later one"
+    if env.deployment is not None and not env.deployment.has_ended and env.deleting:
+        yield f"{name}: it is deployed and deleted"
+    for run in (state.runs[run_id] for run_id in env.runs() if run_id in state.runs):
+        yield from _faults_of_service(run, name)
+
+
+def _faults_of_service(run: Run, name: str) -> Iterator[str]:
+    if run.name != name or not run.terms.serves:
+        yield f"{name}: {run.id} is none of its runs"
+    if np.isin(run.tasks["status"], DONE).any():
+        yield f"{run.id}: a task of a service is done"
 
 
 def _mark_faults(state: State) -> Iterator[str]:

@@ -27,6 +27,11 @@ def forgotten(state: State, store: Store) -> list[str]:
     if state.announced != stored.announced:
         found.append(f"announced: {state.announced} in memory, {stored.announced} stored")
     found += [f"run {run_id}: suspended" for run_id in state.suspended.keys() ^ stored.suspended.keys()]
+    found += [
+        f"environment {name}"
+        for name in state.environments.keys() | stored.environments.keys()
+        if _as_json(state, name) != _as_json(stored, name)
+    ]
     mine, theirs = _attempts(state), _attempts(stored)
     found += [
         f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
@@ -46,6 +51,11 @@ def forgotten(state: State, store: Store) -> list[str]:
             if not np.array_equal(run.tasks[name], other.tasks[name])
         ]
     return found
+
+
+def _as_json(state: State, name: str) -> dict[str, Any] | None:
+    env = state.environments.get(name)
+    return None if env is None else env.to_json()
 
 
 def _attempts(state: State) -> dict[Any, dict[str, Any]]:

@@ -132,8 +132,8 @@ def retry_budget_shared(patch: Patch) -> None:
     patch.setattr(attempts, "account_for", _user_unless_well)
 
 
-def _user_unless_well(seen: Any, cause: Any, instance: Any) -> Any:
-    account = accounts.account_for(seen, cause, instance)
+def _user_unless_well(seen: Any, cause: Any, instance: Any, **terms: bool) -> Any:
+    account = accounts.account_for(seen, cause, instance, **terms)
     return accounts.Account.USER if account is accounts.Account.LOST else account
 
 

@@ -283,4 +283,4 @@ def programs_go_anywhere(patch: Patch) -> None:
 @planted("what S3 does to the runner is the user's failure", "own-program", "bad-program")
 def the_runners_trouble_is_the_users(patch: Patch) -> None:
     real = attempts.account_for
-    patch.setattr(attempts, "account_for", lambda seen, cause, instance, has_runner: real(seen, cause, instance))
+    patch.setattr(attempts, "account_for", lambda seen, cause, instance, **terms: real(seen, cause, instance))

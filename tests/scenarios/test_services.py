@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_terms import RunTerms
@@ -253,6 +255,9 @@ def test_an_environment_whose_run_is_given_up_says_so_and_is_frozen() -> None:
     cluster.cancel(run_of(cluster, 1).id)
     cluster.run_for(60)
     assert web(cluster).frozen_reason == "deployment 1 failed: cancelled: enough"
+    ask(cluster, "thaw")
+    cluster.run_for(60)
+    assert web(cluster).frozen_reason == "deployment 1 failed: its run is not there any more"
     deploy(cluster, 2, form(2, "again"))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert list(running(cluster).values()) == [2]
@@ -279,3 +284,38 @@ def test_what_was_scaled_stays_so_until_a_spec_says_another_number() -> None:
     deploy(cluster, 3, form(3, "serve2"))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED and web(cluster).completed == 3)
     assert list(running(cluster).values()) == [3]
+
+
+@pytest.mark.parametrize("ticks", range(2, 16))
+def test_what_is_frozen_starts_nothing_not_even_in_the_tick_that_hears_of_it(ticks: int) -> None:
+    cluster = service()
+    deploy(cluster, 1, form(3))
+    for _ in range(ticks):
+        cluster.tick()
+    before = sum(cluster.starts().values())
+    ask(cluster, "freeze")
+    cluster.run_for(600)
+    assert sum(cluster.starts().values()) == before
+
+
+def test_a_service_of_which_nothing_is_pending_is_not_said_to_wait() -> None:
+    cluster = service()
+    cluster.world.workload = lambda task, instance: TaskBehaviour(2.0, exit_code=1)
+    deploy(cluster, 1, form(2, rollback=False))
+    until(cluster, lambda: run_of(cluster, 1).waiting.startswith("waits to try again after"))
+    ask(cluster, "scale", desired=0)
+    cluster.tick()
+    assert run_of(cluster, 1).waiting == ""
+
+
+def test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed() -> None:
+    cluster = service(starts_s=200.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(FOR_EVER_S, obeys_with=0)
+    up(cluster, 3)
+    [instance] = cluster.live_instances()
+    cluster.world.interrupt(instance["InstanceId"])
+    cluster.run_for(130)
+    assert sum(running(cluster).values()) == 0
+    assert not run_of(cluster, 1).tasks["user_failures"].any()
+    until(cluster, lambda: sum(running(cluster).values()) == 3)
+    assert run_of(cluster, 1).interruptions == 3

@@ -44,13 +44,16 @@ class Account(Enum):
     CANCELLED = "cancelled"
 
 
-def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None, *, has_runner: bool = False) -> Account:
+def account_for(
+    seen: TaskSeen, cause: StopCause, instance: Instance | None, *, has_runner: bool = False, serves: bool = False
+) -> Account:
     """Classify a stopped task (aws.md 9.6). An exit code of 0 is success whatever else was going on.
 
     A host that went while we asked for the stop leaves open how the attempt would have ended: not the user's.
-    has_runner: the runner ends with an exit code of its own when S3 fails it, which is not the user's either.
+    has_runner: the runner ends with an exit code of its own when S3 fails it, which is not the user's either. serves:
+    a server is never done; it may answer SIGTERM with exit code 0, whoever sent that, and else it has failed.
     """
-    if seen.exit_code == 0:
+    if seen.exit_code == 0 and not serves:
         return Account.SUCCESS
     if cause in (StopCause.CANCELLED, StopCause.CAPPED, StopCause.REPLACED):
         return Account.CANCELLED
@@ -101,10 +104,10 @@ def shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
     return seen.reason or seen.stop_code or "the task stopped"
 
 
-def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> bool:
+def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None, *, serves: bool = False) -> bool:
     """Whether the failure would be the user's, unless its instance turns out to be going down."""
     may_go = instance is not None and instance.owned and not instance.leaves and OUT_OF_MEMORY not in seen.reason
-    return may_go and cause is StopCause.NONE and account_for(seen, cause, instance) is Account.USER
+    return may_go and cause is StopCause.NONE and account_for(seen, cause, instance, serves=serves) is Account.USER
 
 
 def is_result_open(cause: StopCause, instance: Instance | None) -> bool:

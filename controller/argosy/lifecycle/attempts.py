@@ -146,7 +146,9 @@ def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy)
     cause, instance = _cause_in(state, row, seen), state.instance_of(row)
     if state.attempts["left_at"][row]:  # what became of its instance has been heard while its run was suspended
         return False
-    if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance):
+    run = state.run_by_number(int(state.attempts["run"][row]))
+    serves = run is not None and run.terms.serves
+    if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance, serves=serves):
         return False
     earlier = state.open_ends.failures.get(row, OpenEnd(seen, now))
     latest = max(earlier.seen, seen, key=lambda each: each.version)
@@ -276,7 +278,7 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
     cause = _cause_in(state, row, seen)
     return AttemptEnd(
         index=int(table["index"][row]),
-        account=account_for(seen, cause, instance, has_runner=run.terms.needs_runner),
+        account=account_for(seen, cause, instance, has_runner=run.terms.needs_runner, serves=run.terms.serves),
         cause=cause,
         reason=shown_reason(run, seen, cause),
         seen=seen,

@@ -101,7 +101,7 @@ def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: Remark, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
-    run.waiting = "" if run.halted else action.sentence  # stopped in the same tick: nothing of it waits
+    run.waiting = action.sentence if run.may_wait else ""  # it may be stopped or given up in the same tick
     run.unaffordable_since = (run.unaffordable_since or now) if action.unaffordable else 0.0
     state.changed_runs.add(run.id)
 

@@ -28,7 +28,7 @@ def ask(state: State, request: EnvironmentRequest) -> None:
     elif env is None or env.deleting:
         return
     elif request.change == "update":
-        _revise(env, Revision(request.revision, request.requested_at))
+        _revise(state, env, Revision(request.revision, request.requested_at))
     elif request.change == "deploy":
         _deploy(state, env, request)
     elif request.change == "scale" and request.desired is not None:
@@ -52,11 +52,16 @@ def _create(state: State, request: EnvironmentRequest) -> None:
         )
 
 
-def _revise(env: Environment, revision: Revision) -> None:
-    if env.revision(revision.number) is None:
-        env.revisions.append(revision)
-        env.revisions.sort(key=lambda each: each.number)
-        del env.revisions[: max(0, len(env.revisions) - MOST_REVISIONS)]
+def _revise(state: State, env: Environment, revision: Revision) -> None:
+    """The oldest are forgotten, unless they are to run or their runs are still there: their tasks would be nobody's."""
+    if env.revision(revision.number) is not None:
+        return
+    env.revisions.append(revision)
+    env.revisions.sort(key=lambda each: each.number)
+    known = state.runs.keys() | state.suspended.keys()
+    done = [each for each in env.revisions if each.run_id not in known and each is not env.target]
+    for oldest in done[: max(0, len(env.revisions) - MOST_REVISIONS)]:
+        env.revisions.remove(oldest)
 
 
 def _stop(env: Environment, request: EnvironmentRequest) -> None:
@@ -76,18 +81,28 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     submit = request.submit
     if submit is None or any(each.token == request.token for each in env.deployments):
         return
-    _revise(env, Revision(request.revision, request.requested_at))
+    _revise(state, env, Revision(request.revision, request.requested_at))
     revision = env.revision(request.revision)
     if revision is None:
         return  # so old that it is not in the record any more, and not the newest either
     wanted = ServiceTerms.of(submit.spec["service"]).desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted
-    run = state.runs.get(revision.run_id)
-    if run is None or run.halted:
-        run = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED)
-        revision.run_id = run.id
+    if revision.run_id not in state.suspended:  # else it is used as soon as it is worked on again
+        _give_run(state, env, revision, submit)
     begin_deployment(env, revision, request.requested_at, token=request.token)
+
+
+def _give_run(state: State, env: Environment, revision: Revision, submit: SubmitRequest) -> None:
+    """A new run, unless it has one that goes on. What is left of one that was given up is stopped: as a service's, its
+    tasks would never end."""
+    run = state.runs.get(revision.run_id)
+    if run is not None and not run.halted:
+        return
+    if run is not None:
+        run.cancelled = True
+        state.changed_runs.add(run.id)
+    revision.run_id = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED).id
 
 
 def begin_deployment(
@@ -133,6 +148,7 @@ def set_slots(state: State, action: SetSlots) -> None:
     for indexes, status in ((action.wanted, TaskStatus.PENDING), (action.parked, TaskStatus.CANCELLED)):
         if indexes:
             run.tasks.set_many(np.array(indexes), status=status, not_before=0.0, reason=0)
+    run.waiting = run.waiting if run.may_wait else ""
     state.changed_runs.add(run.id)
 
 

@@ -191,6 +191,11 @@ class RunTerms:
     service: ServiceTerms | None  # None: its tasks come to an end
 
     @property
+    def serves(self) -> bool:
+        """Whether its tasks are a service's, and never done."""
+        return self.service is not None
+
+    @property
     def has_caps(self) -> bool:
         """Whether a budget or an hourly cap limits the run."""
         return self.budget_usd is not None or self.max_hourly_usd is not None

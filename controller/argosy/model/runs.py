@@ -181,6 +181,14 @@ class Run:
         return self.tasks.halted
 
     @property
+    def may_wait(self) -> bool:
+        """Whether there may be something that it waits for: not once it is halted, and of a service only tasks that
+        are wanted and have no place."""
+        if self.terms.service is not None and not int(self.tasks.counts()[TaskStatus.PENDING]):
+            return False
+        return not self.halted
+
+    @property
     def complete(self) -> bool:
         """No task is pending or live: only the results have to be closed out. A service ends when it is told to."""
         if self.revives or (self.terms.service and not self.halted):

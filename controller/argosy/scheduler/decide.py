@@ -12,7 +12,7 @@ from dataclasses import replace
 from argosy.market.buy import Order
 from argosy.market.cover import alike
 from argosy.market.offers import as_registered, offers_of
-from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
+from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark, SetSlots
 from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote
@@ -51,10 +51,13 @@ def decide(
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
     actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
     actions += upkeep.host_look_ups(state, now, moment.policy)
-    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *rollouts(moment)]
+    steps = rollouts(moment)
+    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *steps]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
-        ended = {each.run_id for each in ends}
+        ended = {each.run_id for each in ends} | {
+            each.run_id for each in steps if isinstance(each, SetSlots) and each.parked
+        }
         placed, functions = _without_failures(
             functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended)
         )
@@ -94,7 +97,7 @@ def _place_and_buy(
     budgets: Mapping[str, RunBudget],
     ended: Collection[str],
 ) -> list[Action]:
-    """ended: ids of runs that are stopped in this very tick."""
+    """ended: ids of runs that are stopped, or give up tasks, in this very tick."""
     state, policy = moment.state, moment.policy
     moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
     offers = offers_of(state.pools.values(), moment.catalogue, moment.now, policy, _attempt_seconds(state))

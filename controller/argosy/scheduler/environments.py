@@ -89,9 +89,8 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
 
 
 def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
-    """Until it has ended; after that, whether its run was given up."""
-    is_lost = target is None and deployment.status is DeploymentStatus.COMPLETED
-    return not deployment.has_ended or (is_lost and not (env.frozen_reason or env.deleting))
+    """Until it has ended; after that, whether its run was given up: what is thawed then is frozen again."""
+    return not deployment.has_ended or not (target is not None or env.frozen_reason or env.deleting)
 
 
 def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
@@ -171,7 +170,7 @@ def _progress(
     else:
         note = _going_on(moment, env, deployment, target, note)
     changed = (deployment.status, deployment.reason, deployment.healthy, deployment.outdated)
-    if changed != (note.status, note.reason, note.healthy, note.outdated):
+    if changed != (note.status, note.reason, note.healthy, note.outdated) or note.status is DeploymentStatus.FAILED:
         yield note
 
 

@@ -57,6 +57,7 @@ class Summary:
     seen: Counter[str] = field(default_factory=Counter)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
+    deployments: Counter[str] = field(default_factory=Counter)
     bought: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
     longest_s: float = 0.0  # makespan
@@ -68,6 +69,7 @@ class Summary:
         self.seen += verdict.seen
         self.calls += verdict.calls
         self.statuses += verdict.statuses
+        self.deployments += verdict.deployments
         self.bought += verdict.bought
         for name in (
             "virtual_s",
@@ -116,6 +118,7 @@ class Summary:
             "settledSeconds": round(self.settled_s, 1),
             "instancesBought": dict(sorted(self.bought.items())),
             "runs": dict(sorted(self.statuses.items())),
+            "deployments": dict(sorted(self.deployments.items())),
         }
 
 

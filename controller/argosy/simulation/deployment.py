@@ -120,12 +120,13 @@ class SimulatedDeployment:
 
     def submit(self, request: inbox.SubmitRequest) -> None:
         """Without the api; so is `cancel`."""
-        self._put(request, request.run_id)
+        self.put(request, request.run_id)
 
     def cancel(self, run_id: str) -> None:
-        self._put(inbox.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
+        self.put(inbox.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
 
-    def _put(self, request: inbox.Request, name: str) -> None:
+    def put(self, request: inbox.Request, name: str) -> None:
+        """Without the api, into the inbox."""
         self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})
         self.services.bus.enabled.add(TICK_RULE)
 

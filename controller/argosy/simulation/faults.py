@@ -77,6 +77,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "torn-document": (0.7, 1.0),  # a trial: a stored document of one run cannot be read any more
     "own-program": (0.1, 0.5),  # a run: it brings a program of its own, which only instances with our runner can start
     "no-runner": (0.05, 0.4),  # an instance joins without our runner, because that could not be installed
+    "service": (0.5, 1.0),  # a trial: a service is deployed again and again, scaled and frozen, with its own tasks
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY
@@ -84,6 +85,7 @@ BLOCK = 64  # numbers drawn at once
 # The share of kinds that are on in a trial, drawn for each trial. With most kinds on at once hardly a task starts while
 # there are faults; with few, much work is under way when they strike (swarm testing, ISSTA'12).
 SHARES_ON = (0.05, 0.15, 0.3, 0.75)
+SHARE = 62  # number of the generator that draws it: kinds that were added later leave it out, so that seeds stay theirs
 
 
 def kinds_of(text: str) -> frozenset[str]:
@@ -123,11 +125,11 @@ class Faults:
     def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:
         """every: all `kinds` are on, rather than a random part of them."""
         self._rng = _Numbers(seed)
-        self._rngs = {kind: _Numbers(seed, number) for number, kind in enumerate(KINDS)}
+        self._rngs = {kind: _Numbers(seed, number + (number >= SHARE)) for number, kind in enumerate(KINDS)}
         self.seen: Counter[str] = Counter()
         self.active = True
         self.rates: dict[str, float] = {}
-        share_on = SHARES_ON[int(_Numbers(seed, len(KINDS)).next() * len(SHARES_ON))]
+        share_on = SHARES_ON[int(_Numbers(seed, SHARE).next() * len(SHARES_ON))]
         for kind, (least, greatest) in KINDS.items():
             on, strength = self._rngs[kind].next(), self._rngs[kind].next()
             if kind in kinds and (every or len(kinds) == 1 or on < share_on):

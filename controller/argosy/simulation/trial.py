@@ -30,6 +30,7 @@ from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
 from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.regions import Regions
+from argosy.simulation.service import NAME, TrialService
 from argosy.simulation.submissions import drawn_jobs
 from argosy.simulation.teardown import SimulatedTeardown
 from argosy.simulation.timeline import Timeline
@@ -104,6 +105,7 @@ class Trial:
         self.torn_documents = TornDocuments(self.deployment, self.auditor.facts, faults)
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
+        self.service = TrialService(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
         self.follower = Follower(self.deployment.store, self.world)
         self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False
@@ -128,6 +130,8 @@ class Trial:
             machines.begin()
         self.users.submit(outline.faulty_s)
         self.owner.plan_deployments(outline.faulty_s)
+        if self.faults.strikes("service"):
+            self.service.plan(outline.faulty_s)
         self.torn_documents.plan(outline.faulty_s)
         self._schedule_incidents()
         until = self.started_at + outline.faulty_s
@@ -148,6 +152,7 @@ class Trial:
         for machines in self.machine_faults:
             machines.end()
         self.deployment.keep_one_controller(upgrade=self.outline.current > 0)
+        self.service.leave_alone()
 
     def jump_clocks(self) -> None:
         """The clocks of some controllers jump, forward or back."""
@@ -211,6 +216,7 @@ class Trial:
             limit_s += sum(job.tasks * max(job.longest_s, job.longest_attempt_s) for job in self.jobs.values())
         while not self.auditor.violations:
             self._step(pause_s)
+            self.service.act(self.auditor.environments.is_settled(NAME))
             busy = any(controller.busy for controller in self.deployment.controllers)
             pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
             if self._is_over() and not self._is_asked_for_more():
@@ -226,7 +232,7 @@ class Trial:
             return self.world.now - self.faults_ended_at > FREED_S
         if self.teardown.begun:
             return False
-        if self.cell is not None and not self.cell.is_settled:
+        if (self.cell is not None and not self.cell.is_settled) or not self.service.is_over:
             return False
         return len(self.auditor.stored.records) == len(self.jobs) and self.deployment.is_at_rest
 

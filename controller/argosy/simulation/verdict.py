@@ -64,6 +64,7 @@ class Verdict:
     """Of the journal."""
     followers_deaths: int
     statuses: Counter[str]
+    deployments: Counter[str]  # of services, by how they ended
     bought: Counter[str]  # instances launched for us, by pool
 
     @property
@@ -100,5 +101,6 @@ def judged(evidence: Evidence) -> Verdict:
         lines=len(audit.journal.sequence),
         followers_deaths=evidence.followers_deaths,
         statuses=Counter(record.status.value for record in records),
+        deployments=+audit.environments.deployments,
         bought=Counter(each.pool.name for each in ours),
     )

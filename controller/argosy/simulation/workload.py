@@ -43,6 +43,11 @@ class SimulatedJob:
     instant: float = 0.0  # attempts that take no time
 
     @property
+    def serves(self) -> bool:
+        """Whether its tasks run until they are stopped, unless they fail."""
+        return self.spec.get("kind") == "service"
+
+    @property
     def expects_result(self) -> bool:
         """Whether success needs an object, as the spec says."""
         return shards.expects_result(self.spec)
@@ -94,7 +99,7 @@ class Programs:
         return TEMPORARY if chance < RUNNER_FAILS else WRONG_REQUEST if chance < RUNNER_REFUSES else 1
 
     def _duration_s(self, job: SimulatedJob, key: AttemptKey) -> float:
-        if self._unlucky(job.hanging, "hang", key):
+        if self._unlucky(job.hanging, "hang", key) or (job.serves and not self._unlucky(job.failing, "fail", key)):
             return float("inf")
         if self._unlucky(job.instant, "instant", key):
             return 0.0

@@ -79,7 +79,7 @@ from tests.stored_alike import forgotten
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 KEY = AttemptKey(RUN_ID, 0, 1, 0)
-SERVICE_SPEC = spec(kind="service", service={"desired": 2}, array={"size": 2})
+SERVICE_SPEC = spec(name="web", kind="service", service={"desired": 2}, array={"size": 2})
 SERVICE = SubmitRequest(
     "web-261121-062733-k3f9", NOW, SERVICE_SPEC, 2, "argosy/web", "s3://results/web/", expects_result=False
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.cluster_course import ClusterCourseChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.efficiency import EfficiencyChecker
+from argosy.simulation.audit.environments import EnvironmentChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.figures import FigureChecker
 from argosy.simulation.audit.fleets import FleetChecker
@@ -47,7 +48,7 @@ class Auditor:
     def __init__(
         self,
         regions: Regions,
-        jobs: Mapping[str, SimulatedJob],
+        jobs: MutableMapping[str, SimulatedJob],
         policy: Policy,
         *,
         one_controller: bool = False,
@@ -60,6 +61,7 @@ class Auditor:
         )
         self._launches = LaunchChecker(facts)
         self.journal = JournalChecker(facts)
+        self.environments = EnvironmentChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
             InstanceChecker(facts),
@@ -76,6 +78,7 @@ class Auditor:
             ReasonChecker(facts),
             FigureChecker(facts),
             MarkerChecker(facts),
+            self.environments,
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
@@ -175,6 +178,7 @@ class Auditor:
         stored = self.stored
         version, tables, ended, retried = stored.version, dict(stored.tables), self._ended(), self._retried()
         intents = stored.take(request["TransactItems"])
+        self.facts.take_jobs()
         again = retried | self._retried() | (ended - self._ended())
         commit = Commit(version, tables, intents, frozenset(again))
         for checker in self._checkers:

@@ -95,7 +95,7 @@ class EfficiencyChecker(Checker):
         needs = spec.get("resources", {})
         is_plain = "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
         mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
-        return max(1, min([VCPUS // int(needs["vcpus"]), *mosts])) if is_plain else 1
+        return max(1, min([int(VCPUS // needs["vcpus"]), *mosts])) if is_plain else 1
 
     def _stays(self, instance_id: str) -> bool:
         each = self.facts.stored.instances.get(instance_id)
@@ -104,7 +104,7 @@ class EfficiencyChecker(Checker):
     def _is_quiet(self) -> bool:
         """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""
         facts = self.facts
-        done = len(facts.stored.records) == len(facts.jobs)
+        done = len(facts.stored.records) == len(facts.jobs) and not facts.stored.environments
         ended = all(record.has_ended for record in facts.stored.records.values())
         asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
         return done and ended and not asked and not facts.regions.ours()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, MutableMapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,7 @@ class TrialFacts:
     """The world's own truth, what is stored, and what was found."""
 
     regions: Regions
-    jobs: Mapping[str, SimulatedJob]
+    jobs: MutableMapping[str, SimulatedJob]
     policy: Policy
     one_controller: bool = False
     """Then its calls are in the order of its commits."""
@@ -71,6 +71,8 @@ class TrialFacts:
     """For how long a controller may stand still in the middle of a tick, and then go on with it."""
     clocks_differ_s: float = 0.0
     """By how much the clocks of two controllers may differ, or one from what it was."""
+    offered: dict[str, SimulatedJob] = field(default_factory=dict)
+    """By run id, what deployments of a service bring along: they join `jobs` once there is such a run."""
     stored: StoredState = field(default_factory=StoredState)
     trail: AuditTrail = field(default_factory=AuditTrail)
     violations: list[Violation] = field(default_factory=list)
@@ -102,6 +104,11 @@ class TrialFacts:
         if any(run_id in sentence or run_id in names for run_id in self.damaged):
             return
         self.violations.append(Violation(invariant, sentence, self.world.now, names))
+
+    def take_jobs(self) -> None:
+        """Those that were offered, and are stored as runs by now."""
+        for run_id in self.offered.keys() & self.stored.records.keys():
+            self.jobs[run_id] = self.offered.pop(run_id)
 
     def names(self, run_id: str, index: int) -> tuple[str, ...]:
         """What to look for in the trail for the story of a task."""

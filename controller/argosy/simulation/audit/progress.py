@@ -74,6 +74,8 @@ class ProgressChecker(Checker):
             self._refused.add(key[:2])
         failed = may_lack if code == 0 else code is not None and not is_ours
         by_itself = detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
+        if job is not None and job.serves:  # a server that ends has failed, and so has one that cannot start
+            failed, by_itself = True, by_itself or detail.get("stopCode") == "TaskFailedToStart"
         if (by_itself and failed) or str(detail.get("stoppedReason")).startswith(TOOK_TOO_LONG):
             self._blamed[key[:2]] += 1
 
@@ -89,16 +91,23 @@ class ProgressChecker(Checker):
         for run_id, table in stored.tables.items():
             before = commit.tables_before.get(run_id)
             if table is not before:
-                self._check_run(run_id, before, final=_FINAL if run_id in commit.retried else TERMINAL)
+                self._check_run(run_id, before, self._final(run_id, run_id in commit.retried))
+
+    def _final(self, run_id: str, is_retried: bool) -> tuple[TaskStatus, ...]:
+        """The statuses that nothing may change. A task that a service does not want may be wanted again, until its run
+        is closed."""
+        if self.facts.jobs[run_id].serves and not self.facts.stored.records[run_id].halted:
+            return ()
+        return _FINAL if is_retried else TERMINAL
 
     def _check_run(self, run_id: str, before: list[tuple[int, ...]] | None, final: tuple[TaskStatus, ...]) -> None:
         record, table = self.facts.stored.records[run_id], self.facts.stored.tables[run_id]
         counts = [0] * len(TaskStatus)
         for index, row in enumerate(table):
             counts[row[0]] += 1
-            if before is None or row != before[index]:
+            if before is None or index >= len(before) or row != before[index]:
                 after = TaskRow(*row)
-                if before is not None:
+                if before is not None and index < len(before):
                     self._check_change(run_id, index, (TaskRow(*before[index]), after), final)
                 self._check_task(run_id, index, after)
         if record.halted and record.status_reason.startswith(REFUSALS):
@@ -123,6 +132,9 @@ class ProgressChecker(Checker):
         name, names = f"task {index} of {run_id}", self.facts.names(run_id, index)
         job, policy, blamed = self.facts.jobs[run_id], self.facts.policy, self._blamed[run_id, index]
         limit = int(job.spec.get("retryStrategy", {}).get("attempts", 1))
+        if job.serves:
+            self._check_of_service(name, row, blamed, names)
+            return
         if row.user_failures > limit or row.losses > policy.max_losses:
             sentence = f"{name} used {row.user_failures} user attempts of {limit} and {row.losses} losses"
             self.facts.violated("I8", sentence, *names)
@@ -135,6 +147,11 @@ class ProgressChecker(Checker):
         if row.status == TaskStatus.SUCCEEDED and attempt not in self._ended_well | self.facts.written:
             sentence = f"{name} succeeded by attempt {row.committed}, which did not end well"
             self.facts.violated("I2", sentence, *names)
+
+    def _check_of_service(self, name: str, row: TaskRow, blamed: int, names: tuple[str, ...]) -> None:
+        """It is tried again for ever, and what is counted decides how long that takes."""
+        if row.user_failures > blamed:
+            self.facts.violated("I8", f"{name}: {row.user_failures} failures booked, {blamed} ended by itself", *names)
 
     def at_rest(self, rest: Rest) -> None:
         for job in () if self.facts.torn_down else self.facts.jobs.values():

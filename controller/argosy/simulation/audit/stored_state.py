@@ -9,8 +9,10 @@ from argosy.model import cluster_course, documents, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
 from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
+from argosy.model.environments import Environment
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
+from argosy.model.stored_environments import ENVIRONMENT, environment_from
 from argosy.model.tasks import TaskStatus, TaskTable
 
 JSON = dict[str, Any]
@@ -24,6 +26,8 @@ class StoredAttempt(NamedTuple):
     instance: str
     status: int
     task_id: str
+    stop_cause: int = 0
+    started_at: float = 0.0
 
 
 class StoredState:
@@ -36,6 +40,8 @@ class StoredState:
         self.instances: dict[str, JSON] = {}
         self.pools: dict[str, JSON] = {}
         """By key."""
+        self.environments: dict[str, Environment] = {}
+        """By name."""
         self.tables: dict[str, list[tuple[int, ...]]] = {}
         """By run: status, user_failures, losses, committed of each task."""
         self.live: dict[tuple[int, int], StoredAttempt] = {}
@@ -48,7 +54,8 @@ class StoredState:
         """Every intent that was ever stored."""
         self._buckets: dict[str, list[str]] = {}
         self._runs: dict[int, str] = {}
-        self._tasks: dict[str, TaskTable] = {}
+        self.task_tables: dict[str, TaskTable] = {}
+        """By run, every column."""
 
     def take(self, actions: Sequence[JSON]) -> list[StoredAttempt]:
         """Read one transaction. Returns the intents that are new in it."""
@@ -88,13 +95,22 @@ class StoredState:
             self.pools = {pool_key(each["cell"], each["instance_type"], each["zone"]): each for each in pools}
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
+        elif pk == documents.STATE and sk.startswith(ENVIRONMENT):
+            self._take_environment(sk.removeprefix(ENVIRONMENT), body)
 
     def _take_record(self, record: RunRecord) -> None:
         self.records[record.id] = record
         self._runs[record.number] = record.id
-        if record.id not in self._tasks:
-            self._tasks[record.id] = TaskTable(record.task_count)
+        if record.id not in self.task_tables:
+            self.task_tables[record.id] = TaskTable(record.task_count)
+        self.task_tables[record.id].grow_to(record.task_count)
         self._read_tasks(record.id)
+
+    def _take_environment(self, name: str, body: bytes) -> None:
+        self.environments.pop(name, None)
+        found = environment_from(body)
+        if found is not None:
+            self.environments[name] = found
 
     def _take_instances(self, bucket: str, records: list[JSON]) -> None:
         for instance_id in self._buckets.get(bucket, ()):
@@ -102,17 +118,22 @@ class StoredState:
         self._buckets[bucket] = [record["id"] for record in records]
         self.instances.update({record["id"]: record for record in records})
 
+    def attempts_of(self, run_id: str) -> list[int]:
+        """How many each of its tasks has had."""
+        counts: list[int] = self.task_tables[run_id]["attempts"].tolist()
+        return counts
+
     def names(self, instance_id: str) -> bool:
         """Among the instances, or as one at which the controller's own code fails."""
         return instance_id in self.instances or instance_id in self.root.get("forgotten", {})
 
     def _take_tasks(self, run_id: str, chunk: int, body: bytes) -> None:
-        self._tasks[run_id].unpack(chunk, body)
+        self.task_tables[run_id].unpack(chunk, body)
         self._read_tasks(run_id)
 
     def _read_tasks(self, run_id: str) -> None:
         """Pending tasks of a halted run count as cancelled: the controller does not write a million rows for that."""
-        table, halted = self._tasks[run_id], self.records[run_id].halted
+        table, halted = self.task_tables[run_id], self.records[run_id].halted
         rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
         ended = (TaskStatus.CANCELLED,)
         self.tables[run_id] = [ended + row[1:] if halted and row[0] == TaskStatus.PENDING else row for row in rows]
@@ -129,7 +150,14 @@ class StoredState:
             instance, task_id = names
             if table["left_at"][row]:
                 instance = ""  # it takes nothing there any more
-            live = StoredAttempt(key, instance, int(table["status"][row]), task_id)
+            live = StoredAttempt(
+                key,
+                instance,
+                int(table["status"][row]),
+                task_id,
+                int(table["stop_cause"][row]),
+                float(table["started_at"][row]),
+            )
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:
                 fresh.append(live)

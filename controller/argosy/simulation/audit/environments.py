@@ -1,0 +1,264 @@
+"""Does a service keep as many healthy tasks as its update policy promises, and does it come to what is wanted?
+
+E1: no stop of ours leaves fewer healthy tasks than the least, and none is sent before it is stored. E2: no start of
+ours leads to more active tasks than the most. E3: once nothing goes wrong any more, exactly the desired tasks of the
+target revision run, unless a reason is told. E4: what is frozen starts and replaces nothing. E5: tasks of a service are
+never taken away, numbered anew or done. E6: what counts against a deployment are ends that were its tasks' own. E7: a
+deleted service leaves no record and no task. E8: a deployment completes with its tasks healthy and no other alive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.messages.ecs import key_of_task
+from argosy.model.arns import name_of
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.environments import DeploymentStatus, Environment
+from argosy.model.run_terms import ServiceTerms
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from argosy.simulation.audit.stored_state import StoredAttempt
+
+JSON = dict[str, Any]
+
+WANTED = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
+REPLACED = "argosy: the service does not want this task any more"  # how our own stops are told ECS
+A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
+SETTLED_S = 3600.0  # by then a service is as it is wanted: pauses after crashes grow to five minutes
+FROZEN_S = 300.0  # for so long it is looked at while it is frozen
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a commit has stored of an environment."""
+
+    env: Environment
+    live: Mapping[AttemptKey, StoredAttempt]
+
+
+class EnvironmentChecker(Checker):
+    """Environments as they are stored, our own acts, and the tasks that really run."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._before: dict[str, _Known] = {}
+        """By name, as of the latest commit."""
+        self._running_since: dict[str, float] = {}
+        """By ARN of a task that really runs."""
+        self._own_ends: Counter[str] = Counter()
+        """By run, the tasks that ended or could not start by themselves, on hosts that stood."""
+        self._waits_since: dict[str, tuple[Any, float]] = {}
+        """By name of the environment: what it was about then."""
+        self.deployments: Counter[str] = Counter()
+        """By status, those that were seen to end."""
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("ecs", "stop_task"): self._stopped}
+
+    def heard(self, message: JSON) -> None:
+        detail = message["detail"]
+        if message["detail-type"] != "ECS Task State Change":
+            return
+        key, arn = key_of_task(detail), detail["taskArn"]
+        if key is None or not self._is_of_service(key.run_id):
+            return
+        if detail["lastStatus"] == "RUNNING":
+            self._running_since.setdefault(arn, self.facts.world.now)
+        elif detail["lastStatus"] == "STOPPED":
+            self._running_since.pop(arn, None)
+            by_itself = detail.get("stopCode") in ("EssentialContainerExited", "TaskFailedToStart")
+            self._own_ends[key.run_id] += by_itself and self._stands(detail)
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        for run_id, table in stored.tables.items():
+            before = commit.tables_before.get(run_id)
+            if before is not table and self._is_of_service(run_id):
+                self._check_rows(run_id, before or [])
+        known, self._before = self._before, {}
+        for name, env in stored.environments.items():
+            of_env = {each.key: each for each in stored.live.values() if each.key.run_id in env.runs()}
+            now = self._before[name] = _Known(env, of_env)
+            if stored.version != commit.version_before:
+                self._check(known.get(name, _Known(env, {})), now, commit)
+
+    def time_passed(self) -> None:
+        for name, env in self.facts.stored.environments.items() if self.facts.faults_ended_at else ():
+            about = (env.desired, env.target, env.deleting)
+            if self._waits_since.get(name, (None, 0.0))[0] != about or self._has_reason(env) or self.is_settled(name):
+                self._waits_since[name] = about, self.facts.world.now
+            waited_s = self.facts.world.now - self._waits_since[name][1]
+            if waited_s > SETTLED_S:
+                self._violated("E3", env, f"runs {self._really_healthy(env)} after {waited_s:.0f} s without faults")
+
+    def at_rest(self, rest: Rest) -> None:
+        if self.facts.torn_down:
+            return
+        for env in self.facts.stored.environments.values():
+            self._violated("E7", env, "is still there at rest")
+        for (run_id, index), arns in self.facts.arns.items():
+            if self._is_of_service(run_id) and any(self._really_runs(arn) for arn in arns):
+                self.facts.violated("E7", f"task {index} of {run_id} runs at rest", *arns)
+
+    def is_settled(self, name: str) -> bool:
+        """Whether what really runs is what is wanted, or somebody has frozen it a while ago."""
+        env = self.facts.stored.environments.get(name)
+        if env is None or env.target is None:
+            return True
+        if env.frozen_reason:
+            return self.facts.world.now - self.facts.faults_ended_at > FROZEN_S
+        done = env.deployment is not None and env.deployment.has_ended
+        return done and self._really_healthy(env) == ({env.target.run_id: env.desired} if env.desired else {})
+
+    def _has_reason(self, env: Environment) -> bool:
+        """Why it is not as it is wanted, as users are told."""
+        record = self.facts.stored.records.get(env.target.run_id) if env.target else None
+        return env.deleting or record is None or bool(env.frozen_reason or record.halted or record.waiting)
+
+    def _really_healthy(self, env: Environment) -> dict[str, int]:
+        """By run, the tasks that run on instances and have done so for long enough; those that have not are found
+        under a name of their own."""
+        found: Counter[str] = Counter()
+        runs = set(env.runs())
+        for (run_id, _), arns in self.facts.arns.items():
+            for arn in arns if run_id in runs else ():
+                if self._really_runs(arn):
+                    since = self._running_since.get(arn, self.facts.world.now)
+                    is_healthy = self.facts.world.now - since >= self._terms(run_id).healthy_s
+                    found[run_id if is_healthy else f"young {run_id}"] += 1
+        return dict(found)
+
+    def _check(self, before: _Known, now: _Known, commit: Commit) -> None:
+        """One commit of a controller."""
+        env, target = now.env, now.env.target
+        if target is None or target.run_id not in self.facts.jobs:
+            return
+        terms, desired = self._terms(target.run_id), 0 if env.deleting else env.desired
+        acts = [each for key, each in now.live.items() if self._is_act(before.live.get(key), each)]
+        starts = sum(self._starts(run_id, commit) for run_id in env.runs())
+        self._check_stops(env, now, acts, _least(terms, desired))
+        active = self._active(now)
+        if starts and active > _most(terms, desired):
+            self._violated("E2", env, f"{starts} more start, {active} are active, {_most(terms, desired)} may be")
+        if env.frozen_reason and (before.env.frozen_reason or "failed:" not in env.frozen_reason):
+            launched = [each.key[1:] for each in commit.intents if each.key in now.live]
+            changed = env.frozen_reason == before.env.frozen_reason and (starts or acts)
+            if launched or changed:
+                done = f"launched {launched}, {starts} wanted anew, {len(acts)} replaced"
+                self._violated("E4", env, f"is frozen ({env.frozen_reason}), and yet: {done}")
+        self._check_deployment(before.env, now)
+
+    def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
+        """What is healthy for certain is stopped only while enough others may be."""
+        facts = self.facts
+        late_s = A_TICK_S + facts.stands_still_s + facts.clocks_differ_s
+        hurt = [each for each in acts if self._healthy_for_s(each) >= late_s]
+        left = [each for each in now.live.values() if not each.stop_cause and self._may_be_healthy(each)]
+        if hurt and len(left) < least:
+            stopped = [each.key[1:] for each in hurt]
+            self._violated("E1", env, f"{stopped} are stopped, {len(left)} healthy tasks are left of {least}")
+
+    def _check_deployment(self, before: Environment, now: _Known) -> None:
+        env, deployment, target = now.env, now.env.deployment, now.env.target
+        if deployment is None or target is None:
+            return
+        earlier = next((each for each in before.deployments if each.number == deployment.number), None)
+        if deployment.failures > self._own_ends[target.run_id]:
+            ends = self._own_ends[target.run_id]
+            self._violated("E6", env, f"{deployment.failures} failures are counted, {ends} tasks ended by themselves")
+        for each in env.deployments:
+            was = next((other for other in before.deployments if other.number == each.number), None)
+            self.deployments[each.status] += each.has_ended and not (was and was.has_ended)
+        if deployment.status is not DeploymentStatus.COMPLETED or (earlier and earlier.has_ended):
+            return
+        healthy = sum(
+            each.key.run_id == target.run_id and not each.stop_cause and self._may_be_healthy(each)
+            for each in now.live.values()
+        )
+        others = [key for key in now.live if key.run_id != target.run_id]
+        if healthy < env.desired or others:
+            sentence = f"deployment {deployment.number} is complete with {healthy} healthy tasks of {env.desired}"
+            self._violated("E8", env, f"{sentence}, and {others[:5]} are alive")
+
+    def _check_rows(self, run_id: str, before: list[tuple[int, ...]]) -> None:
+        stored = self.facts.stored
+        after, attempts = stored.tables[run_id], stored.attempts_of(run_id)
+        if len(after) < len(before):
+            self.facts.violated("E5", f"{run_id} had {len(before)} tasks and has {len(after)}", run_id)
+        done = {TaskStatus(row[0]).name for row in after} - {status.name for status in (*WANTED, TaskStatus.CANCELLED)}
+        if done:
+            self.facts.violated("E5", f"tasks of {run_id} are {done}, and a service's are never done", run_id)
+        for each in stored.intended:
+            if each.run_id == run_id and (each.index >= len(attempts) or attempts[each.index] < each.attempt - 1):
+                sentence = f"task {each.index} of {run_id} had attempt {each.attempt}, and is numbered anew"
+                self.facts.violated("E5", sentence, run_id)
+
+    def _starts(self, run_id: str, commit: Commit) -> int:
+        """Tasks that are wanted since this commit."""
+        before, after = commit.tables_before.get(run_id, []), self.facts.stored.tables.get(run_id, [])
+        was = [row[0] for row in before] + [TaskStatus.CANCELLED] * (len(after) - len(before))
+        return sum(old == TaskStatus.CANCELLED and row[0] in WANTED for old, row in zip(was, after, strict=False))
+
+    def _active(self, now: _Known) -> int:
+        """Wanted tasks that were not told to stop."""
+        tables = (self.facts.stored.tables.get(run_id, []) for run_id in now.env.runs())
+        return sum(row[0] in WANTED for table in tables for row in table) - sum(
+            bool(each.stop_cause) for each in now.live.values()
+        )
+
+    def _is_act(self, before: StoredAttempt | None, after: StoredAttempt) -> bool:
+        was = before.stop_cause if before else StopCause.NONE
+        return after.stop_cause == StopCause.REPLACED != was
+
+    def _healthy_for_s(self, each: StoredAttempt) -> float:
+        """Negative = it is not healthy yet, by the world's clock."""
+        if each.status != AttemptStatus.RUNNING:
+            return float("-inf")
+        return self.facts.world.now - each.started_at - self._terms(each.key.run_id).healthy_s
+
+    def _may_be_healthy(self, each: StoredAttempt) -> bool:
+        return self._healthy_for_s(each) >= -self.facts.clocks_differ_s
+
+    def _stopped(self, request: JSON, reply: JSON) -> None:
+        """A stop of ours is stored before it is sent."""
+        if request.get("reason") != REPLACED:
+            return
+        task_id = name_of(request["task"])
+        live = next((each for each in self.facts.stored.live.values() if each.task_id == task_id), None)
+        if live is not None and live.stop_cause == StopCause.NONE:
+            self.facts.violated("E1", f"{live.key} is stopped before that is stored", request["task"])
+
+    def _stands(self, detail: JSON) -> bool:
+        host = self.facts.regions.host_of(str(detail.get("containerInstanceArn")))
+        return host is not None and host.state == "running"
+
+    def _really_runs(self, arn: str) -> bool:
+        task = self.facts.regions.task(arn)
+        agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
+        return agent is not None and arn in agent.tasks
+
+    def _is_of_service(self, run_id: str) -> bool:
+        job = self.facts.jobs.get(run_id)
+        return job is not None and job.serves
+
+    def _terms(self, run_id: str) -> ServiceTerms:
+        return ServiceTerms.of(self.facts.jobs[run_id].spec["service"])
+
+    def _violated(self, invariant: str, env: Environment, sentence: str) -> None:
+        """Its runs are named, so that what is said of a damaged one does not count."""
+        self.facts.violated(invariant, f"environment {env.name} {sentence}", *env.runs())
+
+
+def _least(terms: ServiceTerms, desired: int) -> int:
+    """Healthy tasks that our own acts leave: the percentage rounded up, and one less where nothing could move else."""
+    least = -(-desired * terms.min_healthy_percent // 100)
+    return least if _most(terms, desired) > desired else max(0, min(least, desired - 1))
+
+
+def _most(terms: ServiceTerms, desired: int) -> int:
+    """Active tasks that our own acts lead to."""
+    return desired - (-desired * terms.max_over_percent // 100)

@@ -1,0 +1,197 @@
+"""What is asked of a service during a trial? It is deployed again and again, scaled, frozen, thawed and deleted.
+
+Some of its revisions are broken: their tasks end soon after they have started. Once the faults have ended it is left
+alone until it is as it is wanted, and then deleted, so that the trial comes to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from argosy.model.environments import Environment
+from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.workload import CANARY, SimulatedJob
+from argosy.simulation.world import share
+from argosy.spec.parse import parse_spec, to_json
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+NAME = "service"
+FEWEST_CHANGES, MOST_CHANGES = 2, 8
+MOST_DESIRED = 5
+LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
+BROKEN, CRASHING = 0.3, 0.15  # of the revisions; of the attempts of the others
+STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
+PATIENCE_S = 4500.0  # after the faults: then it is deleted however it is
+
+
+class _Draw:
+    """Chance that the seed decides, and the number of the draw."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._count = seed, 0
+
+    def share(self) -> float:
+        self._count += 1
+        return share(self._seed, "service", self._count)
+
+    def between(self, least: float, greatest: float) -> float:
+        return least + (greatest - least) * self.share()
+
+    def number(self, least: int, greatest: int) -> int:
+        return least + int((greatest - least + 1) * self.share())
+
+    def one_of(self, choices: Sequence[T]) -> T:
+        return choices[int(len(choices) * self.share())]
+
+
+class TrialService:
+    """The one of a trial, and whoever deploys it. offered: by run id, the jobs that its deployments bring along, which
+    are the trial's once there is such a run."""
+
+    def __init__(
+        self,
+        deployment: SimulatedDeployment,
+        stored: StoredState,
+        offered: MutableMapping[str, SimulatedJob],
+        seed: int,
+    ) -> None:
+        self._deployment, self._world, self._stored, self._offered = deployment, deployment.world, stored, offered
+        self._draw, self._seed = _Draw(seed), seed
+        self._requests = self._runs = self._revisions = 0
+        self._specs: dict[int, JSON] = {}
+        """By revision."""
+        self._broken: set[int] = set()
+        self._left_alone_at = 0.0
+        self._deleted = True
+        self._update = self._drawn_update()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is asked of it."""
+        return self._deleted or self._deployment.is_torn_down
+
+    def plan(self, faulty_s: float) -> None:
+        """The first deployment comes soon, everything else at random moments of the phase of faults."""
+        self._deleted = False
+        first_s = self._draw.between(0.0, min(60.0, faulty_s / 4))
+        self._world.later(first_s, self._create)
+        changes: tuple[Callable[[], None], ...] = (
+            self._deploy_new, self._deploy_new, self._deploy_new, self._deploy_again, self._scale, self._scale,
+            partial(self._change, "freeze"), partial(self._change, "thaw"), partial(self._change, "stop"),
+        )  # fmt: skip
+        for _ in range(self._draw.number(FEWEST_CHANGES, MOST_CHANGES)):
+            self._world.later(self._draw.between(first_s, faulty_s), self._draw.one_of(changes))
+        if self._draw.share() < 0.15:
+            self._world.later(self._draw.between(first_s, faulty_s), partial(self._change, "delete"))
+
+    def leave_alone(self) -> None:
+        """The faults have ended: nothing changes any more until it is as it is wanted."""
+        self._left_alone_at = self._world.now
+        if not self._deleted and self._draw.share() >= STAYS_FROZEN:
+            self._change("thaw")
+
+    def act(self, is_settled: bool) -> None:
+        """Between two steps once the faults have ended."""
+        if self.is_over:
+            return
+        waited_s = self._world.now - self._left_alone_at
+        if waited_s > PATIENCE_S or (waited_s > 0 and is_settled):
+            self._change("delete")
+            self._deleted = True
+
+    @property
+    def _env(self) -> Environment | None:
+        return self._stored.environments.get(NAME)
+
+    def _drawn_update(self) -> JSON:
+        least = self._draw.one_of(LEAST_HEALTHY)
+        over = self._draw.one_of(MOST_OVER if least == 100 else (0, *MOST_OVER))
+        healthy_s = self._draw.one_of((0, 5, 15, 60))
+        rolls_back = self._draw.share() < 0.7
+        return {
+            "minHealthyPercent": least,
+            "maxOverPercent": over,
+            "healthySeconds": healthy_s,
+            "progressSeconds": self._draw.one_of((60, 600)),
+            "rollback": rolls_back,
+        }
+
+    def _new_revision(self) -> int:
+        self._revisions += 1
+        number = self._revisions
+        if self._draw.share() < BROKEN:
+            self._broken.add(number)
+        spec = {
+            "version": 1,
+            "kind": "service",
+            "name": NAME,
+            "container": {
+                "image": "argosy/web",
+                "command": ["serve", str(number)],
+                "environment": {"TOKEN": CANARY},
+            },
+            "resources": {"vcpus": self._draw.one_of((0.5, 1, 2)), "memory": 1024},
+            "service": {"desired": self._draw.number(0, MOST_DESIRED), "update": self._update},
+        }
+        self._specs[number] = to_json(parse_spec(spec))
+        return number
+
+    def _create(self) -> None:
+        number = self._new_revision()
+        self._ask("create", revision=number, desired=self._specs[number]["service"]["desired"])
+        self._deploy(number)
+
+    def _deploy_new(self) -> None:
+        """Also of one that was deleted before, and is forgotten."""
+        if self._env is None:
+            self._create()
+            return
+        number = self._new_revision()
+        self._ask("update", revision=number)
+        self._deploy(number)
+
+    def _deploy_again(self) -> None:
+        """An earlier revision, or the present one once more; sometimes the request comes twice."""
+        if self._revisions:
+            self._deploy(self._draw.number(1, self._revisions), times=self._draw.one_of((1, 2)))
+
+    def _deploy(self, revision: int, times: int = 1) -> None:
+        request = self._submit_request(revision)
+        for _ in range(times):
+            self._ask("deploy", revision=revision, token=request.run_id, submit=request)
+
+    def _submit_request(self, revision: int) -> SubmitRequest:
+        self._runs += 1
+        run_id = f"{NAME}-270115-0900{self._runs:02d}-{self._seed % 10000:04d}"
+        job = self._offered[run_id] = SimulatedJob(
+            run_id,
+            self._specs[revision],
+            max(1, self._specs[revision]["service"]["desired"]),
+            shortest_s=1.0,
+            longest_s=5.0 if revision in self._broken else 600.0,
+            failing=1.0 if revision in self._broken else CRASHING,
+            deaf=0.1 * self._draw.share(),
+            unpullable=0.1 * (self._draw.share() < 0.2),
+            clean=self._draw.share(),
+        )
+        return job.request(self._world.now)
+
+    def _scale(self) -> None:
+        self._ask("scale", desired=self._draw.number(0, MOST_DESIRED))
+
+    def _change(self, change: str) -> None:
+        self._ask(change, reason="so it is wanted")
+
+    def _ask(self, change: str, **fields: Any) -> None:
+        """Nothing is asked of a deployment that is being taken down."""
+        if self._deployment.is_torn_down:
+            return
+        self._requests += 1
+        request = EnvironmentRequest(NAME, self._world.now, change, **fields)
+        self._deployment.put(request, f"{NAME}#{change}#{self._requests:03d}")

@@ -1,0 +1,143 @@
+"""Which bugs are planted? The eleventh part: what keeps services up, and moves them to another revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from argosy.lifecycle import attempts, services
+from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.model.actions import ForgetEnvironment, NoteDeployment
+from argosy.model.environments import DeploymentStatus
+from argosy.model.run_terms import ServiceTerms
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler import decide as decide_module
+from argosy.scheduler import environments, rollout
+from argosy.scheduler.rollout import Slot, SlotStatus, Step
+from argosy.simulation.campaign import run_trial
+from argosy.simulation.plan import TrialPlan
+from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
+
+PROPERTIES = "tests.properties.test_rollout_properties"
+WORLDS = "test_no_act_of_ours_undercuts_or_exceeds_the_bounds_and_all_worlds_settle"
+
+SERVICES = "tests.scenarios.test_services"
+ENDS_WELL = "test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed"
+
+
+def served(*kinds: str) -> Check:
+    """Trials that have a service nearly always, and all of these faults."""
+
+    def check() -> Found | None:
+        for seed in range(SEEDS):
+            plan = TrialPlan(seed, frozenset({"service", *kinds}), every_kind=True, limit_s=7200.0)
+            verdict = run_trial(plan)
+            if not verdict.ok:
+                return Found(f"simulation: {verdict.violations[0].invariant}", seed + 1)
+        return None
+
+    return check
+
+
+@planted("a service's task that is not wanted any more begins to count its attempts anew", check=served())
+def rows_are_reset_on_scale_down(patch: Patch) -> None:
+    real = services.set_task
+
+    def set_task(state: State, run: Run, index: int, **values: Any) -> None:
+        anew = {"attempts": 0} if values["status"] is TaskStatus.CANCELLED else {}
+        real(state, run, index, **values, **anew)
+
+    patch.setattr(services, "set_task", set_task)
+
+
+@planted("spot losses open the breaker of a deployment", check=served("interruption", "storm", "host-loss"))
+def breaker_counts_spot_losses(patch: Patch) -> None:
+    real = services.settle
+
+    def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
+        real(state, run, end, now)
+        env = state.environments.get(run.name)
+        if end.account is Account.LOST and env is not None and env.deployment is not None:
+            env.deployment.failures += not env.deployment.has_ended
+            state.changed_environments.add(env.name)
+
+    patch.setattr(services, "settle", settle)
+
+
+@planted("a deployment is complete as soon as none of its tasks is pending", check=served())
+def not_pending_is_complete(patch: Patch) -> None:
+    real = environments._progress
+
+    def progress(moment: Any, env: Any, deployment: Any, target: Any, tasks: Any) -> Iterator[NoteDeployment]:
+        if tasks.wanted and all(slot.status is not SlotStatus.PENDING for slot in tasks.wanted):
+            yield NoteDeployment(env.name, DeploymentStatus.COMPLETED, "", 0, 0)
+        else:
+            yield from real(moment, env, deployment, target, tasks)
+
+    patch.setattr(environments, "_progress", progress)
+
+
+@planted("a task on an instance that is about to go is stopped before another one has taken its place",
+         check=scenario(PROPERTIES, WORLDS))  # fmt: skip
+def hand_over_stops_first(patch: Patch) -> None:
+    real = rollout._stops
+
+    def stops(going: Sequence[Slot], spare: int) -> tuple[Slot, ...]:
+        leaving = [slot for slot in going if slot.leaves and slot.status is SlotStatus.HEALTHY]
+        return tuple({*real(going, spare), *leaving})
+
+    patch.setattr(rollout, "_stops", stops)
+
+
+@planted("what is frozen is replaced and scaled all the same", check=served())
+def frozen_is_replaced(patch: Patch) -> None:
+    def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool) -> Step:
+        return rollout.step(slots, desired, terms)
+
+    patch.setattr(environments, "step", step)
+
+
+@planted("how many healthy tasks can be done without is computed from all tasks", check=served())
+def all_tasks_count_as_healthy(patch: Patch) -> None:
+    real = rollout.step
+
+    def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool = False) -> Step:
+        found = real(slots, desired, terms, is_frozen=is_frozen)
+        staying = rollout._staying(slots, desired)
+        going = [slot for slot in slots if slot not in staying]
+        spare = len(slots) - rollout.least_healthy(terms, desired)
+        return found if is_frozen else Step(found.starts, found.parks, rollout._stops(going, spare))
+
+    patch.setattr(environments, "step", step)
+
+
+@planted("a task that a service gives up is launched in the same tick", check=served())
+def parked_tasks_are_launched(patch: Patch) -> None:
+    patch.setattr(decide_module, "SetSlots", int)
+
+
+@planted("a server that ends well when its instance goes has failed", check=scenario(SERVICES, ENDS_WELL))
+def well_ended_servers_have_failed(patch: Patch) -> None:
+    real = attempts.account_for
+
+    def account_for(seen: Any, cause: Any, instance: Any, *, serves: bool, **terms: bool) -> Account:
+        if serves and seen.exit_code == 0:
+            return Account.USER
+        return real(seen, cause, instance, serves=serves, **terms)
+
+    patch.setattr(attempts, "account_for", account_for)
+
+
+@planted("a deleted environment is forgotten before its tasks have ended", check=served())
+def deleted_is_forgotten_at_once(patch: Patch) -> None:
+    real = environments._retirements
+
+    def retirements(env: Any, *rest: Any) -> Iterator[Any]:
+        if env.deleting:
+            yield ForgetEnvironment(env.name)
+        else:
+            yield from real(env, *rest)
+
+    patch.setattr(environments, "_retirements", retirements)
