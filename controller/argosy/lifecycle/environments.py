@@ -28,7 +28,7 @@ def ask(state: State, request: EnvironmentRequest) -> None:
     elif env is None or env.deleting:
         return
     elif request.change == "update":
-        _revise(env, Revision(request.revision, request.requested_at))
+        _revise(state, env, Revision(request.revision, request.requested_at))
     elif request.change == "deploy":
         _deploy(state, env, request)
     elif request.change == "scale" and request.desired is not None:
@@ -36,7 +36,7 @@ def ask(state: State, request: EnvironmentRequest) -> None:
     elif request.change == "freeze":
         env.frozen_reason = env.frozen_reason or request.reason or "frozen by a user"
     elif request.change == "thaw":
-        env.frozen_reason = ""
+        _thaw(env, request.requested_at)
     elif request.change == "stop":
         _stop(env, request)
     elif request.change == "delete":
@@ -52,11 +52,31 @@ def _create(state: State, request: EnvironmentRequest) -> None:
         )
 
 
-def _revise(env: Environment, revision: Revision) -> None:
+def _revise(state: State, env: Environment, revision: Revision) -> None:
+    """Of too many the oldest is forgotten that has no run: what runs would be nobody's without its revision."""
     if env.revision(revision.number) is None:
         env.revisions.append(revision)
         env.revisions.sort(key=lambda each: each.number)
-        del env.revisions[: max(0, len(env.revisions) - MOST_REVISIONS)]
+        free = [each for each in env.revisions[:-1] if each is not revision and not _is_open(state, each.run_id)]
+        if len(env.revisions) > MOST_REVISIONS and free:
+            env.revisions.remove(free[0])
+
+
+def _is_open(state: State, run_id: str) -> bool:
+    return run_id in state.runs or run_id in state.suspended
+
+
+def _thaw(env: Environment, now: float) -> None:
+    """What failed or was stopped is tried again, watched as any deployment is; of what was under way the clock of its
+    progress stood still."""
+    was_frozen, env.frozen_reason = env.frozen_reason, ""
+    deployment, target = env.deployment, env.target
+    if deployment is None or target is None or not was_frozen:
+        return
+    if deployment.status in (DeploymentStatus.FAILED, DeploymentStatus.STOPPED):
+        begin_deployment(env, target, now, reason="thawed")
+    elif not deployment.has_ended:
+        deployment.progress_at = now
 
 
 def _stop(env: Environment, request: EnvironmentRequest) -> None:
@@ -76,15 +96,15 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     submit = request.submit
     if submit is None or any(each.token == request.token for each in env.deployments):
         return
-    _revise(env, Revision(request.revision, request.requested_at))
+    _revise(state, env, Revision(request.revision, request.requested_at))
     revision = env.revision(request.revision)
     if revision is None:
-        return  # so old that it is not in the record any more, and not the newest either
+        return
     wanted = ServiceTerms.of(submit.spec["service"]).desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted
     run = state.runs.get(revision.run_id)
-    if run is None or run.halted:
+    if revision.run_id not in state.suspended and (run is None or run.halted):
         run = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED)
         revision.run_id = run.id
     begin_deployment(env, revision, request.requested_at, token=request.token)

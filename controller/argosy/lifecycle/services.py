@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.lifecycle.marks import set_task
 from argosy.model.attempts import StopCause
 from argosy.model.costs import Work
@@ -28,7 +28,7 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     failures, losses = (int(run.tasks[name][index]) for name in ("user_failures", "losses"))
     if was_healthy(run, index):
         failures = losses = 0
-    if end.account is Account.LOST:
+    if _was_lost(state, end):
         losses, pause_s = min(losses + 1, MOST_COUNTED), 0.0
     else:
         failures, pause_s = min(failures + 1, MOST_COUNTED), _pause(failures + 1)
@@ -44,6 +44,13 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
         user_failures=failures,
         losses=losses,
     )
+
+
+def _was_lost(state: State, end: AttemptEnd) -> bool:
+    """Whether it ended because its instance goes, or because we stopped it for that: with whatever exit code, for a
+    program may answer SIGTERM with 0."""
+    was_stopped = end.cause in (StopCause.INTERRUPTED, StopCause.STUCK)
+    return end.account is Account.LOST or was_stopped or host_was_lost(end.seen, state.instances.get(end.instance or ""))
 
 
 def was_healthy(run: Run, index: int) -> bool:

@@ -181,8 +181,10 @@ def _going_on(
     service = target.terms.service if target is not None else None
     if target is not None and target.waiting:
         return replace(note, status=DeploymentStatus.WAITING, reason=target.waiting, is_progress=True)
+    if deployment.status is DeploymentStatus.WAITING:
+        return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="", is_progress=True)
     since = moment.now - deployment.progress_at
-    if service is not None and not note.is_progress and since >= service.progress_s:
+    if service is not None and not (note.is_progress or env.frozen_reason) and since >= service.progress_s:
         reason = f"nothing has come further for {service.progress_s:.0f} s: {note.healthy} of {env.desired} are healthy"
         return replace(note, status=DeploymentStatus.STUCK, reason=reason)
     return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")
