@@ -50,7 +50,9 @@ def _was_lost(state: State, end: AttemptEnd) -> bool:
     """Whether it ended because its instance goes, or because we stopped it for that: with whatever exit code, for a
     program may answer SIGTERM with 0."""
     was_stopped = end.cause in (StopCause.INTERRUPTED, StopCause.STUCK)
-    return end.account is Account.LOST or was_stopped or host_was_lost(end.seen, state.instances.get(end.instance or ""))
+    return (
+        end.account is Account.LOST or was_stopped or host_was_lost(end.seen, state.instances.get(end.instance or ""))
+    )
 
 
 def was_healthy(run: Run, index: int) -> bool:

@@ -24,7 +24,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
-from argosy.scheduler.environments import rollouts
+from argosy.scheduler.environments import rollouts, without_parked
 from argosy.scheduler.places import Places, assign
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
@@ -51,14 +51,15 @@ def decide(
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
     actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
     actions += upkeep.host_look_ups(state, now, moment.policy)
-    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *rollouts(moment)]
+    rolled = rollouts(moment)
+    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *rolled]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends}
         placed, functions = _without_failures(
             functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended)
         )
-        actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
+        actions += [*without_parked(placed, rolled), *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
     else:
         actions += capacity.let_go(moment, down=not launching)
         actions += [] if launching else _last_remarks(state)

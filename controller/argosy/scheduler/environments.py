@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.model.actions import Action, ForgetEnvironment, NoteDeployment, RetireRun, SetSlots, StopAttempt
+from argosy.model.actions import Action, ForgetEnvironment, Launch, NoteDeployment, RetireRun, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
@@ -42,6 +42,17 @@ def rollouts(moment: Moment) -> list[Action]:
     leaving = _leaving(moment.state) if environments else frozenset()
     return [
         action for env in environments if not _is_steady(moment.state, env, leaving) for action in _rollout(moment, env)
+    ]
+
+
+def without_parked(placed: Sequence[Action], rolled: Sequence[Action]) -> list[Action]:
+    """What was placed, less launches of tasks that are not wanted from this very tick on. rolled: of `rollouts`."""
+    parked = {(each.run_id, index) for each in rolled if isinstance(each, SetSlots) for index in each.parked}
+    retired = {each.run_id for each in rolled if isinstance(each, RetireRun)}
+    return [
+        each
+        for each in placed
+        if not (isinstance(each, Launch) and (each.key[:2] in parked or each.key.run_id in retired))
     ]
 
 

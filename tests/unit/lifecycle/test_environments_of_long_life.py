@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from argosy.engine.bounds import touched
@@ -11,15 +12,17 @@ from argosy.engine.steps import is_idle
 from argosy.lifecycle import environments, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.lifecycle.suspension import bare_record, suspend
-from argosy.model.actions import ForgetEnvironment, NoteDeployment
+from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
 from argosy.model.attempts import StopCause
 from argosy.model.environments import MOST_REVISIONS, DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.decide import decide
 from argosy.scheduler.environments import rollouts
 from argosy.spec.parse import parse_spec, to_json
-from tests.builders import NOW, moment_of, state_with, task
+from tests.builders import NOW, container_instance, fleet, host, moment_of, prepared, state_with, task, told
 
 SPEC = {
     "version": 1,
@@ -157,3 +160,14 @@ def test_a_commit_counts_on_the_record_of_each_environment_that_an_action_change
     note = NoteDeployment("web", DeploymentStatus.IN_PROGRESS, "", 0, 0)
     assert len(touched(note, state)) == 1
     assert touched(ForgetEnvironment("web"), state) == touched(note, state)
+
+
+@pytest.mark.parametrize("change", [{"env": "desired", "to": 0}, {"env": "frozen_reason", "to": "holidays"}])
+def test_what_is_not_wanted_any_more_is_not_launched_in_the_tick_that_says_so(change: dict[str, Any]) -> None:
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    told(state, prepared(run.id), fleet(), host(1), container_instance(1))
+    run.tasks.set_many(np.arange(2), status=TaskStatus.PENDING)
+    assert len([each for each in decide(moment_of(state)) if isinstance(each, Launch)]) == 2
+    setattr(env, change["env"], change["to"])
+    assert not [each for each in decide(moment_of(state)) if isinstance(each, Launch)]
