@@ -6,7 +6,7 @@ freezing. After each step it says which law was broken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from argosy.model.run_terms import ServiceTerms
@@ -75,7 +75,7 @@ class RolloutWorld:
         return f"run{self.revision}"
 
     def slots(self) -> list[Slot]:
-        found = [replace(task.slot, is_target=task.slot.run_id == self.target) for task in self.tasks.values()]
+        found = [task.slot._replace(is_target=task.slot.run_id == self.target) for task in self.tasks.values()]
         self._draw.shuffle(found)
         return found
 
@@ -131,7 +131,7 @@ class RolloutWorld:
                 self._ended(name, 0 if lost else self._draw.randint(0, LONGEST_PAUSE))
                 return
             if not task.ends and self._happens(self.weather.warning):
-                task.ends, task.slot = self.now + WARNED_TICKS, replace(task.slot, leaves=True)
+                task.ends, task.slot = self.now + WARNED_TICKS, task.slot._replace(leaves=True)
         if self.now >= task.due and task.slot.status is not SlotStatus.HEALTHY:
             self._further(task)
 
@@ -140,14 +140,14 @@ class RolloutWorld:
         if self.is_frozen:
             del self.tasks[name]
         else:
-            slot = replace(self.tasks[name].slot, status=SlotStatus.PENDING, leaves=False, is_sent=True)
+            slot = self.tasks[name].slot._replace(status=SlotStatus.PENDING, leaves=False, is_sent=True)
             self.tasks[name] = Task(slot, self.now + 1 + pause)
 
     def _further(self, task: Task) -> None:
         status = SlotStatus(task.slot.status + 1)
         is_sent = status is not SlotStatus.STARTING or not self._happens(self.weather.slow)
         is_spot = self._draw.random() < 0.7 if status is SlotStatus.STARTING else task.slot.is_spot
-        task.slot = replace(task.slot, status=status, is_sent=is_sent, is_spot=is_spot)
+        task.slot = task.slot._replace(status=status, is_sent=is_sent, is_spot=is_spot)
         task.due = self.now + (self._draw.randint(1, SLOWEST) if self._happens(self.weather.slow) else 1)
 
 

@@ -46,8 +46,8 @@ def check_size(puts: int, deletions: int) -> None:
 
 def touched(action: Action, state: State) -> set[tuple[str, int]]:
     """The run's record, the chunk of its tasks and the piece of its history that the action or its outcome writes, or
-    the environment's record; empty for what concerns capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to
-    its own bounds (ReviveTasks, MendState)."""
+    the environment's record; empty for what concerns capacity only, which is never held back (Claim and NoteOrder among
+    it), and for what sees to its own bounds (ReviveTasks, MendState)."""
     if isinstance(action, ResolveLaunches):
         return {touch for launch in action.launches for touch in _resolving(launch, state)}
     if isinstance(action, Launch | StopAttempt):
