@@ -143,6 +143,8 @@ def _start(means: Means, env: Environment, number: int, given: str) -> JSON:
         created = True
     except AlreadyExists:
         created = False
+        earlier = means.store.read((inbox.TOKENS, token))
+        number = number if earlier is None else json.loads(earlier)["revision"]
     means.wake.controller()
     return {**_view(means, env), "deploying": number, "created": created}
 
@@ -230,8 +232,15 @@ def _known(means: Means, name: str) -> Environment:
 
 
 def _environment(means: Means, name: str) -> Environment | None:
+    """Raises RequestRefused for one that cannot be read."""
     body = means.store.read((documents.STATE, ENVIRONMENT + name))
-    return None if body is None else environment_from(body)
+    try:
+        return None if body is None else environment_from(body)
+    except FAULTS as fault:
+        what = f"the stored environment {name} is corrupt ({type(fault).__name__}: {str(fault)[:200]})"
+        raise RequestRefused(
+            "ConflictException", f"{what}: its tasks go on; restore it first, as docs/operations.md says"
+        ) from fault
 
 
 def _was_deleted(means: Means, name: str) -> bool:

@@ -11,8 +11,10 @@ from argosy.model.actions import (
     CapRun,
     CloseRun,
     FoldHistory,
+    ForgetEnvironment,
     HaltRun,
     Launch,
+    NoteDeployment,
     PrepareRun,
     Remark,
     ResolveLaunches,
@@ -26,7 +28,7 @@ from argosy.model.events import Event, LaunchInDoubt, LaunchMissed, NotCarriedOu
 from argosy.model.moment import Moment
 from argosy.model.state import State
 
-RECORD, HISTORY = -1, -2  # in place of a chunk's number
+RECORD, HISTORY, ENVIRONMENT = -1, -2, -3  # in place of a chunk's number; the last with an environment's name
 MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
 
 
@@ -43,9 +45,9 @@ def check_size(puts: int, deletions: int) -> None:
 
 
 def touched(action: Action, state: State) -> set[tuple[str, int]]:
-    """The run's record, the chunk of its tasks and the piece of its history that the action or its outcome writes;
-    empty for what concerns capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to
-    its own bounds (ReviveTasks, MendState)."""
+    """The run's record, the chunk of its tasks and the piece of its history that the action or its outcome writes, or
+    the environment's record; empty for what concerns capacity only, which is never held back (Claim and NoteOrder among
+    it), and for what sees to its own bounds (ReviveTasks, MendState)."""
     if isinstance(action, ResolveLaunches):
         return {touch for launch in action.launches for touch in _resolving(launch, state)}
     if isinstance(action, Launch | StopAttempt):
@@ -56,6 +58,8 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         return _chunks_of(action, state)
     elif isinstance(action, CloseRun | FoldHistory | PrepareRun | Remark | HaltRun | RetireRun | Steer | CapRun):
         return {(action.run_id, RECORD)}
+    elif isinstance(action, NoteDeployment | ForgetEnvironment):
+        return {(action.name, ENVIRONMENT)}
     else:
         return set()
     run = state.runs.get(run_id)

@@ -87,12 +87,13 @@ def is_idle(state: State) -> bool:
 
 
 def _sleeps(state: State, run: Run) -> bool:
-    """Whether it is the run of an environment that is to have no task, and has none."""
+    """Whether it is the run of an environment that is to have no task, or is frozen, and has none."""
     env = state.environments.get(run.name) if run.terms.service else None
     if env is None or env.deleting or run.halted or env.deployment is None or not env.deployment.has_ended:
         return False
     counts = run.tasks.counts()
-    return not (env.desired or counts[[TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING]].any())
+    is_wanted = env.desired and not env.frozen_reason
+    return not (is_wanted or counts[[TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING]].any())
 
 
 def awaits_instances(state: State) -> bool:

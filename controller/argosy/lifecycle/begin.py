@@ -6,12 +6,13 @@ from functools import singledispatch
 
 from argosy.lifecycle import charges, environments, quarantine, revival
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
-from argosy.lifecycle.marks import set_task
+from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
 from argosy.model.actions import (
     Action,
     CapRun,
     Claim,
+    EnvironmentFailed,
     ForgetEnvironment,
     HaltRun,
     Launch,
@@ -155,14 +156,21 @@ def _(action: RetireRun, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: SetSlots, state: State, now: float, policy: Policy) -> None:
-    environments.set_slots(state, action)
+    with left_out_if_it_fails(state, f"run {action.run_id} of an environment"):
+        environments.set_slots(state, action)
 
 
 @_begin.register
 def _(action: NoteDeployment, state: State, now: float, policy: Policy) -> None:
-    environments.note_deployment(state, action, now)
+    with left_out_if_it_fails(state, f"environment {action.name}"):
+        environments.note_deployment(state, action, now)
 
 
 @_begin.register
 def _(action: ForgetEnvironment, state: State, now: float, policy: Policy) -> None:
     environments.forget(state, action.name)
+
+
+@_begin.register
+def _(action: EnvironmentFailed, state: State, now: float, policy: Policy) -> None:
+    state.left_out.append((f"environment {action.name}", RuntimeError(action.reason)))

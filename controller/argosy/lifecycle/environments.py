@@ -36,7 +36,7 @@ def ask(state: State, request: EnvironmentRequest) -> None:
     elif request.change == "freeze":
         env.frozen_reason = env.frozen_reason or request.reason or "frozen by a user"
     elif request.change == "thaw":
-        env.frozen_reason = ""
+        _thaw(env, request.requested_at)
     elif request.change == "stop":
         _stop(env, request)
     elif request.change == "delete":
@@ -64,6 +64,19 @@ def _revise(state: State, env: Environment, revision: Revision) -> None:
         env.revisions.remove(oldest)
 
 
+def _thaw(env: Environment, now: float) -> None:
+    """What failed or was stopped is tried again, watched as any deployment is; of what was under way the clock of its
+    progress stood still."""
+    was_frozen, env.frozen_reason = env.frozen_reason, ""
+    deployment, target = env.deployment, env.target
+    if deployment is None or target is None or not was_frozen:
+        return
+    if deployment.status in (DeploymentStatus.FAILED, DeploymentStatus.STOPPED):
+        begin_deployment(env, target, now, reason="thawed")
+    elif not deployment.has_ended:
+        deployment.progress_at = now
+
+
 def _stop(env: Environment, request: EnvironmentRequest) -> None:
     """Its tasks stay as they are."""
     if env.deployment is not None and not env.deployment.has_ended:
@@ -84,7 +97,7 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     _revise(state, env, Revision(request.revision, request.requested_at))
     revision = env.revision(request.revision)
     if revision is None:
-        return  # so old that it is not in the record any more, and not the newest either
+        return
     wanted = ServiceTerms.of(submit.spec["service"]).desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.lifecycle.marks import set_task
 from argosy.model.attempts import StopCause
 from argosy.model.costs import Work
@@ -13,22 +13,23 @@ from argosy.model.tasks import TaskStatus
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+STEADY_S = 300.0  # after so long a run, pauses begin anew: what dies every twenty seconds is no steady service
 MOST_COUNTED = 1_000  # of failures and losses: only the first few matter
 NOT_WANTED = (StopCause.REPLACED, StopCause.CANCELLED, StopCause.CAPPED)
 
 
 def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     """What becomes of the task. A program that ends is started again, whatever its exit code: after a loss at once,
-    else after a pause that doubles until it has been healthy."""
+    else after a pause that doubles until it has run for a while."""
     index = end.index
     env = state.environments.get(run.name)
     if run.halted or end.cause in NOT_WANTED or (env is not None and (env.frozen_reason or env.deleting)):
         set_task(state, run, index, status=TaskStatus.CANCELLED, launch=0, reason=run.reason_row(end.reason))
         return
     failures, losses = (int(run.tasks[name][index]) for name in ("user_failures", "losses"))
-    if was_healthy(run, index):
+    if float(run.tasks["seconds"][index]) >= STEADY_S:
         failures = losses = 0
-    if end.account is Account.LOST:
+    if _was_lost(state, end):
         losses, pause_s = min(losses + 1, MOST_COUNTED), 0.0
     else:
         failures, pause_s = min(failures + 1, MOST_COUNTED), _pause(failures + 1)
@@ -43,6 +44,15 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
         not_before=now + pause_s,
         user_failures=failures,
         losses=losses,
+    )
+
+
+def _was_lost(state: State, end: AttemptEnd) -> bool:
+    """Whether it ended because its instance goes, or because we stopped it for that: with whatever exit code, for a
+    program may answer SIGTERM with 0."""
+    was_stopped = end.cause in (StopCause.INTERRUPTED, StopCause.STUCK)
+    return (
+        end.account is Account.LOST or was_stopped or host_was_lost(end.seen, state.instances.get(end.instance or ""))
     )
 
 

@@ -213,6 +213,14 @@ class NoteDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvironmentFailed:
+    """Our own code failed at this environment, which is left as it is. No effect outside."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetEnvironment:
     """It was deleted, and nothing of it runs any more. No effect outside."""
 
@@ -240,6 +248,7 @@ Inside = (
     | SetSlots
     | NoteDeployment
     | ForgetEnvironment
+    | EnvironmentFailed
 )
 
 Action = (

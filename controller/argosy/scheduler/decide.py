@@ -12,7 +12,7 @@ from dataclasses import replace
 from argosy.market.buy import Order
 from argosy.market.cover import alike
 from argosy.market.offers import as_registered, offers_of
-from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark, SetSlots
+from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
 from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote
@@ -24,7 +24,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
-from argosy.scheduler.environments import rollouts
+from argosy.scheduler.environments import given_up_by, rollouts
 from argosy.scheduler.places import Places, assign
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
@@ -55,9 +55,7 @@ def decide(
     actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *steps]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
-        ended = {each.run_id for each in ends} | {
-            each.run_id for each in steps if isinstance(each, SetSlots) and each.parked
-        }
+        ended = {each.run_id for each in ends} | given_up_by(steps)
         placed, functions = _without_failures(
             functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended)
         )

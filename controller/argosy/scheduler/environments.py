@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.model.actions import Action, ForgetEnvironment, NoteDeployment, RetireRun, SetSlots, StopAttempt
+from argosy.model.actions import (
+    Action,
+    EnvironmentFailed,
+    ForgetEnvironment,
+    NoteDeployment,
+    RetireRun,
+    SetSlots,
+    StopAttempt,
+)
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
@@ -23,6 +31,7 @@ from argosy.scheduler.upkeep import REPLACED, arn_of_row
 
 LEAST_FAILURES, MOST_FAILURES = 3, 200  # at which the breaker opens: ECS's own bounds
 SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
+SUSPENDED = "the controller's own code fails at one of its runs, which is tried again"
 GONE = "its run is not there any more"
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
 
@@ -37,12 +46,24 @@ class Tasks:
 
 
 def rollouts(moment: Moment) -> list[Action]:
-    """What all environments need."""
+    """What all environments need. One at which our own code fails is left as it is."""
     environments = moment.state.environments.values()
     leaving = _leaving(moment.state) if environments else frozenset()
-    return [
-        action for env in environments if not _is_steady(moment.state, env, leaving) for action in _rollout(moment, env)
-    ]
+    found: list[Action] = []
+    for env in environments:
+        try:
+            found += [] if _is_steady(moment.state, env, leaving) else list(_rollout(moment, env))
+        except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+            found.append(EnvironmentFailed(env.name, f"{type(error).__name__}: {error}"))
+    return found
+
+
+def given_up_by(steps: Sequence[Action]) -> set[str]:
+    """Ids of the runs that are retired, or of which tasks are not wanted any more: nothing of them is launched, and
+    nothing bought for them, in this very tick."""
+    return {
+        each.run_id for each in steps if isinstance(each, RetireRun) or (isinstance(each, SetSlots) and each.parked)
+    }
 
 
 def _leaving(state: State) -> frozenset[bytes]:
@@ -71,7 +92,8 @@ def _is_steady(state: State, env: Environment, leaving: frozenset[bytes]) -> boo
 def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     state = moment.state
     if any(run_id in state.suspended for run_id in env.runs()):
-        return  # nothing is known of its tasks
+        yield from _left_alone(env)  # nothing is known of its tasks
+        return
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
     tasks = tasks_of(moment, env, runs)
     target = state.runs.get(env.target.run_id) if env.target else None
@@ -86,6 +108,14 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     if env.deployment is not None and _is_watched(env, env.deployment, target):
         yield from _progress(moment, env, env.deployment, target, tasks)
     yield from _retirements(env, runs, tasks, now)
+
+
+def _left_alone(env: Environment) -> Iterator[NoteDeployment]:
+    """Of a deployment under way: why nothing of it goes on."""
+    latest = env.deployment
+    if latest is not None and not latest.has_ended and latest.reason != SUSPENDED:
+        waits = DeploymentStatus.WAITING
+        yield NoteDeployment(env.name, waits, SUSPENDED, latest.healthy, latest.outdated, is_progress=True)
 
 
 def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
@@ -180,8 +210,10 @@ def _going_on(
     service = target.terms.service if target is not None else None
     if target is not None and target.waiting:
         return replace(note, status=DeploymentStatus.WAITING, reason=target.waiting, is_progress=True)
+    if deployment.status is DeploymentStatus.WAITING:
+        return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="", is_progress=True)
     since = moment.now - deployment.progress_at
-    if service is not None and not note.is_progress and since >= service.progress_s:
+    if service is not None and not (note.is_progress or env.frozen_reason) and since >= service.progress_s:
         reason = f"nothing has come further for {service.progress_s:.0f} s: {note.healthy} of {env.desired} are healthy"
         return replace(note, status=DeploymentStatus.STUCK, reason=reason)
     return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")

@@ -235,3 +235,19 @@ def test_an_environment_that_cannot_be_read_is_left_out_and_named(desk: Desk) ->
     state = documents.restore(desk.store.version(), desk.store.read_partition(documents.STATE), {})
     assert state.environments == {}
     assert [each.document for each in state.losses.found] == ["environment web"]
+
+
+def test_a_token_that_comes_again_is_answered_with_what_it_deployed(desk: Desk) -> None:
+    created(desk)
+    deployed(desk, clientToken="mine")
+    updated(desk, 1, "serve2")
+    again = deployed(desk, clientToken="mine", revision=2)
+    assert (again["deploying"], again["created"]) == (1, False)
+
+
+def test_a_damaged_environment_is_a_sentence_for_who_asks_for_it(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    desk.store.items[documents.STATE, ENVIRONMENT + "web"] = b"junk"
+    assert "corrupt" in refused(desk, "DescribeEnvironment", name="web")
+    assert "corrupt" in refused(desk, "DeleteEnvironment", name="web")

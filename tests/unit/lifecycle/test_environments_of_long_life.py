@@ -1,0 +1,173 @@
+"""Environments after many revisions, losses, failures and pauses: what must not be lost, counted or kept awake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from argosy.engine.bounds import touched
+from argosy.engine.steps import is_idle
+from argosy.lifecycle import environments, services
+from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.lifecycle.suspension import bare_record, suspend
+from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
+from argosy.model.attempts import StopCause
+from argosy.model.environments import MOST_REVISIONS, DeploymentStatus, Environment
+from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.decide import decide
+from argosy.scheduler.environments import rollouts
+from argosy.spec.parse import parse_spec, to_json
+from tests.builders import NOW, container_instance, fleet, host, moment_of, prepared, state_with, task, told
+
+SPEC = {
+    "version": 1,
+    "kind": "service",
+    "name": "web",
+    "container": {"image": "argosy/web", "command": ["serve"]},
+    "resources": {"vcpus": 0.5, "memory": 512},
+    "service": {"desired": 2},
+}
+FORM = to_json(parse_spec(SPEC))
+
+
+def ask(state: State, change: str, now: float = NOW, **fields: Any) -> Environment:
+    environments.ask(state, EnvironmentRequest("web", now, change, **fields))
+    return state.environments["web"]
+
+
+def deploy(state: State, revision: int, now: float = NOW) -> Environment:
+    run_id = f"web-261121-0627{revision:02d}-{int(now - NOW):04d}"
+    submit = SubmitRequest(run_id, now, FORM, 2, "argosy/web", f"s3://results/{run_id}/", False)
+    return ask(state, "deploy", now, revision=revision, token=f"{revision}@{now}", submit=submit)
+
+
+def deployed() -> State:
+    state = state_with()
+    ask(state, "create", revision=1, desired=2)
+    deploy(state, 1)
+    return state
+
+
+def only_run(state: State) -> Run:
+    [run] = state.runs.values()
+    return run
+
+
+def test_revisions_that_are_never_deployed_do_not_push_out_the_one_that_runs() -> None:
+    state = deployed()
+    env = state.environments["web"]
+    env.completed = 1
+    for number in range(2, MOST_REVISIONS + 12):
+        ask(state, "update", revision=number)
+    assert len(env.revisions) == MOST_REVISIONS
+    assert env.target is not None
+    assert env.runs() == [only_run(state).id]
+    assert env.latest.number == MOST_REVISIONS + 11
+
+
+def test_a_revision_that_is_not_remembered_any_more_can_be_deployed() -> None:
+    state = deployed()
+    env = state.environments["web"]
+    for number in range(2, MOST_REVISIONS + 12):
+        ask(state, "update", revision=number)
+    deploy(state, 3, NOW + 1)
+    assert (env.target, len(env.revisions)) == (env.revision(3), MOST_REVISIONS)
+    assert env.target is not None
+
+
+def test_a_revision_whose_run_is_suspended_keeps_it() -> None:
+    state = deployed()
+    run = only_run(state)
+    suspend(state, bare_record(run), "a fault of ours", NOW)
+    env = deploy(state, 1, NOW + 1)
+    assert env.runs() == [run.id]
+    assert state.runs == {}
+
+
+@pytest.mark.parametrize("cause", [StopCause.INTERRUPTED, StopCause.STUCK])
+def test_a_task_that_ends_well_because_its_instance_goes_is_a_loss_and_no_failure(cause: StopCause) -> None:
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    run.tasks.set(0, seconds=1.0)
+    seen = task(1, "STOPPED", exit_code=0)
+    services.settle(state, run, AttemptEnd(0, Account.SUCCESS, cause, "", seen, None), NOW)
+    assert (run.tasks["losses"][0], run.tasks["user_failures"][0], run.tasks["not_before"][0]) == (1, 0, NOW)
+    assert env.deployment is not None
+    assert env.deployment.failures == 0
+
+
+def test_what_ends_with_its_host_is_a_loss_whatever_its_exit_code() -> None:
+    state = deployed()
+    run = only_run(state)
+    seen = task(1, "STOPPED", exit_code=0, stop_code="TerminationNotice")
+    services.settle(state, run, AttemptEnd(0, Account.SUCCESS, StopCause.NONE, "", seen, None), NOW)
+    assert (run.tasks["losses"][0], run.tasks["user_failures"][0]) == (1, 0)
+
+
+def test_the_progress_clock_stands_still_while_instances_are_waited_for() -> None:
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    assert env.deployment is not None
+    env.deployment.status, env.deployment.reason = DeploymentStatus.WAITING, "no capacity"
+    notes = [each for each in rollouts(moment_of(state, now=NOW + 5_000)) if isinstance(each, NoteDeployment)]
+    assert run.waiting == ""
+    assert [(each.status, each.is_progress) for each in notes] == [(DeploymentStatus.IN_PROGRESS, True)]
+
+
+def test_a_frozen_environment_without_tasks_lets_the_controller_rest() -> None:
+    state = deployed()
+    env = state.environments["web"]
+    assert env.deployment is not None
+    env.deployment.status, env.frozen_reason = DeploymentStatus.FAILED, "deployment 1 failed"
+    assert is_idle(state)
+    env.frozen_reason = ""
+    assert not is_idle(state)
+
+
+@pytest.mark.parametrize("status", [DeploymentStatus.FAILED, DeploymentStatus.STOPPED])
+def test_thawing_after_a_failure_is_a_deployment_whose_breaker_is_closed(status: DeploymentStatus) -> None:
+    state = deployed()
+    env = state.environments["web"]
+    assert env.deployment is not None
+    env.deployment.status, env.deployment.failures, env.frozen_reason = status, 3, "deployment 1 failed"
+    ask(state, "thaw", NOW + 60)
+    again = env.deployments[-1]
+    assert (again.number, again.revision, again.status, again.failures, again.started_at) == (
+        2, 1, DeploymentStatus.IN_PROGRESS, 0, NOW + 60
+    )  # fmt: skip
+
+
+def test_thawing_what_was_complete_or_is_under_way_begins_no_deployment() -> None:
+    state = deployed()
+    env = state.environments["web"]
+    ask(state, "freeze")
+    ask(state, "thaw", NOW + 900)
+    assert env.deployment is not None
+    assert (len(env.deployments), env.deployment.progress_at) == (1, NOW + 900)
+    env.deployment.status = DeploymentStatus.COMPLETED
+    ask(state, "freeze")
+    ask(state, "thaw")
+    assert len(env.deployments) == 1
+
+
+def test_a_commit_counts_on_the_record_of_each_environment_that_an_action_changes() -> None:
+    state = deployed()
+    note = NoteDeployment("web", DeploymentStatus.IN_PROGRESS, "", 0, 0)
+    assert len(touched(note, state)) == 1
+    assert touched(ForgetEnvironment("web"), state) == touched(note, state)
+
+
+@pytest.mark.parametrize("change", [{"env": "desired", "to": 0}, {"env": "frozen_reason", "to": "holidays"}])
+def test_what_is_not_wanted_any_more_is_not_launched_in_the_tick_that_says_so(change: dict[str, Any]) -> None:
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    told(state, prepared(run.id), fleet(), host(1), container_instance(1))
+    run.tasks.set_many(np.arange(2), status=TaskStatus.PENDING)
+    assert len([each for each in decide(moment_of(state)) if isinstance(each, Launch)]) == 2
+    setattr(env, change["env"], change["to"])
+    assert not [each for each in decide(moment_of(state)) if isinstance(each, Launch)]
