@@ -30,7 +30,8 @@ PLACE_LIMIT = 200  # characters of where a page starts: a run's time and id
 TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Raises what pydantic reports, for text that is not printable ASCII."""
     if not (text.isascii() and text.isprintable()):
         raise refused("must be printable ASCII")
     return text
@@ -40,7 +41,7 @@ class SubmitRun(Strict):
     """Start a run. client_token: the same token with the same spec starts nothing a second time."""
 
     action: Literal["SubmitRun"]
-    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(printable)] | None = None
     spec: dict[str, Any]
 
 
@@ -81,7 +82,7 @@ class CancelRun(Strict):
 
     action: Literal["CancelRun"]
     run_id: str
-    reason: Annotated[str, Field(max_length=255), AfterValidator(_printable)] = ""
+    reason: Annotated[str, Field(max_length=255), AfterValidator(printable)] = ""
 
 
 class RetryRun(Strict):
@@ -92,7 +93,7 @@ class RetryRun(Strict):
     failed: bool = True
     cancelled: bool = False
     budget_usd: float | None = Field(default=None, gt=0, le=USD_LIMIT)  # of all tries of the run together
-    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(printable)] | None = None
 
     @model_validator(mode="after")
     def _something(self) -> RetryRun:

@@ -2,6 +2,7 @@
 
 RUNS = "Runs"
 SPECS = "Run specs"
+SCHEDULES = "Schedules"
 CLUSTER = "Cluster and prices"
 SETUP = "Set up"
 HERE = "Try it and measure it"

@@ -31,6 +31,7 @@ from argosy.simulation.audit.markers import MarkerChecker
 from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.reasons import ReasonChecker
+from argosy.simulation.audit.schedules import ScheduleChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.trail import AuditTrail, short
 from argosy.simulation.audit.warnings import WarningChecker
@@ -76,6 +77,7 @@ class Auditor:
             ReasonChecker(facts),
             FigureChecker(facts),
             MarkerChecker(facts),
+            ScheduleChecker(facts),
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
