@@ -65,7 +65,7 @@ def release(means: Means, name: str, ended: Sequence[str], request_id: str) -> F
     may not say so yet."""
     for attempt in range(TRIES):
         schedule = schedule_store.read(means.store, name)
-        if schedule is None or not schedule.waits or schedule.state is ScheduleState.DELETED:
+        if schedule is None or not schedule.waits or schedule.state is not ScheduleState.ENABLED:
             return None
         if set(open_runs(means, schedule)) - set(ended):
             return None
@@ -178,12 +178,13 @@ def _missed(means: Means, asked: Asked) -> tuple[list[Fire], float]:
     """Times before this one for which nobody has come in time, and up to when every time has a verdict now. Others
     that are not too late yet may still be delivered."""
     schedule = asked.schedule
-    too_late = min(asked.now - schedule.start_within_s, asked.time - 1)
+    before = schedule.just_before(asked.time)
+    too_late = min(asked.now - schedule.start_within_s, before)
     times = schedule.unseen(too_late, MISSED_AT_ONCE)
     known = schedule_store.fires_known(means.store, schedule.name, times)
     why = "nobody came for it in time"
     missed = [Fire(each, asked.now, FireVerdict.MISSED, because=why) for each in times if each not in known]
-    first_open = schedule.unseen(asked.time - 1, len(times) + 1)[len(times) :]
+    first_open = schedule.unseen(before, len(times) + 1)[len(times) :]
     if first_open:
         return missed, max([schedule.seen_until, *times])
     return missed, max([schedule.seen_until, asked.time])

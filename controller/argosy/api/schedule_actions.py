@@ -107,7 +107,9 @@ def _delete(means: Means, request: DeleteSchedule, request_id: str) -> JSON:
         gone = replace(
             known, state=ScheduleState.DELETED, revision=known.revision + 1, waits=0.0, changed_at=means.now()
         )
-        known = _written(means, gone)
+        beside = schedule_store.Beside()
+        beside.waits(request.name, means.now(), waits=False)
+        known = _written(means, gone, beside)
     means.clock.remove(request.name)
     return {"name": request.name, "state": known.state.value}
 
@@ -188,9 +190,9 @@ def _changed(means: Means, name: str, change: Callable[[Schedule], Schedule]) ->
     return _armed(means, known)
 
 
-def _written(means: Means, wanted: Schedule) -> Schedule:
+def _written(means: Means, wanted: Schedule, beside: schedule_store.Beside | None = None) -> Schedule:
     try:
-        return schedule_store.write(means.store, wanted, means.now())
+        return schedule_store.write(means.store, wanted, means.now(), beside)
     except AlreadyExists as fault:
         raise _conflict(f"the schedule {wanted.name} was changed at the same moment: look at it again") from fault
 

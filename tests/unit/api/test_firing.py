@@ -204,6 +204,27 @@ def test_a_refused_time_is_told_with_its_faults_and_stays_refused(desk: Schedule
     assert desk.fire("often", nth(2))["verdict"] == "ran"
 
 
+def test_what_waits_for_a_paused_schedule_waits_on_and_for_a_deleted_one_no_more(desk: ScheduleDesk) -> None:
+    desk.every(overlap="queue")
+    first = desk.fire("often", nth(1))["runId"]
+    desk.fire("often", nth(2))
+    desk.body("PauseSchedule", name="often")
+    assert desk.body("ReleaseSchedules", runId=first)["released"] == []
+    assert desk.shown()["waiting"] == stamp(nth(2))
+    desk.body("ResumeSchedule", name="often")
+    assert desk.body("ReleaseSchedules", runId=first)["released"] == ["often"]
+    desk.fire("often", nth(4))
+    assert schedule_store.waiting(desk.store) == ["often"]
+    desk.body("DeleteSchedule", name="often")
+    assert schedule_store.waiting(desk.store) == []
+
+
+def test_a_rate_that_fires_some_seconds_off_has_missed_nothing(desk: ScheduleDesk) -> None:
+    desk.every(startWithin=60)
+    assert desk.fire("often", nth(1) + 50, late_s=30)["verdict"] == "ran"
+    assert desk.verdicts() == ["ran"]
+
+
 def test_a_refusal_of_what_waited_is_told_too(desk: ScheduleDesk) -> None:
     desk.every(overlap="queue")
     first = desk.fire("often", nth(1))["runId"]

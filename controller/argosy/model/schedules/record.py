@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from argosy.model.damage import UnreadableState
-from argosy.model.schedules.expressions import next_times
+from argosy.model.schedules.expressions import Rate, next_times, parsed
 
 SCHEDULES = "SCHEDULES"  # partition; sort key = the schedule's name
 WRITTEN = "SCHEDULES-WRITTEN"  # one item per written version of a schedule: who creates it may replace the schedule
@@ -115,6 +115,11 @@ class Schedule:
         """The first time for which nobody came in time; it has no verdict before the next one fires."""
         times = self.unseen(now - self.start_within_s, 1)
         return times[0] if times else None
+
+    def just_before(self, time: float) -> float:
+        """When the time before this one was at the latest. AWS does not promise the very second of a rate."""
+        expression = parsed(self.expression, self.zone)
+        return time - (expression.every_s / 2 if isinstance(expression, Rate) else 1)
 
     def unseen(self, until: float, count: int) -> list[float]:
         """The first times without a verdict, up to a moment. A rate is expected from its last firing on, because AWS
