@@ -29,6 +29,7 @@ class Events(Construct):
         *,
         settings: Settings,
         store: Store,
+        api: lambda_.IFunction,
         controller: lambda_.IFunction,
     ) -> None:
         super().__init__(scope, id)
@@ -44,6 +45,7 @@ class Events(Construct):
             )
         if settings.cells[1:]:
             self._forwarded(settings, store)
+        self._ends_of_runs(settings, store, api)
         # The api enables it when there is work, the controller disables it when there is none: the template never
         # changes it again. A tick that finds the controller busy has no value, so it is neither repeated nor kept.
         events.Rule(
@@ -59,6 +61,22 @@ class Events(Construct):
                     dead_letter_queue=store.dead_letters,
                     retry_attempts=0,
                     max_event_age=cdk.Duration.minutes(1),
+                )
+            ],
+        )
+
+    def _ends_of_runs(self, settings: Settings, store: Store, api: lambda_.IFunction) -> None:
+        """A firing of a schedule may wait for the run."""
+        asked = {"action": "ReleaseSchedules", "runId": events.EventField.from_path("$.detail.runId")}
+        events.Rule(
+            self,
+            "EndsOfRuns",
+            rule_name=f"{settings.prefix}-ends-of-runs",
+            description="Argosy: a run has ended, which a schedule may wait for",
+            event_pattern=events.EventPattern(source=["argosy"], detail_type=["Run State Change"]),
+            targets=[
+                targets.LambdaFunction(
+                    api, event=events.RuleTargetInput.from_object(asked), dead_letter_queue=store.dead_letters
                 )
             ],
         )

@@ -14,6 +14,7 @@ from aws_cdk import aws_iam as iam
 
 from argosy.settings.settings import Settings
 
+SCHEDULES = ("SCHEDULES", "SCHEDULES-WRITTEN", "SCHEDULES-WAITING", "FIRES")  # partitions of the table
 JOURNAL, PROGRAMS = "argosy/journal/", "argosy/programs/"  # folders of the results bucket
 
 
@@ -55,6 +56,14 @@ class Arns:
         return self.of("lambda", f"function:{self.settings.prefix}-{name}")
 
     @property
+    def schedules(self) -> str:
+        return self.of("scheduler", f"schedule/{self.settings.prefix}/*")
+
+    @property
+    def schedule_group(self) -> str:
+        return self.of("scheduler", f"schedule-group/{self.settings.prefix}")
+
+    @property
     def images(self) -> str:
         return self.of("ssm", f"parameter/{self.settings.prefix}/images/*")
 
@@ -86,7 +95,7 @@ def deny(actions: Iterable[str], resources: Iterable[str]) -> iam.PolicyStatemen
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """Reads the state, leaves requests in the inbox, wakes the controller; nothing in EC2, and in ECS it only looks at
     the task definition that a spec names."""
-    requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED", "REVISIONS"]
+    requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED", "REVISIONS", *SCHEDULES]
     return [
         allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], [arns.table]),
         allow(["dynamodb:PutItem"], [arns.table], **{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": requests}}),
@@ -94,8 +103,28 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         allow(["events:EnableRule"], [arns.tick]),
         allow(["ssm:GetParameter"], [arns.images]),
         allow(["ecs:DescribeTaskDefinition"], ["*"]),  # knows no resource
+        *_clock(arns),
         *_reads(arns, bucket),
     ]
+
+
+def _clock(arns: Arns) -> list[iam.PolicyStatement]:
+    """Schedules of our group, which fire with the one role that is for that; and to say that a time was missed."""
+    bus = arns.of("events", "event-bus/default")
+    return [
+        allow([f"scheduler:{name}Schedule" for name in ("Create", "Update", "Delete")], [arns.schedules]),
+        allow(
+            ["iam:PassRole"],
+            [arns.role("schedules")],
+            StringEquals={"iam:PassedToService": "scheduler.amazonaws.com"},
+        ),
+        allow(["events:PutEvents"], [bus], StringEquals={"events:source": "argosy"}),
+    ]
+
+
+def schedules(arns: Arns) -> list[iam.PolicyStatement]:
+    """What EventBridge Scheduler does for us: call the api function."""
+    return [allow(["lambda:InvokeFunction"], [arns.function("api")])]
 
 
 def controller(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:

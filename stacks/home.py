@@ -18,6 +18,7 @@ from stacks.events import Events
 from stacks.functions import Function, FunctionProps
 from stacks.observability import Functions, Observability
 from stacks.outputs import Outputs
+from stacks.schedules import Schedules
 from stacks.store import Store
 from stacks.tasks import TaskRoles
 from stacks.teardown import Teardown
@@ -48,7 +49,8 @@ class HomeStack(cdk.Stack):
             self, "Cell", settings=settings, region=settings.region, roles=roles, dependencies=dependencies
         )
         self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
-        Events(self, "Events", settings=settings, store=self.store, controller=self.controller)
+        Events(self, "Events", settings=settings, store=self.store, api=self.api, controller=self.controller)
+        Schedules(self, "Schedules", settings=settings)
         self.watchdog = Watchdog(
             self, "Watchdog", settings=settings, region=settings.region, dead_letters=self.store.dead_letters
         )
@@ -110,6 +112,7 @@ class HomeStack(cdk.Stack):
                 timeout_s=API_TIMEOUT_S,
                 memory_mib=API_MEMORY_MIB,
                 dead_letters=self.store.dead_letters,
+                retries=2,  # of what the clock asks for: it hands over once, and does not hear of a fault
             ),
         )
         controller = Function(
@@ -144,5 +147,7 @@ class HomeStack(cdk.Stack):
             "ARGOSY_TICK_RULE": f"{settings.prefix}-tick",
             "ARGOSY_EXECUTION_ROLE_ARN": roles.execution.role_arn,
             "ARGOSY_TASK_ROLE_ARN": roles.task.role_arn,
+            "ARGOSY_API_FUNCTION_ARN": grants.Arns(settings).function("api"),
+            "ARGOSY_SCHEDULES_ROLE_ARN": grants.Arns(settings).role("schedules"),
             "ARGOSY_SETTINGS": settings.to_json(),
         }

@@ -70,7 +70,22 @@ class Observability(Construct):
         )
         mend = own_metric(settings, "FleetsToMend", "Maximum")
         alarms.add("FleetsToMend", mend, 1, "fleets launch nothing until somebody acts: argosy cluster says why")
+        missed = own_metric(settings, "SchedulesMissed", "Sum")
+        alarms.add(
+            "SchedulesMissed", missed, 1, "a time of a schedule started nothing: argosy schedule list says which"
+        )
+        alarms.add("SchedulesDropped", self._dropped(), 1, "EventBridge Scheduler could not call the api in time")
         self._dashboard(functions.controller, store.queue)
+
+    def _dropped(self) -> cloudwatch.Metric:
+        """Times that it gave up. https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html"""
+        return cloudwatch.Metric(
+            namespace="AWS/Scheduler",
+            metric_name="InvocationDroppedCount",
+            dimensions_map={"ScheduleGroup": self._settings.prefix},
+            statistic="Sum",
+            period=FIVE,
+        )
 
     def _age_while_awake(self, queue: sqs.IQueue) -> cloudwatch.MathExpression:
         """Age of the oldest message in seconds in periods in which the tick's rule fired, 0 in others.

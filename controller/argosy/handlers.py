@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import cache, partial
+from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -36,14 +37,32 @@ def api(event: Any, context: Any) -> dict[str, Any]:
     When AWS throttles a call, the answer is ThrottlingException (429). For any other failure of AWS (a missing right, a
     service that does not answer) it is InternalError (500); the failure is logged with its stack trace and counted by
     the metric ApiFaults, which has an alarm. A fault in our own code is raised: the function's Errors metric has an
-    alarm too, and the invoker sees it as FunctionError.
+    alarm too, and the invoker sees it as FunctionError. So is any failure of an action that nobody waits for: as an
+    answer it would look like a success to whoever delivers it.
     """
+    reply = _reply(event, context.aws_request_id)
+    if reply["statusCode"] != HTTPStatus.OK and _is_unattended(event):
+        raise UnattendedFault(json.dumps(reply["body"]))
+    return reply
+
+
+class UnattendedFault(Exception):
+    """What nobody waits for has failed: Lambda tries it again, then it is a dead letter, which has an alarm."""
+
+
+def _is_unattended(event: Any) -> bool:
+    from argosy.api.schedule_actions import UNATTENDED
+
+    return isinstance(event, Mapping) and event.get("action") in UNATTENDED
+
+
+def _reply(event: Any, request_id: str) -> dict[str, Any]:
     try:
-        return dict(api_of_process().handle(event, context.aws_request_id))
+        return dict(api_of_process().handle(event, request_id))
     except AWS_ERRORS as error:
-        return _aws_failed(error, context.aws_request_id)
+        return _aws_failed(error, request_id)
     except UNREADABLE as fault:
-        return _unreadable(fault, context.aws_request_id)
+        return _unreadable(fault, request_id)
 
 
 def controller(event: Any, context: Any) -> dict[str, Any]:
@@ -195,6 +214,7 @@ def api_of_process() -> Any:
     from argosy.aws.definitions import EcsDefinitions
     from argosy.aws.images import SsmImages
     from argosy.aws.items import S3ItemsReader
+    from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
 
     clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
@@ -206,6 +226,9 @@ def api_of_process() -> Any:
 
         found = FolderImages(images, **folders)
         sources = replace(sources, images=found, unknown_image=found.unknown, image_notes=found.notes)
+    target = ScheduleTarget(
+        settings.prefix, os.environ["ARGOSY_API_FUNCTION_ARN"], os.environ["ARGOSY_SCHEDULES_ROLE_ARN"]
+    )
     return Api(
         store=store,
         wake=wake,
@@ -218,7 +241,28 @@ def api_of_process() -> Any:
         pause=time.sleep,
         objects=objects,
         fleets=[(cell, kind, zone) for cell in settings.cells for kind, zone in settings.pools(cell)],
+        clock=AwsScheduleClock(partial(clients.get, "scheduler"), target, time.time),
+        announce=Announcer(clients.get("events")).announce,
     )
+
+
+class Announcer:
+    """Tells of what somebody has to see: by an event of the default bus, and by a metric that has an alarm."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = events
+
+    def announce(self, what: str, detail: Mapping[str, Any]) -> None:
+        """Raises nothing: the alarm goes off although the event is not sent."""
+        logger.warning(what, extra={"detail": dict(detail)})
+        metrics = _metrics()
+        metrics.add_metric("SchedulesMissed", MetricUnit.Count, 1)
+        _write(metrics)
+        entry = {"Source": "argosy", "DetailType": what, "Detail": json.dumps(dict(detail))}
+        try:
+            self._events.put_events(Entries=[entry])
+        except AWS_ERRORS as error:
+            logger.error("an event could not be sent", extra={"event": what, "fault": classify(error).text})
 
 
 def _policy() -> Policy:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from argosy.model.actions import Action
 from argosy.model.events import Event
+from argosy.model.schedules.record import Schedule
 from argosy.model.state import State
 
 Key = tuple[str, str]  # partition, sort key
@@ -142,6 +143,16 @@ class Wake(Protocol):
 
     def stay(self) -> None:
         """Enable the tick, if AWS allows it now."""
+
+
+class ScheduleClock(Protocol):
+    """What fires the schedules: it asks the api for FireSchedule at each time, at least once."""
+
+    def set(self, schedule: Schedule) -> None:
+        """From now on it fires as this says; a paused one does not. Idempotent."""
+
+    def remove(self, name: str) -> None:
+        """It fires no more. One that is not there is no fault."""
 
 
 class ImageResolver(Protocol):

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The eleventh part: what keeps services up, and moves them to another revision."""
+"""Which bugs are planted? The twelfth part: what keeps services up, and moves them to another revision."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ def main() -> int:
         planted_once_missed,
         planted_outages,
         planted_pages,
+        planted_schedules,
         planted_services,
         planted_trials,
     )
@@ -66,6 +67,7 @@ def main() -> int:
     assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
     assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch is planted_pages.Patch
     assert planted.Patch is planted_services.Patch
+    assert planted.Patch is planted_schedules.Patch
     return 1 if missed else 0
 
 

@@ -16,7 +16,8 @@ from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
 from tests.mutations import planted_pages as tenth
-from tests.mutations import planted_services as eleventh
+from tests.mutations import planted_schedules as eleventh
+from tests.mutations import planted_services as twelfth
 from tests.mutations import planted_trials as sixth
 from tests.mutations.catalogue import BUGS, hunt
 
@@ -62,7 +63,20 @@ def test_the_quick_ones_are_in_the_table_of_the_deep_run_too(
 
 
 def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None:
-    parts = (first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth, eleventh)  # all are imported
+    parts = (
+        first,
+        second,
+        third,
+        fourth,
+        fifth,
+        sixth,
+        seventh,
+        eighth,
+        ninth,
+        tenth,
+        eleventh,
+        twelfth,
+    )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30
     assert set(BUGS) >= NAMED_BY_THE_ISSUE

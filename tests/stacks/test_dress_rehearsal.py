@@ -29,6 +29,7 @@ UNKNOWN_TO_MOTO = {
     "AWS::CloudWatch::Alarm",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::S3::BucketPolicy",
+    "AWS::Scheduler::ScheduleGroup",
     "AWS::SQS::QueuePolicy",
 }
 # Nobody runs here: what is invoked answers at once. moto would start a container otherwise.

@@ -87,7 +87,7 @@ def test_the_rules_let_through_what_the_controller_parses(home: Template) -> Non
             assert text(cluster).endswith(":us-east-1:<AccountId>:cluster/argosy")
         (target,) = rules[name]["Targets"]
         assert target["Arn"]["Fn::GetAtt"][0].startswith("StoreEvents")
-    assert rules.keys() == {name for name, _ in RULE_PATTERNS} | {"tick", "watchdog"}
+    assert rules.keys() == {name for name, _ in RULE_PATTERNS} | {"tick", "watchdog", "ends-of-runs"}
 
 
 def test_every_target_has_somewhere_to_put_what_it_cannot_deliver(home: Template, wide: dict[str, Template]) -> None:
@@ -138,7 +138,7 @@ def test_no_queue_invokes_a_function_that_feeds_it(home: Template) -> None:
 CONTRACT = {
     "ARGOSY_STAGE", "ARGOSY_TABLE", "ARGOSY_QUEUE_URL", "ARGOSY_CLUSTER", "ARGOSY_BUCKET", "ARGOSY_LOG_GROUP",
     "ARGOSY_CONTROLLER_FUNCTION", "ARGOSY_TICK_RULE", "ARGOSY_EXECUTION_ROLE_ARN", "ARGOSY_TASK_ROLE_ARN",
-    "ARGOSY_SETTINGS",
+    "ARGOSY_API_FUNCTION_ARN", "ARGOSY_SCHEDULES_ROLE_ARN", "ARGOSY_SETTINGS",
 }  # fmt: skip
 
 

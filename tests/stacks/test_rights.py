@@ -32,6 +32,7 @@ def test_passrole_names_exact_roles_and_the_service_they_go_to(home: Template) -
         ("Controller", "ecs-tasks.amazonaws.com", f"{ROLE}-execution"),
         ("Controller", "ecs-tasks.amazonaws.com", f"{ROLE}-task"),
         ("Controller", "ec2.amazonaws.com", f"{ROLE}-instance-us-east-1"),
+        ("Api", "scheduler.amazonaws.com", f"{ROLE}-schedules"),
         *((who, "ec2.amazonaws.com", f"{ROLE}-instance-*") for who in ("Watchdog", "TeardownWait")),
     }
 
@@ -73,13 +74,13 @@ def test_nobody_may_make_instances_fleets_or_roles(home: Template, wide: dict[st
 def test_the_api_only_looks_at_task_definitions_and_writes_requests_only(home: Template) -> None:
     rights = home.role_statements(home.function_role("argosy-api"))
     actions = {action for statement in rights for action in statement.actions}
-    assert [action for action in actions if action.startswith(("ecs:", "ec2:", "iam:"))] == [
-        "ecs:DescribeTaskDefinition"
-    ]
+    looks = {action for action in actions if action.startswith(("ecs:", "ec2:", "iam:"))}
+    assert looks == {"ecs:DescribeTaskDefinition", "iam:PassRole"}  # of the schedules' role, to their service
     assert not actions & {"dynamodb:UpdateItem", "dynamodb:DeleteItem", "s3:PutObject"}
     (put,) = [statement for statement in rights if "dynamodb:PutItem" in statement.actions]
     keys = put.conditions["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]
-    assert sorted(keys) == ["INBOX", "SUBMITTED", "TOKENS"]  # and nothing that carries the version
+    schedules = ["FIRES", "SCHEDULES", "SCHEDULES-WAITING", "SCHEDULES-WRITTEN"]
+    assert sorted(keys) == sorted(["INBOX", "SUBMITTED", "TOKENS", *schedules])  # and nothing that carries the version
 
 
 def test_the_watchdog_may_only_look_at_heartbeat_and_inbox_wake_the_controller_and_free(home: Template) -> None:

@@ -33,6 +33,8 @@ RIGHTS = {
         "ecs:TagResource",
         "iam:PassRole to ecs-tasks.amazonaws.com",
     ),
+    "scheduler:create_schedule": ("scheduler:CreateSchedule", "iam:PassRole to scheduler.amazonaws.com"),
+    "scheduler:update_schedule": ("scheduler:UpdateSchedule", "iam:PassRole to scheduler.amazonaws.com"),
     "ec2:modify_fleet": ("ec2:ModifyFleet", "iam:PassRole to ec2.amazonaws.com"),
 }
 WRITES = {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem", "Delete": "dynamodb:DeleteItem"}

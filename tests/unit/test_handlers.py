@@ -34,6 +34,8 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         "ARGOSY_TICK_RULE": "argosy-tick",
         "ARGOSY_EXECUTION_ROLE_ARN": "arn:aws:iam::123456789012:role/execution",
         "ARGOSY_TASK_ROLE_ARN": "arn:aws:iam::123456789012:role/task",
+        "ARGOSY_API_FUNCTION_ARN": "arn:aws:lambda:us-east-1:123456789012:function:argosy-api",
+        "ARGOSY_SCHEDULES_ROLE_ARN": "arn:aws:iam::123456789012:role/argosy-schedules",
         "ARGOSY_SETTINGS": json.dumps(
             {"fitnessFunctions": [GOOD, GONE], "priceCaps": {"perGpuHour": 1.5}, "placementScores": True}
         ),
@@ -239,3 +241,23 @@ def test_a_tick_that_cannot_be_logged_is_counted_and_fails_nothing(
     handlers.TickLog().note(TickReport(events=1, poison=0, repaired="many"))  # type: ignore[arg-type]
     assert "a tick could not be logged" in caplog.text
     assert '"TickFaults":[1.0]' in capsys.readouterr().out.replace(" ", "")
+
+
+def test_what_nobody_waits_for_fails_loudly_so_that_lambda_tries_it_again(engine: Any) -> None:
+    """Scheduler hands over asynchronously: an answer that says no would look like a success."""
+    answers("dynamodb", anything=ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "GetItem"))
+    request = {"name": "nightly", "scheduledTime": "2026-11-23T03:00:00Z"}
+    with pytest.raises(handlers.UnattendedFault, match="ThrottlingException"):
+        handlers.api({"action": "FireSchedule", **request}, SimpleNamespace(aws_request_id="r"))
+    attended = handlers.api({"action": "DescribeSchedule", "name": "nightly"}, SimpleNamespace(aws_request_id="r"))
+    assert attended["statusCode"] == 429
+
+
+def test_an_announcement_is_a_metric_and_an_event_and_stops_nothing(
+    engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "PutEvents")
+    asked = answers("events", PutEvents=denied)
+    handlers.Announcer(handlers.clients_of_process().get("events")).announce("Schedule Missed", {"verdict": "late"})
+    assert asked == ["PutEvents"]
+    assert '"SchedulesMissed": [1.0]' in capsys.readouterr().out.replace("[1]", "[1.0]")

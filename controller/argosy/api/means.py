@@ -16,11 +16,22 @@ from argosy.engine.loading import load
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
+from argosy.model.schedules.record import Schedule
 from argosy.model.state import State
-from argosy.ports import ObjectReader, StaleState, Store, Wake
+from argosy.ports import ObjectReader, ScheduleClock, StaleState, Store, Wake
 from argosy.spec.fields import Strict
 
 READ_TRIES = 5
+
+
+class NoClock:
+    """Of a deployment that fires no schedules."""
+
+    def set(self, schedule: Schedule) -> None:
+        """Does nothing."""
+
+    def remove(self, name: str) -> None:
+        """Does nothing."""
 
 
 @dataclass(slots=True)
@@ -38,6 +49,10 @@ class Means:
     pause: Callable[[float], None] | None = None  # waits for so many seconds; None = nothing is waited for
     objects: ObjectReader = NO_OBJECTS  # of the results buckets
     fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that exists
+    clock: ScheduleClock = field(default_factory=NoClock)
+    announce: Callable[[str, dict[str, Any]], None] = lambda what, detail: (
+        None
+    )  # to whoever listens: detail-type, detail
 
     def record(self, run_id: str) -> RunRecord:
         """Raises RequestRefused for a run that does not exist."""

@@ -6,6 +6,7 @@ unless they are asked for: a run's tasks by chunk, the cluster without its runs.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -62,6 +63,12 @@ def run(store: Store, run_id: str) -> RunRecord | None:
     [shown] = with_requests(store, [record])
     # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
     return shown if shown.retry_at or not shown.has_ended else _folded(store, run_id)
+
+
+def run_of_token(store: Store, token: str) -> str | None:
+    """The id of the run that was stored with this client token."""
+    body = store.read((inbox.TOKENS, token))
+    return None if body is None else str(json.loads(body)["runId"])
 
 
 def is_stranded(store: Store, run_id: str) -> bool:

@@ -31,6 +31,7 @@ TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; r
 
 
 def printable(text: str) -> str:
+    """Raises what pydantic reports, for text that is not printable ASCII."""
     if not (text.isascii() and text.isprintable()):
         raise refused("must be printable ASCII")
     return text

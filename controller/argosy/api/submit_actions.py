@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from argosy.api.refusals import RequestRefused
 from argosy.model import inbox
 from argosy.model.inbox import SubmitRequest
 from argosy.model.run_terms import RunTerms
-from argosy.ports import AlreadyExists
+from argosy.ports import AlreadyExists, Key
 from argosy.spec import bounds, shards
 from argosy.spec.faults import Fault, SpecError
 from argosy.spec.parse import parse_spec, to_json
@@ -28,7 +29,7 @@ ID_TRIES = 5
 REQUEST_LIMIT = 256 * 1024
 
 
-def submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
+def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
     token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
     admission: Admission | None = None
     warnings: list[str] = []
@@ -40,13 +41,14 @@ def submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[s
         if admission is None:  # all that may be refused comes before the run is stored
             admission = admitted(means, request.spec)
             _check_kind(admission)
-            warnings = _warnings(means, admission)
+            warnings = warnings_of(means, admission)
         try:
-            run_id = _store_run(means, admission, token, attempt)
+            run = new_run(means, admission, token, attempt)
+            means.store.create(run.items, expires_at=run.expires_at)
         except AlreadyExists:
             continue  # this token was just used, or a run has that id: look again, then take another id
         means.wake.controller()
-        return {**means.full_view(run_id), "created": True, "warnings": warnings}
+        return {**means.full_view(run.run_id), "created": True, "warnings": warnings}
     raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
 
 
@@ -67,12 +69,12 @@ def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> d
         "tasks": admission.task_count,
         "image": admission.image or None,
         "output": admission.form.get("output", means.limits.default_output),
-        "warnings": _warnings(means, admission),
+        "warnings": warnings_of(means, admission),
     }
 
 
 def admitted(means: Means, spec: Any) -> Admission:
-    """Raises SpecError with every fault."""
+    """What a run of this spec would be now. Raises SpecError with every fault."""
     admission = admit(spec, means.limits, means.sources, means.now())
     has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
     if has_cap and (faults := hourly_faults(admission.form, means.market())):
@@ -80,7 +82,7 @@ def admitted(means: Means, spec: Any) -> Admission:
     return admission
 
 
-def _warnings(means: Means, admission: Admission) -> list[str]:
+def warnings_of(means: Means, admission: Admission) -> list[str]:
     """What is allowed but may not be intended, a sentence each."""
     if RunTerms.of(admission.form).budget_usd is None:
         return [*admission.notes]
@@ -100,23 +102,29 @@ def _run_of_token(means: Means, token: str, spec: Any) -> str | None:
     return str(record["runId"])
 
 
-def _store_run(means: Means, admission: Admission, token: str, attempt: int) -> str:
-    """Create the request, its token and the pointer to it, all or nothing. Raises AlreadyExists."""
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run as it is stored, all or nothing: its request, its token and the pointer to it."""
+
+    run_id: str
+    items: dict[Key, bytes]
+    expires_at: dict[Key, float]
+
+
+def new_run(means: Means, admission: Admission, token: str, attempt: int) -> NewRun:
+    """token: of the request, as hex digits; attempt: another one gives another id. Raises SpecError."""
     now = means.now()
     run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
     body = stored_form(_submit_request(means, admission, run_id, now))
     place = inbox.inbox_key(now, run_id)
     pointer, forgotten_at = reading.request_pointer(run_id), now + requests.TOKEN_DAYS * 86_400
     made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
-    means.store.create(
-        {
-            (inbox.TOKENS, token): json.dumps(made).encode(),
-            pointer: place.encode(),
-            (inbox.INBOX, place): body,
-        },
-        expires_at={(inbox.TOKENS, token): forgotten_at, pointer: forgotten_at},
-    )
-    return run_id
+    items = {
+        (inbox.TOKENS, token): json.dumps(made).encode(),
+        pointer: place.encode(),
+        (inbox.INBOX, place): body,
+    }
+    return NewRun(run_id, items, {(inbox.TOKENS, token): forgotten_at, pointer: forgotten_at})
 
 
 def _submit_request(means: Means, admission: Admission, run_id: str, now: float) -> SubmitRequest:
@@ -160,4 +168,4 @@ def stored_form(request: SubmitRequest) -> bytes:
     raise SpecError([Fault(path, f"{share}: put long items into an S3 object (itemsFrom)")])
 
 
-ACTIONS: Actions = {requests.SubmitRun: submit, requests.ValidateRun: _validate, requests.PlanRun: _plan}
+ACTIONS: Actions = {requests.SubmitRun: _submit, requests.ValidateRun: _validate, requests.PlanRun: _plan}

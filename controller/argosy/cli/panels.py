@@ -3,6 +3,7 @@
 RUNS = "Runs"
 SPECS = "Run specs"
 SERVICES = "Services"
+SCHEDULES = "Schedules"
 CLUSTER = "Cluster and prices"
 SETUP = "Set up"
 HERE = "Try it and measure it"

@@ -9,6 +9,7 @@ from typing import Any
 from argosy.client.errors import ArgosyError, error_code
 
 PAGE_OF_RUNS = 100
+PAGE_OF_SCHEDULES = 50
 PAGE_SIZE = 1000  # tasks, or instances, asked for at once
 _OF_ENVIRONMENTS = ("Environment", "Environments", "Deployment")  # ends of actions' names
 _USERS_FAULTS = (400, 404, 409, 410)  # a different request would succeed
@@ -20,20 +21,25 @@ class ApiError(ArgosyError):
     def __init__(self, status: int, error: Mapping[str, Any], action: str = "") -> None:
         self.code = str(error.get("code", "InternalError"))
         self.faults = [(str(each["path"]), str(each["message"])) for each in error.get("fieldList") or ()]
+        message = str(error.get("message", "no message"))
         super().__init__(
-            str(error.get("message", "no message")),
+            message,
             is_users_fault=status in _USERS_FAULTS,
             details=[": ".join(part for part in each if part) for each in self.faults],
-            next_step=_next_step(self.code, str(error.get("requestId") or ""), action),
+            next_step=_next_step(self.code, str(error.get("requestId") or ""), action, message),
         )
 
 
-def _next_step(code: str, request_id: str, action: str) -> str:
+def _next_step(code: str, request_id: str, action: str, message: str) -> str:
     is_of_environments = action.endswith(_OF_ENVIRONMENTS)
     if code == "ConflictException" and (is_of_environments or action == "CancelRun"):
         return ""  # its message says what to do
     if code == "ResourceNotFoundException" and is_of_environments:
         return "type `argosy env list` to see the environments there are"
+    if "schedule" in message and code == "ResourceNotFoundException":
+        return "type `argosy schedule list` to see the schedules there are"
+    if "look at it again" in message or "update it" in message:
+        return ""  # the message says what to do
     steps = {
         "ResourceNotFoundException": "type `argosy runs` to see the runs there are",
         "ConflictException": "use another --client-token, or leave it out",
@@ -213,6 +219,44 @@ class ApiClient:
     def environments(self) -> dict[str, Any]:
         """All of them, by name."""
         return self._call("ListEnvironments")
+
+    def create_schedule(self, **wanted: Any) -> dict[str, Any]:
+        """The schedule's view. wanted: members of CreateSchedule, camelCase. The same again gives `created` false."""
+        return self._call("CreateSchedule", **wanted)
+
+    def update_schedule(self, **wanted: Any) -> dict[str, Any]:
+        """The schedule's view. wanted: members of UpdateSchedule, camelCase."""
+        return self._call("UpdateSchedule", **wanted)
+
+    def schedule(self, name: str) -> dict[str, Any]:
+        """A schedule with its spec, its next times and its last verdicts."""
+        return self._call("DescribeSchedule", name=name)
+
+    def schedules(self) -> dict[str, Any]:
+        """All of them, by name."""
+        found, token = [], None
+        while True:
+            page = self._call("ListSchedules", maxResults=PAGE_OF_SCHEDULES, **({"nextToken": token} if token else {}))
+            found += page["schedules"]
+            token = page["nextToken"]
+            if token is None:
+                return {"schedules": found}
+
+    def pause_schedule(self, name: str) -> dict[str, Any]:
+        """Its view."""
+        return self._call("PauseSchedule", name=name)
+
+    def resume_schedule(self, name: str) -> dict[str, Any]:
+        """Its view."""
+        return self._call("ResumeSchedule", name=name)
+
+    def run_schedule_now(self, name: str, client_token: str) -> dict[str, Any]:
+        """The view of the run that was started; the same token a second time gives the same run."""
+        return self._call("RunScheduleNow", name=name, clientToken=client_token)
+
+    def delete_schedule(self, name: str) -> dict[str, Any]:
+        """What is left of it: name and state."""
+        return self._call("DeleteSchedule", name=name)
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})

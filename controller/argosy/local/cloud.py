@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,6 +14,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
+from argosy.api.schedule_store import waiting
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
+from argosy.emulator.botocore_check import SimulatedClient
 from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment
@@ -25,6 +30,7 @@ from argosy.local.containers.runtime import Runtime
 from argosy.local.delivery import EventDelivery
 from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Names, create
 from argosy.local.keeping.kept import Kept
+from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
 from argosy.local.lambdas.deployed import deploy, specs
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
@@ -33,6 +39,7 @@ from argosy.local.moto import queues
 from argosy.local.moto.app import MotoApp
 from argosy.local.moto.events import MotoRules
 from argosy.local.moto.logs import MotoLogs
+from argosy.local.moto.schedules import MotoSchedules
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
 from argosy.local.server.queue import OwnQueue
@@ -40,6 +47,7 @@ from argosy.local.server.tables import OwnTable
 from argosy.local.state_folder import StateFolder
 from argosy.local.task_definitions import register
 from argosy.loopback.server import LOOPBACK, WsgiServer
+from argosy.model.schedules.record import SCHEDULES, ScheduleState, schedule_from
 
 ACCOUNT = "123456789012"  # moto's
 
@@ -61,6 +69,7 @@ class LocalAws:
         self.functions: dict[str, LambdaFunction] = {}
         self.function_errors = 0  # failed invocations, other than killed ones: then the logs are kept
         self._kept: Kept | None = None
+        self._table: Any = None  # the model of the deployment's own
         self._start_key = secrets.token_hex(8)  # of this process's own requests, which are served before all others
         self._port = port
         self._parts = ExitStack()
@@ -118,6 +127,7 @@ class LocalAws:
         self._parts.callback(moto.close)
         self._queue = OwnQueue(self.names.queue, VISIBILITY_S, MAX_RECEIVES, self._bury)
         table = OwnTable(self.names.table)
+        self._table = table.model
         if self._kept is not None:
             self._kept.keep_models(table.model, self.cells)
         own = (table, self._queue)
@@ -199,8 +209,28 @@ class LocalAws:
         )
         self._parts.callback(ticker.close)
         ticker.start()
+        self._start_schedules(clients)
         # The first look at a state that an earlier local mode left; and the first run need not wait for what it loads.
         controller.invoke_later(json.dumps({"source": "argosy.local"}).encode(), str(uuid.uuid4()))
+
+    def _start_schedules(self, clients: LocalClients) -> None:
+        """Those of an earlier local mode are made again; moto has forgotten them."""
+        api, store = self.names.api_function, DynamoStore(SimulatedClient(self._table, "dynamodb"), self.names.table)
+        target = ScheduleTarget(self.names.prefix, self.names.function_arn(api), self.names.role_arn("schedules"))
+        clock = AwsScheduleClock(lambda: clients("scheduler"), target, time.time)
+        since = {}
+        for body in store.read_partition(SCHEDULES).values():
+            schedule = schedule_from(body)
+            if schedule.state is not ScheduleState.DELETED:
+                clock.set(schedule)
+                since[schedule.name] = max(schedule.seen_until, schedule.begins)
+        invoke = {name: function.invoke_later for name, function in self.functions.items()}
+        around = ClockSurroundings(
+            MotoSchedules(ACCOUNT, self.region), invoke, api, lambda: bool(waiting(store)), _complain
+        )
+        clockwork = Clockwork(around, since)
+        self._parts.callback(clockwork.close)
+        clockwork.start()
 
     def _send(self, message: dict[str, Any]) -> None:
         """Called under the models' locks, in order; all cells' events come to home's bus."""

@@ -101,6 +101,7 @@ def create(
     _create_table(client("dynamodb"), names.table)
     queue_url = _create_queue(client("sqs"), names)
     _create_rules(client("events"), names)
+    client("scheduler").create_schedule_group(Name=names.prefix)
     if settings.cells[1:]:
         _create_bus(client("events"), names)
     for cell in settings.cells:
@@ -145,6 +146,8 @@ def function_environment(settings: Settings, names: Names, queue_url: str) -> di
         "ARGOSY_TICK_RULE": names.tick_rule,
         "ARGOSY_EXECUTION_ROLE_ARN": names.role_arn("execution"),
         "ARGOSY_TASK_ROLE_ARN": names.role_arn("task"),
+        "ARGOSY_API_FUNCTION_ARN": names.function_arn(names.api_function),
+        "ARGOSY_SCHEDULES_ROLE_ARN": names.role_arn("schedules"),
         "ARGOSY_SETTINGS": settings.to_json(),
     }
 

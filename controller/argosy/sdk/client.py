@@ -13,6 +13,7 @@ from argosy.client.aws_clients import Connection
 from argosy.client.run_names import LAST, run_id_of
 from argosy.sdk.errors import explained, faults_of
 from argosy.sdk.run import RunHandle
+from argosy.sdk.schedules import Schedules
 from argosy.sdk.spec_source import given
 from argosy.sdk.views import ClusterView, RunPlan
 
@@ -89,6 +90,11 @@ class Client:
         """The newest runs, the last one submitted first. Raises ArgosyError."""
         with explained():
             return [self._run(view) for view in self.access.api.runs(limit)["runs"]]
+
+    @property
+    def schedules(self) -> Schedules:
+        """What starts runs by the clock."""
+        return Schedules(self.access, self._run)
 
     def cluster(self) -> ClusterView:
         """The instances there are, and what they cost. Raises ArgosyError."""

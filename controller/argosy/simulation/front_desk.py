@@ -10,7 +10,7 @@ from argosy.api.admission import DeploymentLimits, Sources
 from argosy.aws.definitions import EcsDefinitions
 from argosy.layout import split_s3
 from argosy.model import inbox
-from argosy.ports import Key
+from argosy.ports import ImageResolver, Key
 from argosy.simulation.boundary import Life
 from argosy.simulation.deployment import TABLE, SimulatedDeployment
 from argosy.simulation.next_version import NextVersionStore
@@ -57,8 +57,10 @@ class NoItems:
 class FrontDesk:
     """The api of one trial's deployment. named: told of the id of each run before it is stored."""
 
-    def __init__(self, deployment: SimulatedDeployment, named: Callable[[str], None]) -> None:
-        self._deployment, self._named = deployment, named
+    def __init__(
+        self, deployment: SimulatedDeployment, named: Callable[[str], None], images: ImageResolver | None = None
+    ) -> None:
+        self._deployment, self._named, self._images = deployment, named, images or AnyImage()
         self._count = 0
 
     def ask(self, request: JSON) -> JSON:
@@ -75,7 +77,7 @@ class FrontDesk:
         return Api(
             store=_SubmissionsNamed(clients["dynamodb"], self._named),
             wake=deployment.wake_of(clients),
-            sources=Sources(AnyImage(), NoItems(), EcsDefinitions(lambda: clients["ecs"])),
+            sources=Sources(self._images, NoItems(), EcsDefinitions(lambda: clients["ecs"])),
             limits=DeploymentLimits(
                 f"s3://{BUCKET}/", frozenset({BUCKET, split_s3(output)[0]}), {}, policy=deployment.policy
             ),

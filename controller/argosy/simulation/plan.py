@@ -49,6 +49,8 @@ class TrialPlan:
     types: tuple[str, ...] = TYPES
     faulty_s: float = 0.0
     """How long faults strike."""
+    schedules: float = 0.0
+    """The chance that it has a schedule."""
     limit_s: float = 4 * 3600.0
     """How long everything may take to come to its end once the faults have ended."""
 

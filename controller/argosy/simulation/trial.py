@@ -19,6 +19,7 @@ from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Rest
 from argosy.simulation.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
 from argosy.simulation.cells import FurtherCell
+from argosy.simulation.clock_of_schedules import ClockOfSchedules
 from argosy.simulation.controllers import SimulatedController
 from argosy.simulation.deployed_fleets import Bill, add_fleets, add_foreign_fleets
 from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
@@ -106,6 +107,9 @@ class Trial:
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.service = TrialService(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
+        self.clock = None
+        if share(plan.seed, "schedule") < plan.schedules:
+            self.clock = ClockOfSchedules(self.deployment, self.jobs, self.auditor.facts)
         self.follower = Follower(self.deployment.store, self.world)
         self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False
@@ -129,6 +133,8 @@ class Trial:
         for machines in self.machine_faults:
             machines.begin()
         self.users.submit(outline.faulty_s)
+        if self.clock is not None:
+            self.clock.begin(outline.faulty_s)
         self.owner.plan_deployments(outline.faulty_s)
         if self.faults.strikes("service"):
             self.service.plan(outline.faulty_s)
@@ -149,6 +155,8 @@ class Trial:
         self.faults.active = False
         self.deployment.boundary.store_down_until = 0.0
         self.programs.good = bool(self.plan.kinds)
+        if self.clock is not None:
+            self.clock.end()
         for machines in self.machine_faults:
             machines.end()
         self.deployment.keep_one_controller(upgrade=self.outline.current > 0)
@@ -199,6 +207,8 @@ class Trial:
     def _step(self, seconds: float, *, everybody: bool = True) -> None:
         """Users ask for what they want, one controller works, or all do, and then time passes."""
         self.users.act()
+        if self.clock is not None and not self.teardown.begun:
+            self.clock.act()
         controllers = self.deployment.controllers
         chosen = int(self.faults.between(0, len(controllers)))
         for number, controller in enumerate(controllers):
@@ -233,6 +243,8 @@ class Trial:
         if self.teardown.begun:
             return False
         if (self.cell is not None and not self.cell.is_settled) or not self.service.is_over:
+            return False
+        if self.clock is not None and not self.clock.is_done:
             return False
         return len(self.auditor.stored.records) == len(self.jobs) and self.deployment.is_at_rest
 

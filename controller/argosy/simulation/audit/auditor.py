@@ -32,6 +32,7 @@ from argosy.simulation.audit.markers import MarkerChecker
 from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.reasons import ReasonChecker
+from argosy.simulation.audit.schedules import ScheduleChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.trail import AuditTrail, short
 from argosy.simulation.audit.warnings import WarningChecker
@@ -79,6 +80,7 @@ class Auditor:
             FigureChecker(facts),
             MarkerChecker(facts),
             self.environments,
+            ScheduleChecker(facts),
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

@@ -89,6 +89,9 @@ class TrialFacts:
     closed: dict[str, float] = field(default_factory=dict)
     """Region of a cell that is closed -> since when."""
 
+    fires_answered: dict[str, str] = field(default_factory=dict)
+    """Times of the schedule that were answered (ISO 8601), and the verdict that whoever fires was told."""
+
     damaged: set[str] = field(default_factory=set)
     """Ids of runs of which a stored document was torn."""
     ledger_is_lost: bool = False

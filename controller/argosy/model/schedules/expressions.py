@@ -1,0 +1,133 @@
+"""When does a schedule fire next? `cron(...)`, `rate(...)` and `at(...)` as EventBridge Scheduler takes them.
+
+Daylight saving as it documents it: a time that the clock leaves out in spring is skipped, and one that it shows twice
+in autumn comes once. A rate knows no changes of the clock: a day is 24 hours.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from argosy.model.schedules.cron import FIRST_YEAR, LAST_YEAR, BadExpression, Cron
+
+_UNITS = {"minute": 60, "hour": 3600, "day": 86_400}
+_RATE = re.compile(r"([1-9][0-9]{0,8}) +(minute|hour|day)s?", re.ASCII)
+_AT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}", re.ASCII)
+_FORM = re.compile(r"(cron|rate|at)\((.*)\)", re.ASCII)
+_HINT = "write cron(0 3 * * ? *), rate(6 hours) or at(2026-12-24T18:00:00)"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Every so many seconds from the beginning of the schedule on."""
+
+    every_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """At one moment, as a clock in the schedule's zone shows it."""
+
+    at: datetime
+
+
+Expression = Cron | Rate | Once
+
+
+def parsed(text: str, zone: str = "UTC") -> Expression:
+    """Raises BadExpression, also for one that never fires in this zone, and for a zone that does not exist."""
+    expression = _read(text)
+    zone_of(zone)
+    if not isinstance(expression, Rate) and next_time(text, zone, -math.inf) is None:
+        raise BadExpression(f"{text} never fires in {zone}")
+    return expression
+
+
+@lru_cache(64)
+def zone_of(name: str) -> ZoneInfo:
+    """Raises BadExpression."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as fault:
+        raise BadExpression(f"there is no time zone {name[:60]!r}: write one such as Europe/Berlin") from fault
+
+
+def next_time(text: str, zone: str, after: float, begins: float = 0.0) -> float | None:
+    """The first time later than `after` and not before `begins`, in epoch seconds; None = there is none.
+
+    begins: when the schedule was made or resumed; rates count from there. Raises BadExpression.
+    """
+    expression = _read(text)
+    if isinstance(expression, Rate):
+        return begins + expression.every_s * max(1, math.floor((after - begins) / expression.every_s) + 1)
+    moments = _moments(expression, zone_of(zone), max(after, begins - 1))
+    return next(moments, None)
+
+
+def next_times(text: str, zone: str, after: float, begins: float = 0.0, count: int = 5) -> list[float]:
+    """The next few."""
+    found: list[float] = []
+    while len(found) < count and (moment := next_time(text, zone, found[-1] if found else after, begins)) is not None:
+        found.append(moment)
+    return found
+
+
+@lru_cache(256)
+def _read(text: str) -> Expression:
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise BadExpression(f"{text[:60]!r} is no expression: {_HINT}")
+    kind, inside = found[1], found[2].strip()
+    if kind == "cron":
+        return Cron(inside)
+    return _rate(inside) if kind == "rate" else _once(inside)
+
+
+def _rate(text: str) -> Rate:
+    found = _RATE.fullmatch(text)
+    if found is None:
+        raise BadExpression(f"{text[:60]!r} is no rate: write a number and minutes, hours or days")
+    return Rate(int(found[1]) * _UNITS[found[2]])
+
+
+def _once(text: str) -> Once:
+    try:
+        if _AT.fullmatch(text):
+            return Once(datetime.fromisoformat(text))
+    except ValueError:
+        pass  # no such date: said below
+    raise BadExpression(f"{text[:60]!r} is no time: write it as 2026-12-24T18:00:00, without a zone")
+
+
+def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[float]:
+    """Those later than `after`. They ascend: what the clock shows twice counts once, the first time."""
+    for shown in _shown(expression, _day_before(after, zone)):
+        moment = shown.replace(tzinfo=zone).timestamp()
+        is_there = datetime.fromtimestamp(moment, zone).replace(tzinfo=None) == shown
+        if is_there and moment > after:
+            yield moment
+
+
+def _shown(expression: Cron | Once, first: date) -> Iterator[datetime]:
+    """What a clock on the wall shows at each of its times, from a day on."""
+    if isinstance(expression, Once):
+        yield expression.at
+        return
+    for day in expression.days(first):
+        for hour, minute in expression.times:
+            yield datetime.combine(day, time(hour, minute))
+
+
+def _day_before(after: float, zone: ZoneInfo) -> date:
+    """Where to begin looking."""
+    if after <= datetime(FIRST_YEAR, 1, 3, tzinfo=UTC).timestamp():
+        return date(FIRST_YEAR, 1, 1)
+    if after >= datetime(LAST_YEAR, 12, 31, tzinfo=UTC).timestamp():
+        return date(LAST_YEAR, 12, 31)
+    return datetime.fromtimestamp(after, zone).date() - timedelta(days=1)
