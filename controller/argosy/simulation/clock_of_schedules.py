@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -153,8 +154,14 @@ class ClockOfSchedules:
         elif self._ask({"action": "DeleteSchedule", "name": NAME}) is not None:
             self.is_done = True
         for run_id in self._made_up:
-            if reading.run(self._deployment.store, run_id) is None:
-                self._jobs.pop(run_id, None)  # it was not stored
+            if not self._is_stored(run_id):
+                self._jobs.pop(run_id, None)
+
+    def _is_stored(self, run_id: str) -> bool:
+        """Also one whose record was torn."""
+        with suppress(*FAULTS):
+            return reading.run(self._deployment.store, run_id) is not None
+        return True
 
     def _ask(self, request: JSON) -> JSON | None:
         """The body of the answer; None where there was none, or a fault."""
