@@ -257,7 +257,7 @@ def test_an_environment_whose_run_is_given_up_says_so_and_is_frozen() -> None:
     assert web(cluster).frozen_reason == "deployment 1 failed: cancelled: enough"
     ask(cluster, "thaw")
     cluster.run_for(60)
-    assert web(cluster).frozen_reason == "deployment 1 failed: its run is not there any more"
+    assert web(cluster).frozen_reason == "deployment 2 failed: its run is not there any more"  # thawing tried again
     deploy(cluster, 2, form(2, "again"))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert list(running(cluster).values()) == [2]

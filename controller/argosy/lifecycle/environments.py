@@ -59,7 +59,8 @@ def _revise(state: State, env: Environment, revision: Revision) -> None:
     env.revisions.append(revision)
     env.revisions.sort(key=lambda each: each.number)
     known = state.runs.keys() | state.suspended.keys()
-    done = [each for each in env.revisions if each.run_id not in known and each is not env.target]
+    kept = (env.target, revision)
+    done = [each for each in env.revisions if each.run_id not in known and each not in kept]
     for oldest in done[: max(0, len(env.revisions) - MOST_REVISIONS)]:
         env.revisions.remove(oldest)
 
