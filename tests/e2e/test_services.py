@@ -69,8 +69,14 @@ def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path
 
 def programs() -> list[psutil.Process]:
     """Of the service's tasks."""
-    found = psutil.Process().children(recursive=True)
-    return [each for each in found if each.is_running() and each.cmdline()[:2] == ["sleep", MARK]]
+    return [each for each in psutil.Process().children(recursive=True) if _is_program(each)]
+
+
+def _is_program(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.cmdline()[:2] == ["sleep", MARK]
+    except (psutil.ZombieProcess, psutil.NoSuchProcess):  # it has just ended
+        return False
 
 
 def test_a_task_that_is_killed_comes_back_and_a_deleted_service_leaves_no_process(local: Cluster) -> None:

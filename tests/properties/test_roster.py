@@ -19,7 +19,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.documents import changed, committed
 from argosy.model.events import Event
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, RetryRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound
 from argosy.model.state import State
@@ -82,6 +82,7 @@ def a_sweep(state: State, drawn: Drawn, at: float) -> Event:
     )
 
 
+CHANGES = ("create", "update", "scale", "freeze", "thaw", "delete")
 EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: submitted(RUNS[d[0]], tasks=5, expects_result=d[3] == 7, **FORMS[d[0]]),
     lambda _, d, at: replace(
@@ -90,6 +91,9 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.RunNotPrepared(RUNS[d[0]], "no such image", final=d[3] == 7),
     lambda _, d, at: events.RunCancelled(CancelRequest(RUNS[d[0]], at, "enough")),
     lambda s, d, at: events.RunRetried(RetryRequest(RUNS[d[0]], at, cancelled=True)),
+    lambda _, d, at: events.EnvironmentAsked(
+        EnvironmentRequest("web", at, CHANGES[d[3] % len(CHANGES)], revision=d[1] + 1, desired=d[3])
+    ),
     lambda _, d, at: events.RunClosed(RUNS[d[0]]),
     lambda _, d, at: events.DefinitionDeregistered(family_of(prepared().task_definition)),
     lambda _, d, at: events.ManifestPartWritten(RUNS[d[0]], 0, ManifestBound(), ManifestBound(5)),

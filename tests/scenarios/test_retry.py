@@ -205,7 +205,7 @@ def test_failed_tasks_in_123_chunks_come_back_a_few_chunks_a_tick(
     tasks = 122 * chunk_rows + 1
     cluster = Controlled(zones=("us-east-1a",))
     cluster.submit(tasks)
-    cluster.run_for(60.0)
+    cluster.run_for(150.0)
     cluster.cancel()
     cluster.run_to_rest()
     cluster.retry(failed=False, cancelled=True)

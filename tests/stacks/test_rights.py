@@ -80,7 +80,9 @@ def test_the_api_only_looks_at_task_definitions_and_writes_requests_only(home: T
     (put,) = [statement for statement in rights if "dynamodb:PutItem" in statement.actions]
     keys = put.conditions["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]
     schedules = ["FIRES", "SCHEDULES", "SCHEDULES-WAITING", "SCHEDULES-WRITTEN"]
-    assert sorted(keys) == sorted(["INBOX", "SUBMITTED", "TOKENS", *schedules])  # and nothing that carries the version
+    assert sorted(keys) == sorted(
+        ["INBOX", "REVISIONS", "SUBMITTED", "TOKENS", *schedules]
+    )  # and nothing that carries the version
 
 
 def test_the_watchdog_may_only_look_at_heartbeat_and_inbox_wake_the_controller_and_free(home: Template) -> None:

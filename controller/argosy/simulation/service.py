@@ -112,7 +112,7 @@ class TrialService:
     def _drawn_update(self) -> JSON:
         least = self._draw.one_of(LEAST_HEALTHY)
         over = self._draw.one_of(MOST_OVER if least == 100 else (0, *MOST_OVER))
-        healthy_s = self._draw.one_of((0, 5, 15, 60))
+        healthy_s = self._draw.one_of((1, 5, 15, 60))
         rolls_back = self._draw.share() < 0.7
         return {
             "minHealthyPercent": least,

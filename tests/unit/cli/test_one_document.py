@@ -59,11 +59,32 @@ CASES: dict[str, list[list[str]]] = {
     "env thaw": [["web"]],
     "env stop": [["web"]],
     "env delete": [["web"]],
+    "schedule create": [["nightly", "--spec", "BATCH", "--rate", "1 day"]],
+    "schedule update": [["nightly", "--rate", "2 days"]],
+    "schedule list": [[]],
+    "schedule show": [["nightly"]],
+    "schedule pause": [["nightly"]],
+    "schedule resume": [["nightly"]],
+    "schedule run-now": [["nightly"]],
+    "schedule delete": [["nightly"]],
 }  # fmt: skip
 # These take long, or need another world: their own tests read what they print as one document.
 ELSEWHERE = {
     "demo", "demo-tensorflow", "simulate", "doctor", "prices", "report benchmark", "catalogue refresh",
     "bench place", "bench allocate", "bench deadline",
+}  # fmt: skip
+
+
+BATCH = "version: 1\nname: digits\ncontainer: {image: argosy/digits, command: [x]}\narray: {size: 3}\n"
+FIRED = {
+    "name": "nightly", "scheduledTime": "2026-11-23T02:00:00Z", "verdict": "ran", "runId": RUN_ID, "reason": None,
+    "decidedAt": "2026-11-23T02:00:01.000Z", "replaced": [], "byHand": True,
+}  # fmt: skip
+SCHEDULE = {
+    "name": "nightly", "state": "ENABLED", "expression": "rate(1 day)", "zone": "UTC", "overlap": "skip",
+    "startWithin": 1800.0, "revision": 3, "armed": True, "next": "2026-11-24T02:00:00Z", "overdue": None,
+    "waiting": None, "last": FIRED, "nextTimes": ["2026-11-24T02:00:00Z"], "fires": [FIRED], "spec": {},
+    "warnings": [], "created": True,
 }  # fmt: skip
 
 
@@ -96,6 +117,8 @@ def world() -> World:
     replies |= {"CreateEnvironment": stored, "UpdateEnvironment": stored, "StopDeployment": environment()}
     replies |= {"ListEnvironments": {"environments": [environment()]}, "StartDeployment": deploying(1, created=False)}
     replies |= {"RollBackDeployment": deploying(1)}
+    replies |= {f"{verb}Schedule": SCHEDULE for verb in ("Create", "Update", "Describe", "Pause", "Resume", "Delete")}
+    replies |= {"ListSchedules": {"schedules": [SCHEDULE], "nextToken": None}, "RunScheduleNow": FIRED}
     for action, reply in replies.items():
         made.answers(action, reply)
     return made
@@ -124,8 +147,10 @@ def test_the_answer_is_one_document(
 ) -> None:
     (tmp_path / "instances.json").write_text("[]")
     (tmp_path / "web.yaml").write_text(SERVICE)
+    (tmp_path / "batch.yaml").write_text(BATCH)
     given = {
         "SERVICE": str(tmp_path / "web.yaml"),
+        "BATCH": str(tmp_path / "batch.yaml"),
         "OUT": str(tmp_path / "out"),
         "INSTANCES": str(tmp_path / "instances.json"),
     }

@@ -104,6 +104,7 @@ def test_control_characters_of_a_reason_are_shown_and_not_obeyed() -> None:
 
 FACTS: dict[str, dict[str, Any]] = {
     "run.submitted": {"taskCount": 1_000_000},
+    "run.grown": {"taskCount": 7},
     "run.steered": {"buys": "on-demand", "late": True, "reason": "spot is short"},
     "run.waiting": {"reason": "no capacity"},
     "run.closed": {"costUsd": 1.5, "status": "PARTIAL"},
@@ -116,6 +117,9 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     "instance.cordoned": {"reason": "broken"},
     "instance.paused": {"until": AT},
+    **{kind: {"environment": "web", "revision": 2, "desired": 3} for kind in LineType if kind.startswith("env.")},
+    "deployment.started": {"environment": "web", "deployment": 2, "revision": 2},
+    "deployment.changed": {"environment": "web", "deployment": 2, "status": "FAILED", "reason": "3 failed"},
     "pool.found": {"spot": 1, "onDemand": 0},
     "pool.target": {"spot": 2, "onDemand": 0},
     "pool.short": {"until": AT, "reason": "no capacity"},
