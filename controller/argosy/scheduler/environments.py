@@ -38,7 +38,7 @@ NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Of an environment. wanted: without those that were told to stop. alive: attempts that there are, by run."""
+    """Of an environment. wanted: without those that were told to stop."""
 
     wanted: tuple[Slot, ...]
     rows: dict[tuple[str, int], int]  # of live attempts: (run, index) -> row

@@ -7,13 +7,13 @@ with its next time.
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from argosy.local.lambdas.periodic import Periodic
 from argosy.local.moto.schedules import StoredSchedule
 from argosy.model.schedules.cron import BadExpression
 from argosy.model.schedules.expressions import Rate, next_time, parsed
@@ -37,25 +37,14 @@ class ClockSurroundings:
     now: Callable[[], float] = time.time
 
 
-class Clockwork:
+class Clockwork(Periodic):
     """Fires what is due. `since`: by name, up to when an earlier local mode has fired a schedule."""
 
     def __init__(self, around: ClockSurroundings, since: Mapping[str, float] | None = None) -> None:
+        super().__init__("argosy-schedules", PERIOD_S, self.look)
         self._around, self._since = around, dict(since or {})
         self._due: dict[StoredSchedule, float | None] = {}
         self._released_at = 0.0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="argosy-schedules")
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """End and wait."""
-        self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
 
     def look(self) -> None:
         """Fire what is due by now."""
@@ -68,10 +57,6 @@ class Clockwork:
         if now - self._released_at >= RELEASE_S and self._around.waits():
             self._released_at = now
             self._call(self._around.api, json.dumps({"action": "ReleaseSchedules"}).encode())
-
-    def _run(self) -> None:
-        while not self._ended.wait(PERIOD_S):
-            self.look()
 
     def _first(self, each: StoredSchedule, now: float) -> float | None:
         """When it is due first, seen from now; one that was changed is seen anew."""
