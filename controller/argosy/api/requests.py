@@ -78,10 +78,11 @@ class ListRuns(Strict):
 
 
 class CancelRun(Strict):
-    """Stop a run's tasks and start no more; what has ended well stays."""
+    """Stop a run's tasks and start no more; what has ended well stays. dependents: also the runs that depend on it."""
 
     action: Literal["CancelRun"]
     run_id: str
+    dependents: bool = False
     reason: Annotated[str, Field(max_length=255), AfterValidator(printable)] = ""
 
 

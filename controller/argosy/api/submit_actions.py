@@ -13,6 +13,7 @@ from argosy import layout
 from argosy.api import reading, requests
 from argosy.api.admission import Admission, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults
+from argosy.api.dependencies import with_dependencies
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.model import inbox
@@ -61,7 +62,7 @@ def _check_kind(admission: Admission) -> None:
 
 
 def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
-    admission, now = admitted(means, request.spec), means.now()
+    admission, now = with_dependencies(means, admitted(means, request.spec)), means.now()
     run_id = new_run_id(admission.form["name"], now, request_id)
     stored_form(_submit_request(means, admission, run_id, now))
     return {
@@ -115,7 +116,7 @@ def new_run(means: Means, admission: Admission, token: str, attempt: int) -> New
     """token: of the request, as hex digits; attempt: another one gives another id. Raises SpecError."""
     now = means.now()
     run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
-    body = stored_form(_submit_request(means, admission, run_id, now))
+    body = stored_form(_submit_request(means, with_dependencies(means, admission), run_id, now))
     place = inbox.inbox_key(now, run_id)
     pointer, forgotten_at = reading.request_pointer(run_id), now + requests.TOKEN_DAYS * 86_400
     made = {"runId": run_id, "specSha256": fingerprint(admission.form)}

@@ -88,7 +88,22 @@ def full_run_view(record: RunRecord) -> JSON:
         "deadline": iso(record.deadline_at or 0.0),
         "late": _is_late(record),
         "budget": budget_view(record),
+        "dependsOn": dependencies_view(record),
+        "notBefore": iso(record.not_before),
     }
+
+
+def dependencies_view(record: RunRecord) -> list[JSON]:
+    """What a run waits for, as DescribeRun shows it. isMet: whether it does not wait for that any more."""
+    return [
+        {
+            "runId": each.run_id,
+            "type": "N_TO_N" if each.one_to_one else "ALL",
+            "on": "end" if each.on_end else "success",
+            "isMet": each.run_id not in record.unmet,
+        }
+        for each in record.depends_on
+    ]
 
 
 def failure_groups_view(record: RunRecord) -> list[JSON]:

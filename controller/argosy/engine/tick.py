@@ -15,9 +15,10 @@ from typing import Any
 from argosy.engine.blame import PortFailed, Stumbled, marked, ours
 from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
-from argosy.engine.intake import Taken, event_of
+from argosy.engine.dependencies import ended_dependencies
+from argosy.engine.intake import Taken, event_of, tried_again
 from argosy.engine.leaving_out import Suspect
-from argosy.engine.loading import load_run, record_of, stored
+from argosy.engine.loading import record_of, stored
 from argosy.engine.report import TickReport, figures_of, reported_damage
 from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
@@ -30,7 +31,7 @@ from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside
 from argosy.model.damage import FAULTS
 from argosy.model.documents import Documents
-from argosy.model.events import ActionFailed, Event, Observed, RunNotResumed, RunResumed
+from argosy.model.events import ActionFailed, Event, Observed, RunResumed
 from argosy.model.instance_types import InstanceType
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
@@ -193,6 +194,7 @@ class Engine:
         self._resume(state)
         busy = self._apply_outcomes(state)
         self._fold_requests(state, taken)
+        self._learn_ends(state)
         busy = busy or bool(taken.folded or self.sightings or self.backlog)
         busy = busy or any(instance.losing for instance in state.instances.values())
         self.backlog.extend(marked(self.queue).receive(0.0 if busy else wait_s))
@@ -212,18 +214,17 @@ class Engine:
         for run_id, found in list(state.suspended.items()):
             if self.now() < found.again_at or run_id in self.apart.runs:
                 continue
-            fact = self._tried_again(run_id)
+            fact = tried_again(marked(self.store), run_id)
             if isinstance(fact, RunResumed):
                 self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
             self.taken.facts.append((fact, self.now()))
             take(state, self.taken.facts[-1], self.policy, self._counts)
 
-    def _tried_again(self, run_id: str) -> RunResumed | RunNotResumed:
-        try:
-            run = load_run(marked(self.store), run_id, ended=False)
-        except FAULTS as fault:
-            return RunNotResumed(run_id, reason_of(fault))
-        return RunNotResumed(run_id, "") if run is None else RunResumed(run_id, run)
+    def _learn_ends(self, state: State) -> None:
+        """Of runs that others depend on and that are not open."""
+        for fact in ended_dependencies(marked(self.store), state):
+            self.taken.facts.append((fact, self.now()))
+            take(state, self.taken.facts[-1], self.policy, self._counts)
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""

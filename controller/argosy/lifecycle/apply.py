@@ -13,6 +13,7 @@ from argosy.lifecycle import (
     attempts,
     charges,
     definitions,
+    dependencies,
     environments,
     fates,
     hosts,
@@ -62,6 +63,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
     announcements.drop_old(state, now)
+    dependencies.pass_time(state, now, policy)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -77,7 +79,13 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
     request = event.request
     if request.run_id in state.runs:
         return
-    environments.take_in(state, request, request.task_count)
+    run = environments.take_in(state, request, request.task_count)
+    dependencies.begin_waiting(run, request.submitted_at)
+
+
+@_apply.register
+def _(event: events.DependencyEnded, state: State, now: float, policy: Policy) -> None:
+    dependencies.note_end(state, event, now, policy)
 
 
 @_apply.register
@@ -93,8 +101,16 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     run = state.runs.get(event.request.run_id) or revival.adopt(state, event.stored)
     if run is None or run.complete:
         return
-    run.cancelled = True  # a retry under way goes on: it cancels what has no attempt any more (`revival.revive`)
-    give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
+    _cancel(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled", now, policy)
+    for dependent in dependencies.cancelled_with(state, run.id) if event.request.dependents else ():
+        if not dependent.complete:
+            _cancel(state, dependent, f"cancelled with {run.id}, which it depends on", now, policy)
+
+
+def _cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
+    """A retry under way goes on: it cancels what has no attempt any more (`revival.revive`)."""
+    run.cancelled = True
+    give_up(state, run, reason)
     drop_unsent(state, run, now, policy)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from argosy.lifecycle.dependencies import begin_waiting
 from argosy.lifecycle.marks import carried_out, has_room
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
@@ -49,6 +50,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.failures.clear()
     run.manifest_bounds.clear()
     run.manifest_after = ""
+    begin_waiting(run, run.submitted_at)
     for what in (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH):
         carried_out(state, what, run.id)
     state.changed_runs.add(run.id)

@@ -9,7 +9,7 @@ from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
-from argosy.model.runs import ManifestBound, Run
+from argosy.model.runs import ManifestBound, Run, RunStatus
 from argosy.model.setbacks import Subject
 
 
@@ -56,6 +56,17 @@ class RunNotResumed:
 
     run_id: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyEnded:
+    """A run that others depend on, and that is not among the open ones, has ended. statuses: of its tasks in index
+    order (`TaskStatus`), where some depend on it task by task: bytes, compressed by zlib, as base64."""
+
+    run_id: str
+    status: RunStatus
+    counts: tuple[int, ...]  # of its tasks, by TaskStatus
+    statuses: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +346,7 @@ Event = (
     | RunResumed
     | RunNotResumed
     | EnvironmentAsked
+    | DependencyEnded
     | ActionFailed
     | RunPrepared
     | RunNotPrepared

@@ -34,6 +34,7 @@ class CancelRequest:
     run_id: str
     requested_at: float
     reason: str
+    dependents: bool = False  # also the runs that depend on it
     kind: str = "cancel"
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from argosy.model.costs import Costs
+from argosy.model.dependencies import Dependency
 from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
@@ -87,6 +88,10 @@ class RunRecord:
     manifest_after: str = ""
     healthy_s: float | None = None  # of a service: after so many seconds a task is healthy; None = it is none
     suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
+    depends_on: tuple[Dependency, ...] = ()
+    unmet: tuple[str, ...] = ()
+    not_before: float = 0.0
+    held_until: float = 0.0
 
     # What a reader adds (api). These are never stored.
     retry_at: float = 0.0  # when a retry was asked for that the controller has not taken in; 0 = none
@@ -138,6 +143,8 @@ class RunRecord:
             needs=terms.needs,
             counts=(request.task_count, *NO_COUNTS[1:]),
             deadline_at=None if terms.deadline is None else terms.deadline.for_run(request.submitted_at),
+            unmet=tuple(each.run_id for each in terms.depends_on),
+            not_before=terms.starts_at(request.submitted_at),
             **_terms_of(terms),
         )
 
@@ -178,7 +185,15 @@ class RunRecord:
 
 
 def _terms_of(terms: RunTerms) -> dict[str, Any]:
-    names = ("budget_usd", "max_hourly_usd", "drains_at_cap", "attempt_timeout_s", "purchase", "shard_size")
+    names = (
+        "budget_usd",
+        "max_hourly_usd",
+        "drains_at_cap",
+        "attempt_timeout_s",
+        "purchase",
+        "shard_size",
+        "depends_on",
+    )
     healthy_s = terms.service.healthy_s if terms.service else None
     return {"healthy_s": healthy_s, **{name: getattr(terms, name) for name in names}}
 
@@ -200,9 +215,11 @@ _LISTS = (
     "retried",
     "revives",
     "manifest_bounds",
+    "unmet",
 )  # of a Run; tuples in its record
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives"), tuple),
+    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives", "unmet"), tuple),
+    "depends_on": lambda rows: tuple(Dependency(*row) for row in rows),
     "status": RunStatus,
     "purchase": PurchaseMode,
     "needs": lambda amounts: Resources(*amounts),

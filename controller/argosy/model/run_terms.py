@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
+from argosy.model.dependencies import Dependency
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
@@ -189,11 +190,17 @@ class RunTerms:
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
     service: ServiceTerms | None  # None: its tasks come to an end
+    depends_on: tuple[Dependency, ...]  # nothing of it starts before these
+    not_before: Deadline | None  # nothing of it starts earlier
 
     @property
     def serves(self) -> bool:
         """Whether its tasks are a service's, and never done."""
         return self.service is not None
+
+    def starts_at(self, submitted_at: float) -> float:
+        """Nothing of the run starts earlier. Epoch seconds; 0 = at once."""
+        return 0.0 if self.not_before is None else self.not_before.for_run(submitted_at)
 
     @property
     def has_caps(self) -> bool:
@@ -244,6 +251,8 @@ class RunTerms:
             attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
             duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
             service=_optional(ServiceTerms.of, spec.get("service")),
+            depends_on=tuple(map(Dependency.of, spec.get("dependsOn", ()))),
+            not_before=_optional(Deadline.parse, spec.get("notBefore")),
         )
 
 

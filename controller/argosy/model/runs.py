@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from argosy.model.costs import Costs
+from argosy.model.dependencies import all_bits
 from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.purchases import UNSTEERED, Steering
@@ -126,11 +127,15 @@ class Run:
     revived_to: int = 0  # the first task that this has not reached yet
     manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each part that is written ends
     manifest_after: str = ""  # name in the run's folder after which the next part begins; "" = where its task does
+    unmet: list[str] = field(default_factory=list)  # ids of runs that it depends on and whose end is not known yet
+    not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
+    held_until: float = 0.0  # when it had waited for all that held it; durations count from here. 0 = nothing did
     terms: RunTerms = field(init=False)  # what `spec` says
     committed: RunFacts | None = field(default=None, init=False)  # None = nothing of it was committed yet
 
     def __post_init__(self) -> None:
         self.terms = RunTerms.of(self.spec)
+        self.tasks.must_meet = all_bits(self.terms.depends_on)
         if self.new_budget_usd:
             self.set_budget(self.new_budget_usd)
 
@@ -173,7 +178,16 @@ class Run:
     @property
     def ready(self) -> bool:
         """May be given places."""
-        return bool(self.task_definition) and not (self.done or self.halted)
+        return bool(self.task_definition) and not (self.done or self.halted or self.held)
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing of it may start yet: before its time, or before the end of a run that it depends on."""
+        if not (self.unmet or self.not_before):
+            return False
+        return bool(self.not_before) or any(
+            each.run_id in self.unmet for each in self.terms.depends_on if not each.one_to_one
+        )
 
     @property
     def halted(self) -> bool:
@@ -247,9 +261,9 @@ class Run:
         return self.reopened_at or self.submitted_at
 
     def is_over_time(self, now: float) -> bool:
-        """Whether it has taken longer than it may."""
+        """Whether it has taken longer than it may. Time in which nothing of it could start does not count."""
         limit_s = self.terms.duration_limit_s
-        return bool(limit_s) and now - self.opened_at >= limit_s
+        return bool(limit_s) and not self.held and now - max(self.opened_at, self.held_until) >= limit_s
 
     def note_duration(self, seconds: float) -> None:
         """An attempt succeeded after so long."""

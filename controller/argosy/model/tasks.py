@@ -45,12 +45,14 @@ class TaskTable(ColumnTable):
         "instance": ("S19", b""),  # EC2 id of the latest ended attempt
         "stop_cause": ("u1", 0),  # StopCause of an attempt that is VERIFYING; INTERRUPTED too if its host was lost
         "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it
+        "met": ("u1", 0),  # bit j: what it waits for of the j-th run that its run depends on task by task has come
     }
     watched: ClassVar[tuple[str, ...]] = ("status", "attempts", "user_failures", "losses")
 
     def __init__(self, rows: int, halted: bool = False) -> None:
         super().__init__(rows)
         self.halted = halted  # nothing is started any more: what is pending counts as cancelled, without a write
+        self.must_meet = 0  # what `met` is of a task that may start
 
     def statuses(self, rows: slice = slice(None)) -> NDArray[np.uint8]:
         """TaskStatus of each row, as users are to see it; shape (rows,)."""
@@ -68,10 +70,16 @@ class TaskTable(ColumnTable):
     def startable(self, now: float, limit: int, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """The first rows that are pending and past their back-off, in index order: at most `limit`, and no more
         than lie in a few chunks, so that one commit can hold them. `among`: which rows count; None = all."""
-        ready = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        ready = self._ready(now)
         if among is not None:
             ready &= among
         return self.in_few_chunks(np.flatnonzero(ready)[:limit])
+
+    def _ready(self, now: float) -> NDArray[np.bool_]:
+        ready: NDArray[np.bool_] = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        if self.must_meet:
+            ready &= self["met"] == self.must_meet
+        return ready
 
     def in_few_chunks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ascending `rows` that lie in the first CHUNKS_AT_ONCE chunks that they touch."""
@@ -81,5 +89,5 @@ class TaskTable(ColumnTable):
         return rows[np.isin(chunks, np.unique(chunks)[:CHUNKS_AT_ONCE])]
 
     def startable_count(self, now: float, among: NDArray[np.bool_] | None = None) -> int:
-        ready = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        ready = self._ready(now)
         return int(np.count_nonzero(ready if among is None else ready & among))

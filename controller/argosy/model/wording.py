@@ -22,6 +22,11 @@ def hour_and_minute(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
 
 
+def date_and_time(at: float) -> str:
+    """`2026-11-21 14:03:07 UTC`. at: epoch seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def duration(seconds: float) -> str:
     """`40 s`, `14 min`, `2 h 5 min`."""
     if seconds < 60:

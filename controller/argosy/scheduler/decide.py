@@ -24,6 +24,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
+from argosy.scheduler.dependencies import why_held, why_none_may_start
 from argosy.scheduler.environments import given_up_by, rollouts
 from argosy.scheduler.places import Places, assign
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
@@ -60,6 +61,7 @@ def decide(
             functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended)
         )
         actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
+        actions += why_held(state)
     else:
         actions += capacity.let_go(moment, down=not launching)
         actions += [] if launching else _last_remarks(state)
@@ -160,7 +162,7 @@ def _remarks(moment: Moment, places: Places, order: Order, capped: CappedRuns) -
         elif run.id not in short_of_money and (its.left_over.count or its.coming):
             sentence = "waiting for ordered instances to join the cluster"
         elif run.id not in short_of_money:
-            sentence = why_all_back_off(run, moment.now)
+            sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
         unaffordable = run.id in capped.unaffordable
         if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
             remarks.append(Remark(run.id, sentence, unaffordable))

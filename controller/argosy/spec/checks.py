@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.model.purchases import PurchaseMode
+from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.program import program_faults
@@ -22,7 +23,8 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
     checks = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    return [fault for check in (*checks, program_faults, service_faults) for fault in check(data)]
+    more = (program_faults, service_faults, dependency_faults)
+    return [fault for check in (*checks, *more) for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

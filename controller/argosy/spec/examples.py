@@ -15,6 +15,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "service": {"desired": 3},
         "name": "nightly-scores",
         "taskDefinition": "my-family:3",
+        "dependsOn": [{"run": "prepare-261121-062733-k3f9"}],
+        "notBefore": "2026-11-21T18:00:00Z",
         "output": "s3://my-bucket/results/",
         "compat": "aws-batch",
         "tags": {"team": "search"},
@@ -41,6 +43,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "progressSeconds": 600,
         "rollback": True,
     },
+    "DependencySpec": {"run": "prepare-261121-062733-k3f9", "type": "N_TO_N", "on": "success"},
     "ContainerSpec": {
         "image": "argosy/digits",
         "command": ["python", "work.py", "--range", "${range}"],

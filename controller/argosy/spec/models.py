@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from argosy.layout import DEFAULT_PART_SUFFIX
+from argosy.spec.dependencies import DEPENDENCY_LIMIT, DependencySpec
 from argosy.spec.fields import (
     ATTEMPT_LIMIT,
     DISK_LIMIT_GIB,
@@ -331,6 +332,14 @@ class RunSpec(Strict):
     service: ServiceSpec | None = Field(
         default=None, description="Of a service: how many tasks run, and how they are updated."
     )
+    depends_on: Annotated[list[DependencySpec], Field(min_length=1, max_length=DEPENDENCY_LIMIT)] | None = Field(
+        default=None, description="Runs that this one waits for, as a whole or task by task."
+    )
+    not_before: Deadline | None = Field(
+        default=None,
+        description="Nothing starts earlier: a time with its offset (2026-11-21T18:00:00Z), or a duration from the"
+        " submission (90m, 2h, 1h30m, PT2H).",
+    )
     output: S3Folder | None = Field(
         default=None,
         description="s3://BUCKET/PREFIX/, to which the run id is appended. Default: the deployment's bucket.",
@@ -369,6 +378,7 @@ _BY_PATH: dict[str, type[Strict]] = {
     "timeout": TimeoutSpec,
     "service": ServiceSpec,
     "service.update": UpdateSpec,
+    "dependsOn": DependencySpec,
 }
 
 

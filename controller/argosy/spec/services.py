@@ -17,6 +17,8 @@ _NOT_OF_SERVICES = {
     "output": "tasks of a service leave no results",
     "inputs": "tasks of a service are not given inputs",
     "retryStrategy": "a task of a service that ends is always started again",
+    "dependsOn": "a service is deployed, and waits for no run",
+    "notBefore": "a service is started by its deployment",
     "timeout": "tasks of a service run until they are not wanted any more",
 }
 _NOT_IN_CAPACITY = {

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from argosy.spec.dependencies import OUTPUT, output_fault
 from argosy.spec.faults import Fault, path_text, shown
 
 VARIABLES = ("range", "start", "end", "index", "count", "item", "output", "part", "runId", "attempt")
@@ -33,6 +34,26 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
 def substitute_by(text: str, value: Callable[[str], str]) -> str:
     """The same with what `value` gives for each name."""
     return _TOKEN.sub(lambda token: "${" if token[0] == "$${" else value(token[1]), text)
+
+
+def fill_outputs(form: dict[str, Any], outputs: Mapping[str, str]) -> dict[str, Any]:
+    """A validated spec in which every `${dependency.NAME.output}` has its value. outputs: by NAME."""
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return _TOKEN.sub(lambda token: _output_of(token, outputs), value)
+        if isinstance(value, list):
+            return [filled(each) for each in value]
+        return {name: filled(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+    places = ("container", "run", "inputs")
+    return {name: filled(value) if name in places else value for name, value in form.items()}
+
+
+def _output_of(token: re.Match[str], outputs: Mapping[str, str]) -> str:
+    """What stands for the token; every other one stands for itself."""
+    found = OUTPUT.fullmatch(token[1] or "")
+    return outputs[found[1]] if found and token[0] != "$${" else token[0]
 
 
 def templates(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -70,7 +91,7 @@ def template_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     array = array if isinstance(array, Mapping) else {}
     for path, text in templates(data):
         for name in names_used(text):
-            message = _name_fault(name, array)
+            message = _name_fault(name, array, data)
             if message:
                 yield Fault(path, message)
     if isinstance(array.get("items"), list):
@@ -99,14 +120,16 @@ def _keys_used(data: Mapping[str, Any]) -> dict[str, str]:
     return keys
 
 
-def _name_fault(name: str | None, array: Mapping[str, Any]) -> str | None:
+def _name_fault(name: str | None, array: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
     if name is None:
         return "has a ${ that is never closed; write $${ for a literal ${"
     if name in ("in", "out"):
         return f"${{{name}}} is no substitution: a program finds the folder's name in $ARGOSY_{name.upper()}"
+    if OUTPUT.fullmatch(name):
+        return output_fault(name, data)
     if name not in VARIABLES and not ITEM_KEY.fullmatch(name):
-        known = ", ".join(VARIABLES)
-        return f"unknown substitution ${{{shown(name)}}}; known: {known}, item.KEY; write $${{ for a literal ${{"
+        known = ", ".join((*VARIABLES, "item.KEY", "dependency.NAME.output"))
+        return f"unknown substitution ${{{shown(name)}}}; known: {known}; write $${{ for a literal ${{"
     if name in ("range", "start", "end") and array and array.get("range") is None:
         return f"${{{name}}} is only possible with array.range"
     if name.split(".")[0] == "item" and array and array.get("items") is None and array.get("itemsFrom") is None:

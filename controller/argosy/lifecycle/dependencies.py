@@ -1,0 +1,140 @@
+"""When may a run begin that waits for a time, or for other runs?
+
+As a whole it waits for the end of each run that it depends on (ALL). Task by task (N_TO_N), task *i* waits for task *i*
+of the other run: rows are marked as that goes on, as many as a commit can hold. What was met stays so, whatever becomes
+of the other run later; a run that is tried again waits anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.lifecycle.halts import give_up
+from argosy.lifecycle.marks import has_room
+from argosy.model.dependencies import Dependency, bits_of
+from argosy.model.events import DependencyEnded
+from argosy.model.policy import Policy
+from argosy.model.runs import TERMINAL_RUN, Run, RunStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+Statuses = NDArray[np.uint8]
+
+
+def begin_waiting(run: Run, asked_at: float) -> None:
+    """Of a run that was just submitted, or is tried again. asked_at: epoch seconds of its submission."""
+    run.unmet = [each.run_id for each in run.terms.depends_on]
+    run.not_before, run.held_until = run.terms.starts_at(asked_at), 0.0
+
+
+def pass_time(state: State, now: float, policy: Policy) -> None:
+    """What the time, and the runs that are open, have brought."""
+    for run in list(state.runs.values()):
+        if not (run.unmet or run.not_before) or run.halted:
+            continue
+        was_held = run.held
+        if run.not_before and now >= run.not_before:
+            run.not_before = 0.0
+        for dependency in run.terms.depends_on:
+            if dependency.run_id in run.unmet:
+                _look_at(state, run, dependency, policy)
+        _note_release(state, run, was_held, now)
+
+
+def _look_at(state: State, run: Run, dependency: Dependency, policy: Policy) -> None:
+    other = state.runs.get(dependency.run_id)
+    if other is None or other.revives:  # what is tried again is not what it was
+        return
+    if dependency.one_to_one:
+        statuses = other.tasks.statuses() if other.done else other.tasks["status"]
+        is_level = _follow(state, run, dependency, statuses, policy)
+        if other.done and is_level:
+            _meet(state, run, dependency)
+    elif other.done:
+        _take_end(state, run, dependency, other.status, other.tasks.counts())
+
+
+def note_end(state: State, event: DependencyEnded, now: float, policy: Policy) -> None:
+    """A run that is not open has ended. What a commit has no room for comes with the next one."""
+    for run in list(state.runs.values()):
+        if event.run_id not in run.unmet or run.halted:
+            continue
+        was_held = run.held
+        for dependency in run.terms.depends_on:
+            if dependency.run_id != event.run_id:
+                continue
+            if not dependency.one_to_one:
+                _take_end(state, run, dependency, event.status, np.array(event.counts))
+            elif _follow(state, run, dependency, _statuses_of(event), policy):
+                _meet(state, run, dependency)
+        _note_release(state, run, was_held, now)
+
+
+def cancelled_with(state: State, run_id: str) -> list[Run]:
+    """The open runs that depend on it, and those that depend on these."""
+    gone, found = {run_id}, []
+    for run in sorted(state.runs.values(), key=lambda each: each.number):  # a run can name only runs before it
+        if run.id not in gone and gone & {each.run_id for each in run.terms.depends_on}:
+            gone.add(run.id)
+            found.append(run)
+    return found
+
+
+def pack_statuses(statuses: Statuses) -> str:
+    return base64.b64encode(zlib.compress(statuses.astype(np.uint8).tobytes(), 6)).decode()
+
+
+def _statuses_of(event: DependencyEnded) -> Statuses:
+    return np.frombuffer(zlib.decompress(base64.b64decode(event.statuses)), dtype=np.uint8)
+
+
+def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, policy: Policy) -> bool:
+    """Mark the tasks whose own one has ended: those that may start now, and those that never will. Whether no other
+    pending task waits for it."""
+    bit = next(each.bit for each in bits_of(run.terms.depends_on) if each.dependency == dependency)
+    table = run.tasks
+    waiting = (table["status"] == TaskStatus.PENDING) & (table["met"] & bit == 0)
+    lost = (statuses == TaskStatus.FAILED) | (statuses == TaskStatus.CANCELLED)
+    over = waiting & ((statuses == TaskStatus.SUCCEEDED) | lost)
+    rows = np.flatnonzero(over)
+    if not len(rows):
+        return not waiting.any()
+    if not has_room(state, policy):
+        return False
+    rows = table.in_few_chunks(rows)
+    fails = lost[rows] & (not dependency.on_end)
+    met = rows[~fails]
+    if len(met):
+        table.set_many(met, met=table["met"][met] | bit)
+    if fails.any():
+        reason = run.reason_row(f"the same task of {dependency.run_id} did not succeed")
+        table.set_many(rows[fails], status=TaskStatus.CANCELLED, reason=reason)
+    state.changed_runs.add(run.id)
+    return len(rows) == int(np.count_nonzero(waiting))
+
+
+def _take_end(state: State, run: Run, dependency: Dependency, status: RunStatus, counts: NDArray[np.int64]) -> None:
+    """The run that it depends on as a whole has ended."""
+    assert status in TERMINAL_RUN
+    if dependency.on_end or status is RunStatus.SUCCEEDED:
+        _meet(state, run, dependency)
+        return
+    missing = int(counts.sum()) - int(counts[TaskStatus.SUCCEEDED])
+    of_all = f"{missing:,} of {int(counts.sum()):,} tasks did not succeed"
+    give_up(state, run, f"its dependency {dependency.run_id} ended {status.value}: {of_all}")
+
+
+def _meet(state: State, run: Run, dependency: Dependency) -> None:
+    run.unmet.remove(dependency.run_id)
+    state.changed_runs.add(run.id)
+
+
+def _note_release(state: State, run: Run, was_held: bool, now: float) -> None:
+    """Whether it waited so far and does not any more."""
+    if was_held and not run.held and not run.halted:
+        run.held_until, run.waiting = now, ""
+        state.changed_runs.add(run.id)

@@ -1,0 +1,39 @@
+"""Which runs does a run wait for, and for what of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+ONE_TO_ONE_LIMIT = 8  # N_TO_N dependencies of a run: each is a bit of the column `met`
+
+
+class Dependency(NamedTuple):
+    """A run that another one waits for. one_to_one: task by task (N_TO_N); on_end: whatever it ends as."""
+
+    run_id: str
+    one_to_one: bool = False
+    on_end: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Dependency:
+        """From the validated JSON form of one of `dependsOn`."""
+        return cls(str(given["run"]), given.get("type") == "N_TO_N", given.get("on") == "end")
+
+
+class DependencyBit(NamedTuple):
+    """A dependency task by task, and its bit of the column `met`."""
+
+    dependency: Dependency
+    bit: int
+
+
+def bits_of(dependencies: tuple[Dependency, ...]) -> list[DependencyBit]:
+    """Those task by task, in the order of the spec."""
+    found = [each for each in dependencies if each.one_to_one]
+    return [DependencyBit(each, 1 << place) for place, each in enumerate(found)]
+
+
+def all_bits(dependencies: tuple[Dependency, ...]) -> int:
+    """What `met` is of a task that may start."""
+    return sum(each.bit for each in bits_of(dependencies))
