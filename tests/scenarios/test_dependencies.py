@@ -38,7 +38,7 @@ def variables(task: dict[str, Any]) -> dict[str, str]:
 def submit(cluster: Controlled, run_id: str, tasks: int, *waits_for: dict[str, str], **more: Any) -> None:
     depends = {"dependsOn": list(waits_for)} if waits_for else {}
     options = {"retryStrategy": {"attempts": 1}, **depends, **more}
-    cluster.submit(tasks, run_id, name=run_id.split("-")[0], **options)
+    cluster.submit(tasks, run_id, name=run_id.split("-", maxsplit=1)[0], **options)
 
 
 def on(run_id: str, kind: str = "ALL", what: str = "success") -> dict[str, str]:

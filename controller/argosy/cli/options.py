@@ -18,6 +18,9 @@ AnyRunId = Annotated[
     typer.Argument(metavar="RUN", help=f"Only this one: {_MEANT}.", show_default=False, autocompletion=completing.runs),
 ]
 SpecFile = Annotated[Path, typer.Argument(metavar="FILE", help="Run spec in YAML or JSON; - reads standard input.")]
+SpecFiles = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Run specs in YAML or JSON; - reads standard input.")
+]
 WaitTimeout = Annotated[
     float | None, typer.Option("--wait-timeout", min=0, metavar="SECONDS", help="Stop waiting then: exit code 4.")
 ]

@@ -100,9 +100,10 @@ class ApiClient:
                 cut_at = runs[limit - 1]["runId"] if len(runs) > limit else None
                 return {"runs": runs[:limit], "nextToken": token or cut_at}
 
-    def cancel(self, run_id: str, reason: str | None) -> dict[str, Any]:
-        """The run view after the request."""
-        return self._call("CancelRun", runId=run_id, **({"reason": reason} if reason else {}))
+    def cancel(self, run_id: str, reason: str | None, dependents: bool = False) -> dict[str, Any]:
+        """The run view after the request. dependents: also the runs that depend on it."""
+        wanted = ({"reason": reason} if reason else {}) | ({"dependents": True} if dependents else {})
+        return self._call("CancelRun", runId=run_id, **wanted)
 
     def retry(
         self, run_id: str, failed: bool, cancelled: bool, client_token: str, budget_usd: float | None = None

@@ -20,7 +20,7 @@ from argosy.model.events import DependencyEnded
 from argosy.model.policy import Policy
 from argosy.model.runs import TERMINAL_RUN, Run, RunStatus
 from argosy.model.state import State
-from argosy.model.tasks import TaskStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
 
 Statuses = NDArray[np.uint8]
 
@@ -93,20 +93,18 @@ def _statuses_of(event: DependencyEnded) -> Statuses:
 
 
 def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, policy: Policy) -> bool:
-    """Mark the tasks whose own one has ended: those that may start now, and those that never will. Whether no other
-    pending task waits for it."""
+    """Mark the tasks whose own one has ended: those that may start now, and those that never will. Whether that is all
+    of them."""
     bit = next(each.bit for each in bits_of(run.terms.depends_on) if each.dependency == dependency)
     table = run.tasks
-    waiting = (table["status"] == TaskStatus.PENDING) & (table["met"] & bit == 0)
-    lost = (statuses == TaskStatus.FAILED) | (statuses == TaskStatus.CANCELLED)
-    over = waiting & ((statuses == TaskStatus.SUCCEEDED) | lost)
-    rows = np.flatnonzero(over)
-    if not len(rows):
-        return not waiting.any()
-    if not has_room(state, policy):
-        return False
-    rows = table.in_few_chunks(rows)
-    fails = lost[rows] & (not dependency.on_end)
+    over = statuses >= min(TERMINAL)
+    over &= table["met"] & bit == 0
+    over &= table["status"] == TaskStatus.PENDING
+    found = np.flatnonzero(over)
+    if not len(found) or not has_room(state, policy):
+        return not len(found)
+    rows = table.in_few_chunks(found)
+    fails = (statuses[rows] != TaskStatus.SUCCEEDED) & (not dependency.on_end)
     met = rows[~fails]
     if len(met):
         table.set_many(met, met=table["met"][met] | bit)
@@ -114,7 +112,7 @@ def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, 
         reason = run.reason_row(f"the same task of {dependency.run_id} did not succeed")
         table.set_many(rows[fails], status=TaskStatus.CANCELLED, reason=reason)
     state.changed_runs.add(run.id)
-    return len(rows) == int(np.count_nonzero(waiting))
+    return len(rows) == len(found)
 
 
 def _take_end(state: State, run: Run, dependency: Dependency, status: RunStatus, counts: NDArray[np.int64]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from argosy.client.access import Access
@@ -56,18 +57,26 @@ class Client:
         client.access, client._now, client._sleep = access, now, sleep
         return client
 
-    def submit(self, spec: Spec, *, client_token: str | None = None) -> RunHandle:
+    def submit(
+        self,
+        spec: Spec,
+        *,
+        client_token: str | None = None,
+        after: RunHandle | Sequence[RunHandle] = (),
+    ) -> RunHandle:
         """Start a run. spec: the path of its file, or a mapping of the same form. client_token: the same token and spec
-        a second time give the same run.
+        a second time give the same run. after: runs that have to succeed first (`dependsOn` of the spec says more).
 
         A program's folder (`workdir`) and its packages are uploaded first, unless they are there. Raises
         `argosy.InvalidSpec` with every fault, and ArgosyError.
         """
+        from argosy.client.dependencies import with_run_ids
         from argosy.client.packing.program import pack
 
         wanted = given(spec)
         with explained(), faults_of(wanted.name):
-            packed = pack(wanted.data, wanted.folder, self.access)
+            data = with_run_ids(_after(wanted.data, after), partial(run_id_of, self.access.api))
+            packed = pack(data, wanted.folder, self.access)
             view = self.access.api.submit(packed, client_token or uuid.uuid4().hex)
         return self._run(view)
 
@@ -107,6 +116,13 @@ class Client:
     def __repr__(self) -> str:
         connection = self.access.connection
         return f"<argosy.Client {connection.endpoint_url or connection.region or 'AWS'} {connection.stage}>"
+
+
+def _after(spec: Mapping[str, Any], after: RunHandle | Sequence[RunHandle]) -> Mapping[str, Any]:
+    runs = [after] if isinstance(after, RunHandle) else list(after)
+    if not runs:
+        return spec
+    return {**spec, "dependsOn": [*spec.get("dependsOn", ()), *({"run": each.id} for each in runs)]}
 
 
 def _of_shell(names: tuple[str, ...]) -> str | None:

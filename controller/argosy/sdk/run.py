@@ -117,10 +117,11 @@ class RunHandle:
             raise RunFailed(self)
         return self
 
-    def cancel(self, reason: str | None = None) -> RunHandle:
-        """End it: what runs is stopped, nothing else is started. Raises ArgosyError."""
+    def cancel(self, reason: str | None = None, dependents: bool = False) -> RunHandle:
+        """End it: what runs is stopped, nothing else is started. dependents: also the runs that depend on it. Raises
+        ArgosyError."""
         with explained():
-            self.view = self.access.api.cancel(self.id, reason)
+            self.view = self.access.api.cancel(self.id, reason, dependents)
         return self
 
     def retry(self, failed: bool = True, cancelled: bool = False, budget: float | None = None) -> RunHandle:

@@ -19,7 +19,7 @@ _RUN_ID = re.compile(r"([a-z][a-z0-9-]{0,62})-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re
 
 def _run_or_name(text: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,82}", text, re.ASCII):
-        raise refused("must be the id of a run, or the name of one that is submitted by the same command")
+        raise refused("must be the id of a run, or its name: small letters, digits and -")
     return text
 
 
@@ -27,7 +27,8 @@ class DependencySpec(Strict):
     """A run that this one waits for."""
 
     run: Annotated[str, AfterValidator(_run_or_name)] = Field(
-        description="Its id; or the name of a run whose file the same `argosy submit` is given."
+        description="Its id. `argosy submit` and the SDK also take its name: of a run in another file of the same"
+        " command, else the newest one."
     )
     type: Literal["ALL", "N_TO_N"] = Field(
         default="ALL",

@@ -100,9 +100,10 @@ def cancel(
     session: Session,
     run: RunId,
     reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
+    dependents: Annotated[bool, typer.Option("--dependents", help="Also the runs that depend on it.")] = False,
 ) -> None:
     """Stop a run: what has finished stays, the rest is stopped."""
-    view = session.api.cancel(run, reason)
+    view = session.api.cancel(run, reason, dependents)
     if session.wants_json:
         session.print_json(view)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -12,13 +13,15 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.figures import counted
-from argosy.cli.options import SpecFile, WaitTimeout
+from argosy.cli.options import SpecFiles, WaitTimeout
 from argosy.cli.runs.foreseen import foreseen, with_warnings
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.session import Session, warn
 from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError, is_from_aws
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,21 @@ def register(app: typer.Typer) -> None:
     command(app, "submit", panel=panels.RUNS, as_lines=True)(submit)
 
 
-def submit(session: Session, file: SpecFile, submission: Submission, changes: SpecChanges) -> None:
-    """Submit a run and follow it to its end; its id is printed at once."""
+def submit(session: Session, files: SpecFiles, submission: Submission, changes: SpecChanges) -> None:
+    """Submit a run and follow it to its end; its id is printed at once. Several files: each run after those that it
+    depends on."""
+    if len(files) > 1:
+        from argosy.cli.runs.submit_together import submit_together
+
+        return submit_together(session, files, submission, changes)
+    [file] = files
     try:
         spec, document = load(file, changes)
     except SpecRefused as refusal:
         raise refusal.with_more(_faults_of_deployment(session, refusal.wanted)) from refusal
     spec = packed(session, spec, folder_of(file), partial(sent, name=str(file), document=document))
     token = submission.client_token or session.tools.new_token()
+    spec = with_ids(session, spec)
     warnings = foreseen(session, spec)
     view = sent(lambda form: session.api.submit(form, token), spec, str(file), document)
     view = with_warnings(view, warnings)
@@ -52,6 +62,14 @@ def submit(session: Session, file: SpecFile, submission: Submission, changes: Sp
         from argosy.cli.runs.watch import follow
 
         follow(session, view["runId"], submission.wait_timeout, view)
+
+
+def with_ids(session: Session, spec: Mapping[str, Any], known: Mapping[str, str] = NOTHING) -> dict[str, Any]:
+    """The spec with the ids of the runs that it depends on: by name those of `known`, else as everywhere else."""
+    from argosy.client.dependencies import with_run_ids
+    from argosy.client.run_names import run_id_of
+
+    return with_run_ids(spec, lambda name: known.get(name) or run_id_of(session.api, name))
 
 
 def announce(session: Session, view: Any, detached: bool) -> None:

@@ -1,0 +1,46 @@
+"""Which run does a name in `dependsOn` mean, and in which order are several runs submitted?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from argosy.client.errors import InvalidInput
+
+Spec = Mapping[str, Any]
+
+
+def names_in(spec: Spec) -> list[str]:
+    """What it depends on, as its author wrote it; what is no name is left to the checks of the spec."""
+    given = spec.get("dependsOn")
+    entries = given if isinstance(given, list) else []
+    return [each["run"] for each in entries if isinstance(each, Mapping) and isinstance(each.get("run"), str)]
+
+
+def with_run_ids(spec: Spec, id_of: Callable[[str], str]) -> dict[str, Any]:
+    """The spec with the ids of the runs that it depends on. id_of: raises InvalidInput where none is meant."""
+    if not names_in(spec):
+        return dict(spec)
+    entries = [
+        {**each, "run": id_of(each["run"])} if isinstance(each, Mapping) and isinstance(each.get("run"), str) else each
+        for each in spec["dependsOn"]
+    ]
+    return {**spec, "dependsOn": entries}
+
+
+def in_order(specs: Sequence[Spec]) -> list[int]:
+    """Places in `specs` in an order in which each comes after those that it depends on. Raises InvalidInput for two of
+    one name, and for runs that wait for each other."""
+    places: dict[str, int] = {}
+    for place, spec in enumerate(specs):
+        name = str(spec.get("name"))
+        if name in places:
+            raise InvalidInput(f"Two of the files name their run {name!r}: dependsOn could mean either.")
+        places[name] = place
+    graph = {place: {places[name] for name in names_in(spec) if name in places} for place, spec in enumerate(specs)}
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as cycle:
+        names = [str(specs[place].get("name")) for place in reversed(cycle.args[1])]
+        raise InvalidInput(f"These runs wait for each other: {' -> '.join(names)}.") from cycle
