@@ -11,8 +11,8 @@ from argosy.api.means import Means
 from argosy.model.dependencies import Dependency
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.spec.dependencies import name_of
 from argosy.spec.faults import Fault, SpecError, shown
+from argosy.spec.outputs import name_of
 from argosy.spec.overrides import length_faults
 from argosy.spec.templates import fill_outputs
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.simulation.dependent_runs import with_dependencies
 from argosy.simulation.faults import Faults
 from argosy.simulation.workload import CANARY, SimulatedJob
 from argosy.simulation.world import share
@@ -31,7 +32,8 @@ def drawn_jobs(faults: Faults, seed: int, tasks: int) -> list[SimulatedJob]:
     if faults.strikes("many-runs"):
         count = 3 + int((MOST_RUNS - 2) * share(seed, "runs"))
     drafts = [_Draft(faults, seed, number) for number in range(count)]
-    return [draft.job(tasks, most_tasks=MOST_OF_MANY_TASKS if count > 2 else 9) for draft in drafts]
+    jobs = [draft.job(tasks, most_tasks=MOST_OF_MANY_TASKS if count > 2 else 9) for draft in drafts]
+    return with_dependencies(jobs, faults, seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class Users:
         self.retries = 0
         self._run_ids = list(jobs)
         """As of now, of each job."""
+        self._first_ids = tuple(jobs)
+        """By which jobs depend on each other until they are submitted."""
         self._submitted = 0
         """The number of the job that is being submitted."""
         self._wishes: list[_Wish] = []
@@ -107,16 +109,35 @@ class Users:
 
     def _submit(self, number: int) -> bool:
         self._submitted = number
-        job = self._jobs[self._run_ids[number]]
+        job = self._with_real_dependencies(self._jobs[self._run_ids[number]])
+        self._jobs[self._run_ids[number]] = job
         answer = self._ask({"action": "SubmitRun", "clientToken": f"job-{number}", "spec": dict(job.spec)})
         if answer is None or answer["statusCode"] == 200:
             return answer is not None
+        paths = [each["path"] for each in answer["body"]["error"].get("fieldList", ())]
         capacity = job.spec.get("capacity", {})
-        if "maxHourlyCost" not in capacity:
+        offered: Mapping[str, Any]
+        if any(path.startswith("dependsOn") for path in paths):  # not there yet, or it has ended badly
+            offered = self._without_ended(job.spec)
+        elif "maxHourlyCost" in capacity:
+            offered = {**job.spec, "capacity": {**capacity, "maxHourlyCost": MORE_MONEY * capacity["maxHourlyCost"]}}
+        else:
             raise ValueError(f"the api refuses the run: {answer['body']}")
-        offered: Mapping[str, Any] = {**capacity, "maxHourlyCost": MORE_MONEY * capacity["maxHourlyCost"]}
-        self._jobs[self._run_ids[number]] = replace(job, spec={**job.spec, "capacity": offered})
+        self._jobs[self._run_ids[number]] = replace(job, spec=offered)
         return False
+
+    def _with_real_dependencies(self, job: SimulatedJob) -> SimulatedJob:
+        """With the ids that the api has given to the runs that it depends on, as far as they were submitted."""
+        given = job.spec.get("dependsOn", ())
+        now = dict(zip(self._first_ids, self._run_ids, strict=True))
+        real = [{**each, "run": now.get(each["run"], each["run"])} for each in given]
+        return replace(job, spec={**job.spec, "dependsOn": real}) if given else job
+
+    def _without_ended(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Users give up waiting for the success of what has ended."""
+        left = [each for each in spec["dependsOn"] if each["on"] == "end" or not self._has_ended(each["run"])]
+        rest = {name: value for name, value in spec.items() if name != "dependsOn"}
+        return {**rest, "dependsOn": left} if left else rest
 
     def _cancel(self, number: int) -> bool:
         """One that is not known yet is cancelled later."""

@@ -1,4 +1,4 @@
-"""What may a spec say about the runs that it waits for, and how does it name what they leave?"""
+"""What may a spec say about the runs that it waits for?"""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import Strict, refused
 
 DEPENDENCY_LIMIT = 20  # AWS Batch's
-OUTPUT = re.compile(r"dependency\.([a-z][a-z0-9-]{0,62})\.output", re.ASCII)
-_RUN_ID = re.compile(r"([a-z][a-z0-9-]{0,62})-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
 
 
 def _run_or_name(text: str) -> str:
@@ -42,12 +40,6 @@ class DependencySpec(Strict):
     )
 
 
-def name_of(run: str) -> str:
-    """The name of the run with this id; a name is itself."""
-    found = _RUN_ID.fullmatch(run)
-    return found[1] if found else run
-
-
 def dependency_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     """What several dependencies must agree on. Faulty entries are left to the checks of their fields."""
     given = data.get("dependsOn")
@@ -60,19 +52,3 @@ def dependency_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if len(bitwise) > ONE_TO_ONE_LIMIT:
         where = f"dependsOn[{bitwise[ONE_TO_ONE_LIMIT]}].type"
         yield Fault(where, f"is the {ONE_TO_ONE_LIMIT + 1}th of type N_TO_N: a run can have {ONE_TO_ONE_LIMIT}")
-
-
-def output_fault(name: str, data: Mapping[str, Any]) -> str | None:
-    """What is wrong with `${dependency.NAME.output}`. None for a name that is of another form, or right."""
-    found = OUTPUT.fullmatch(name)
-    if found is None:
-        return None
-    given = data.get("dependsOn")
-    entries = [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
-    names = [name_of(each["run"]) for each in entries if isinstance(each.get("run"), str)]
-    if names.count(found[1]) == 1:
-        return None
-    if found[1] in names:
-        return f"${{{name}}} could mean several of dependsOn: give the runs different names"
-    known = ", ".join(f"dependency.{each}.output" for each in names) or "nothing: there is no dependsOn"
-    return f"${{{name}}} is no run of dependsOn; known: {known}"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from argosy.spec.dependencies import OUTPUT, output_fault
 from argosy.spec.faults import Fault, path_text, shown
+from argosy.spec.outputs import OUTPUT, output_fault
 
 VARIABLES = ("range", "start", "end", "index", "count", "item", "output", "part", "runId", "attempt")
 ITEM_KEY = re.compile(r"item\.([A-Za-z_][A-Za-z0-9_-]*)", re.ASCII)

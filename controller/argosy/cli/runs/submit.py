@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -45,8 +46,12 @@ def submit(session: Session, files: SpecFiles, submission: Submission, changes: 
     if len(files) > 1:
         from argosy.cli.runs.submit_together import submit_together
 
-        return submit_together(session, files, submission, changes)
-    [file] = files
+        submit_together(session, files, submission, changes)
+    else:
+        _submit(session, files[0], submission, changes)
+
+
+def _submit(session: Session, file: Path, submission: Submission, changes: SpecChanges) -> None:
     try:
         spec, document = load(file, changes)
     except SpecRefused as refusal:

@@ -71,7 +71,5 @@ def _submitted(
 def _follow(session: Session, views: Sequence[View], wait_timeout_s: float | None) -> None:
     from argosy.cli.runs.watch import followed
 
-    ends = []
-    for view in views:
-        ends.append(followed(session, view["runId"], wait_timeout_s, None)["status"])
+    ends = [followed(session, view["runId"], wait_timeout_s, None)["status"] for view in views]
     raise typer.Exit(OK if set(ends) == {"SUCCEEDED"} else RUN_FAILED)

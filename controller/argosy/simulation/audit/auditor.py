@@ -18,6 +18,7 @@ from argosy.model.policy import Policy
 from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.cluster_course import ClusterCourseChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
+from argosy.simulation.audit.dependencies import DependencyChecker
 from argosy.simulation.audit.efficiency import EfficiencyChecker
 from argosy.simulation.audit.environments import EnvironmentChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
@@ -73,6 +74,7 @@ class Auditor:
             EfficiencyChecker(facts),
             WarningChecker(facts),
             DefinitionChecker(facts),
+            DependencyChecker(facts),
             ImageChecker(facts),
             HistoryChecker(facts),
             ClusterCourseChecker(facts),

@@ -68,6 +68,9 @@ class ReasonChecker(Checker):
             "this deployment has no fleets": lambda run: not self.facts.stored.pools,
             "its results are being listed": _never,
             "suspended: ": lambda run: run.suspended_at > 0,
+            "waits for ": lambda run: bool(run.unmet) or run.waiting.startswith("waits for its turn"),
+            "its pending tasks wait": lambda run: bool(run.unmet),
+            "starts not before": lambda run: run.not_before > 0,
             "waits for its turn to register": lambda run: run.status == RunStatus.SUBMITTED,
         }
         ends: Mapping[str, Truth] = {
@@ -77,6 +80,7 @@ class ReasonChecker(Checker):
             "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
             "the run took longer than": self._is_over_time,
             "stopped early": self._failed_alike,
+            "its dependency": lambda run: bool(run.unmet),
             "set aside": lambda run: run.id in self.facts.damaged,
         }
         trouble = dict.fromkeys(TROUBLE, lambda run: not self.facts.nothing_goes_wrong)
