@@ -29,6 +29,7 @@ SUBSTITUTIONS = {
     "start": "its first number",
     "end": "the number after its last",
     "index": "the task's number, from 0",
+    "paddedIndex": "the same with seven digits, as it stands in the names of parts",
     "count": "the number of tasks of the run",
     "item": "the task's item of `array.items` or `array.itemsFrom`: text as it is, all else as JSON",
     "output": "`s3://` folder of this attempt alone, for any number of objects",
@@ -75,6 +76,7 @@ PARTS = {
     "RetrySpec": "retryStrategy",
     "ExitRuleSpec": "retryStrategy.evaluateOnExit",
     "TimeoutSpec": "timeout",
+    "DependencySpec": "dependsOn",
     "ServiceSpec": "service",
     "UpdateSpec": "service.update",
 }
@@ -203,7 +205,8 @@ def names_page() -> str:
     ]
     lines += ["it inserts variables.", "", "| name | value |", "| -- | -- |"]
     lines += [_row(f"`${{{name}}}`", SUBSTITUTIONS[name]) for name in VARIABLES]
-    lines += [_row("`${item.KEY}`", "the member KEY of an item that is a mapping"), ""]
+    lines += [_row("`${item.KEY}`", "the member KEY of an item that is a mapping")]
+    lines += [_row("`${dependency.NAME.output}`", "`s3://` folder of the run NAME that `dependsOn` lists"), ""]
     lines += ["## In the environment of a task", "", "| variable | value |", "| -- | -- |"]
     lines += [_row(f"`{name}`", meaning) for name, meaning in {**OF_TASKS, **BY_RUNNER}.items()]
     return "\n".join([*lines, ""])

@@ -41,6 +41,7 @@ def main() -> int:
         planted,
         planted_buying,
         planted_cells,
+        planted_dependencies,
         planted_faults,
         planted_further,
         planted_journal,
@@ -67,7 +68,7 @@ def main() -> int:
     assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
     assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch is planted_pages.Patch
     assert planted.Patch is planted_services.Patch
-    assert planted.Patch is planted_schedules.Patch
+    assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
     return 1 if missed else 0
 
 

@@ -178,8 +178,10 @@ ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 def _input(uri: str) -> str:
-    """The bucket is written out, so that the deployment can say at submit whether its programs may read it."""
-    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*", uri, re.ASCII | re.DOTALL):
+    """The bucket is written out, so that the deployment can say at submit whether its programs may read it. That of a
+    dependency's results is known by then."""
+    bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/"
+    if not re.fullmatch(rf"({bucket}|\$\{{dependency\.[a-z0-9-]+\.output\}}).*", uri, re.ASCII | re.DOTALL):
         raise refused("must be s3://BUCKET/KEY, or s3://BUCKET/PREFIX/ for all objects below it; ${...} in the key")
     return uri
 

@@ -84,6 +84,7 @@ def task_values(spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any
     """The value of every `${name}` in one attempt. Names that have no value for this kind of array are absent."""
     values = {
         "index": str(key.index),
+        "paddedIndex": layout.numbered(key.index),
         "count": str(count),
         "output": layout.attempt_uri(output, key.index, key.attempt),
         "part": layout.part_uri(output, key.index, layout.part_suffix(spec)),

@@ -14,7 +14,7 @@ from typing import Any
 from argosy.spec.faults import Fault, path_text, shown
 from argosy.spec.outputs import OUTPUT, output_fault
 
-VARIABLES = ("range", "start", "end", "index", "count", "item", "output", "part", "runId", "attempt")
+VARIABLES = ("range", "start", "end", "index", "paddedIndex", "count", "item", "output", "part", "runId", "attempt")
 ITEM_KEY = re.compile(r"item\.([A-Za-z_][A-Za-z0-9_-]*)", re.ASCII)
 _TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 

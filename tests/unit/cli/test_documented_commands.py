@@ -136,7 +136,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "events RUN --since 10m --follow --type task.ended --type instance --instance i-0abc",
         {"run": "RUN", "since": "10m", "follow": True, "kinds": ["task.ended", "instance"], "instance": "i-0abc"},
     ),
-    ("cancel RUN --reason wrong", {"reason": "wrong"}),
+    ("cancel RUN --reason wrong --dependents", {"reason": "wrong", "dependents": True}),
     ("explain RUN --task 7", {"run": "RUN", "task": 7}),
     ("explain RUN 7 --at 17:03", {"run": "RUN", "index": 7, "at": "17:03"}),
     (

@@ -11,10 +11,12 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from argosy.engine.loading import load, load_run
 from argosy.lifecycle.apply import apply, pass_time
+from argosy.lifecycle.dependencies import pack_statuses
 from argosy.lifecycle.suspension import suspend
 from argosy.model import documents
 from argosy.model.actions import Launch
@@ -24,6 +26,7 @@ from argosy.model.events import (
     ActionFailed,
     ControllerStarted,
     DefinitionDeregistered,
+    DependencyEnded,
     EnvironmentAsked,
     Event,
     HistoryPartWritten,
@@ -52,7 +55,7 @@ from argosy.model.events import (
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
-from argosy.model.runs import ManifestBound
+from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.suspensions import MOST_UNWATCHED
@@ -70,6 +73,7 @@ from tests.builders import (
     instance_id,
     prepared,
     spec,
+    state_with,
     state_with_instance,
     submitted,
     task,
@@ -206,10 +210,33 @@ def test_what_leaving_a_run_alone_and_trying_it_again_changes_is_stored() -> Non
     assert forgotten(state, store) == []
 
 
+def test_what_the_end_of_a_dependency_changes_is_stored() -> None:
+    """As a whole, and task by task."""
+    whole, single = "whole-261121-062733-aaaa", "single-261121-062733-bbbb"
+    state, store = state_with(), MemoryStore()
+    apply(state, submitted(RUN_ID, tasks=3, array={"size": 3}, dependsOn=[{"run": whole}]), NOW, POLICY)
+    second = submitted("s-261121-062733-k3f9", 3, array={"size": 3}, dependsOn=[{"run": single, "type": "N_TO_N"}])
+    apply(state, second, NOW, POLICY)
+    committed(state, store)
+    assert load(store).runs[RUN_ID].unmet == [whole]
+    statuses = np.array([TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.SUCCEEDED])
+    for event in (
+        DependencyEnded(whole, RunStatus.SUCCEEDED, (0, 0, 0, 0, 3, 0, 0)),
+        DependencyEnded(single, RunStatus.PARTIAL, (0, 0, 0, 0, 2, 1, 0), pack_statuses(statuses)),
+    ):
+        apply(state, event, NOW + 5, POLICY)
+        committed(state, store)
+        assert forgotten(state, store) == []
+    assert not load(store).runs[RUN_ID].held
+    after = load(store).runs["s-261121-062733-k3f9"]
+    assert after.tasks["met"].tolist() == [1, 0, 1]
+    assert after.tasks["status"].tolist() == [TaskStatus.PENDING, TaskStatus.CANCELLED, TaskStatus.PENDING]
+
+
 def test_every_kind_of_fact_has_a_case() -> None:
     """ActionFailed is the engine's own: it is not applied."""
     seen = {type(fact) for facts in CASES for fact in facts}
-    seen |= {RunClosed, RunRetried, RunResumed, RunNotResumed, ActionFailed}
+    seen |= {RunClosed, RunRetried, RunResumed, RunNotResumed, ActionFailed, DependencyEnded}
     assert seen == set(get_args(Event))
 
 

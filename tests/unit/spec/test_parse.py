@@ -85,7 +85,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"colour": 1},
         [
             "colour: unknown field; known: version, kind, name, container, taskDefinition, run, workdir, setup,"
-            " packages, job, inputs, result, resources, array, service, output, placement, capacity, retryStrategy,"
+            " packages, job, inputs, result, resources, array, service,"
+            " dependsOn, notBefore, output, placement, capacity, retryStrategy,"
             " timeout, compat, tags"
         ],
     ),
@@ -176,9 +177,9 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         [
             "container.environment[0].name: is reserved: Argosy itself sets the variables that begin with ARGOSY_",
             "container.environment[0].type: unknown field; known: name, value",
-            "container.environment[0].value: unknown substitution ${x}; known: range, start, end, index, count,"
-            " item, output,"
-            " part, runId, attempt, item.KEY; write $${ for a literal ${",
+            "container.environment[0].value: unknown substitution ${x}; known: range, start, end, index,"
+            " paddedIndex, count, item, output,"
+            " part, runId, attempt, item.KEY, dependency.NAME.output; write $${ for a literal ${",
         ],
     ),
     (
@@ -310,13 +311,13 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         [
             "container.command[0]: ${range} is only possible with array.range",
             "container.command[1]: ${item} is only possible with array.items or array.itemsFrom",
-            "container.command[2]: unknown substitution ${nope}; known: range, start, end, index, count, item,"
-            " output, part,"
-            " runId, attempt, item.KEY; write $${ for a literal ${",
+            "container.command[2]: unknown substitution ${nope}; known: range, start, end, index, paddedIndex, count,"
+            " item, output, part,"
+            " runId, attempt, item.KEY, dependency.NAME.output; write $${ for a literal ${",
             "container.command[3]: has a ${ that is never closed; write $${ for a literal ${",
-            "container.command[4]: unknown substitution ${item.}; known: range, start, end, index, count, item,"
-            " output, part,"
-            " runId, attempt, item.KEY; write $${ for a literal ${",
+            "container.command[4]: unknown substitution ${item.}; known: range, start, end, index, paddedIndex, count,"
+            " item, output, part,"
+            " runId, attempt, item.KEY, dependency.NAME.output; write $${ for a literal ${",
         ],
     ),
     (

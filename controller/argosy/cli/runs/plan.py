@@ -13,7 +13,7 @@ from argosy.cli.command import command
 from argosy.cli.html_file import HtmlFile, write
 from argosy.cli.options import SpecFile
 from argosy.cli.runs.spec_source import SpecChanges, load
-from argosy.cli.runs.submit import sent
+from argosy.cli.runs.submission import sent
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:

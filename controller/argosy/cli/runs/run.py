@@ -27,7 +27,7 @@ from argosy.cli.runs.foreseen import foreseen, with_warnings
 from argosy.cli.runs.packed import packed
 from argosy.cli.runs.program_words import ProgramCommand
 from argosy.cli.runs.run_spec import Belongings, Split, Terms, spec_of
-from argosy.cli.runs.submit import announce, sent
+from argosy.cli.runs.submission import announce, sent
 from argosy.cli.session import Session
 
 INLINE_ITEMS = 100_000  # bytes of items that stand in the spec itself; more of them become an object in S3

@@ -15,7 +15,7 @@ import typer
 from argosy.cli.problems import OK, RUN_FAILED, CliError
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
-from argosy.cli.runs.submit import Submission, announce, sent, with_ids
+from argosy.cli.runs.submission import Submission, announce, sent, with_ids
 from argosy.cli.session import Session
 
 View = Mapping[str, Any]
@@ -54,10 +54,15 @@ def _by_itself(spec: View, all_specs: Sequence[View]) -> dict[str, Any]:
 
     names = {str(each.get("name")) for each in all_specs}
     here = [name for name in names_in(spec) if name in names]
-    filled = fill_outputs(dict(spec), dict.fromkeys(here, "s3://results/"))
-    rest = [each for each in filled.get("dependsOn", ()) if each["run"] not in here]
-    checked = {name: value for name, value in filled.items() if name != "dependsOn"}
-    return dict(unpacked({**checked, "dependsOn": rest} if rest else checked))
+    inputs = spec.get("inputs")
+    listed = [inputs] if isinstance(inputs, str) else inputs or ()
+    known = {
+        "dependsOn": [each for each in spec.get("dependsOn", ()) if each["run"] not in here],
+        "inputs": [uri for uri in listed if not uri.startswith("${dependency.")],  # whose bucket is not known yet
+    }
+    rest = {name: value for name, value in spec.items() if name not in known}
+    checked = {**rest, **{name: value for name, value in known.items() if value}}
+    return dict(unpacked(fill_outputs(checked, dict.fromkeys(here, "s3://results/"))))
 
 
 def _submitted(

@@ -14,7 +14,7 @@ from argosy.cli.command import command
 from argosy.cli.problems import CliError
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
-from argosy.cli.runs.submit import sent
+from argosy.cli.runs.submission import sent
 from argosy.cli.schedules import views
 from argosy.cli.schedules.options import OverlapRules, ScheduleArgument, Times
 from argosy.cli.session import Session, warn

@@ -15,7 +15,7 @@ from argosy.cli.options import SpecFile, WaitTimeout
 from argosy.cli.problems import RUN_FAILED, WAIT_TIMED_OUT, CliError
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
-from argosy.cli.runs.submit import sent
+from argosy.cli.runs.submission import sent
 from argosy.cli.session import Session, warn
 
 LOOK_S = 2.0

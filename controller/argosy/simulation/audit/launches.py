@@ -83,10 +83,11 @@ class LaunchChecker(Checker):
         self._check_runner(key, arn)
 
     def _check_what_runs(self, arn: str) -> None:
-        """The tasks on the instance that ECS has not ended, whatever is stored. Those of suspended runs as below."""
+        """The tasks on the instance that ECS has not ended, whatever is stored. Those of suspended runs as below, and
+        as little those of runs that nothing could be read of: they are strangers until they are stopped."""
         task = self.facts.regions.task(arn)
         machine = self.facts.regions.find(task.instance.ec2_instance_id) if task else None
-        if task is None or machine is None or self._suspended:
+        if task is None or machine is None or self._suspended or self.facts.damaged:
             return
         running = sum((each.started_by or "").startswith("argosy-") for each in task.instance.tasks.values())
         self._check_most_tasks(machine.instance_id, machine.instance_type, running)

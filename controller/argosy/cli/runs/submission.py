@@ -1,0 +1,70 @@
+"""How is a run handed to the deployment, and what is said of it then?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli.figures import counted
+from argosy.cli.options import WaitTimeout
+from argosy.cli.runs.spec_source import SpecRefused
+from argosy.cli.session import Session, warn
+from argosy.client.api import ApiError
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Submission:
+    """How the run is submitted and followed."""
+
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False
+    client_token: Annotated[
+        str | None, typer.Option("--client-token", help="Submitting again with the same token does not start twice.")
+    ] = None
+    wait_timeout: WaitTimeout = None
+
+
+def with_ids(session: Session, spec: Mapping[str, Any], known: Mapping[str, str] = NOTHING) -> dict[str, Any]:
+    """The spec with the ids of the runs that it depends on: by name those of `known`, else as everywhere else."""
+    from argosy.client.dependencies import with_run_ids
+    from argosy.client.run_names import run_id_of
+
+    return with_run_ids(spec, lambda name: known.get(name) or run_id_of(session.api, name))
+
+
+def announce(session: Session, view: Any, detached: bool) -> None:
+    """That the run is accepted; what comes next too if nobody waits for it."""
+    if session.wants_json and detached:
+        session.print_json(view)
+    if session.wants_json:
+        return
+    session.console.print(_accepted(view))
+    for sentence in view.get("warnings", ()):
+        warn(sentence)
+    if detached:
+        session.console.print(f"next: {session.again('watch ' + view['runId'])}", style="dim")
+
+
+def _accepted(view: Any) -> str:
+    tasks = counted(view["tasks"]["total"], "task") if view["tasks"]["total"] else "its tasks"
+    if not view.get("created", True):
+        return f"{view['runId']}: this client token has already submitted it; nothing was started twice."
+    return f"{view['runId']} submitted: {tasks}, results in {view['output']}"
+
+
+def sent(call: Callable[[Any], Any], spec: Any, name: str, document: Any) -> Any:
+    """What `call` answers to the spec. Faults that only the deployment can find are placed in the file too."""
+    from argosy.spec.faults import Fault
+
+    try:
+        return call(spec)
+    except ApiError as error:
+        if error.code != "ValidationException" or not error.faults:
+            raise
+        faults = [Fault(path, message) for path, message in error.faults]
+        raise SpecRefused(name, document.placed(faults), spec, document) from error

@@ -1,0 +1,81 @@
+"""Which bugs are planted? The twelfth part: runs that wait for each other, or for a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from argosy.engine import tick
+from argosy.lifecycle import apply as applied
+from argosy.lifecycle import dependencies
+from argosy.model.runs import Run
+from argosy.model.tasks import TaskStatus
+from tests.mutations.catalogue import Patch, planted
+
+WAITING = "dependency"
+
+
+@planted("nothing waits for the end of a whole run", WAITING)
+def whole_runs_are_not_waited_for(patch: Patch) -> None:
+    patch.setattr(Run, "held", property(lambda run: bool(run.not_before)))
+
+
+@planted("a run starts although what it depends on has failed", WAITING, "bad-program")
+def failed_dependencies_are_met(patch: Patch) -> None:
+    patch.setattr(
+        dependencies, "_take_end", lambda state, run, dependency, *rest: dependencies._meet(state, run, dependency)
+    )
+
+
+@planted("a task starts while the result of its own one is still looked up", WAITING)
+def unverified_tasks_count_as_over(patch: Patch) -> None:
+    real = dependencies._follow
+
+    def follow(state: Any, run: Any, dependency: Any, statuses: Any, policy: Any) -> Any:
+        hasty = statuses.copy()
+        hasty[statuses == TaskStatus.VERIFYING] = TaskStatus.SUCCEEDED
+        return real(state, run, dependency, hasty, policy)
+
+    patch.setattr(dependencies, "_follow", follow)
+
+
+@planted("a task starts although its own one has failed", WAITING, "bad-program")
+def failed_tasks_count_as_any_end(patch: Patch) -> None:
+    real = dependencies._follow
+
+    def follow(state: Any, run: Any, dependency: Any, statuses: Any, policy: Any) -> Any:
+        ended = statuses.copy()
+        ended[statuses == TaskStatus.FAILED] = TaskStatus.SUCCEEDED
+        return real(state, run, dependency, ended, policy)
+
+    patch.setattr(dependencies, "_follow", follow)
+
+
+@planted("what is to start later starts at once", WAITING)
+def times_to_wait_for_are_ignored(patch: Patch) -> None:
+    real = dependencies.begin_waiting
+
+    def begin(run: Run, asked_at: float) -> None:
+        real(run, asked_at)
+        run.not_before = 0.0
+
+    patch.setattr(dependencies, "begin_waiting", begin)
+
+
+@planted("a run whose dependency was closed before it came waits for ever", WAITING, "crash", "absence")
+def closed_dependencies_are_not_looked_up(patch: Patch) -> None:
+    patch.setattr(tick, "ended_dependencies", lambda store, state: ())
+
+
+@planted("what one commit has no room for is never marked", WAITING)
+def dependencies_are_dropped_half_way(patch: Patch) -> None:
+    real = dependencies._follow
+
+    def follow(state: Any, run: Any, dependency: Any, statuses: Any, policy: Any) -> bool:
+        real(state, run, dependency, statuses, replace(policy, max_dirty_documents=0))
+        return True
+
+    patch.setattr(dependencies, "_follow", follow)
+
+
+assert applied.dependencies is dependencies
