@@ -218,7 +218,7 @@ class ApiClient:
 
     def environments(self) -> dict[str, Any]:
         """All of them, by name."""
-        return self._call("ListEnvironments")
+        return self._all_pages("ListEnvironments", "environments")
 
     def create_schedule(self, **wanted: Any) -> dict[str, Any]:
         """The schedule's view. wanted: members of CreateSchedule, camelCase. The same again gives `created` false."""
@@ -234,13 +234,7 @@ class ApiClient:
 
     def schedules(self) -> dict[str, Any]:
         """All of them, by name."""
-        found, token = [], None
-        while True:
-            page = self._call("ListSchedules", maxResults=PAGE_OF_SCHEDULES, **({"nextToken": token} if token else {}))
-            found += page["schedules"]
-            token = page["nextToken"]
-            if token is None:
-                return {"schedules": found}
+        return self._all_pages("ListSchedules", "schedules", maxResults=PAGE_OF_SCHEDULES)
 
     def pause_schedule(self, name: str) -> dict[str, Any]:
         """Its view."""
@@ -257,6 +251,16 @@ class ApiClient:
     def delete_schedule(self, name: str) -> dict[str, Any]:
         """What is left of it: name and state."""
         return self._call("DeleteSchedule", name=name)
+
+    def _all_pages(self, action: str, what: str, **fields: Any) -> dict[str, Any]:
+        """One reply with the items of every page."""
+        found, token = [], None
+        while True:
+            page = self._call(action, **fields, **({"nextToken": token} if token else {}))
+            found += page[what]
+            token = page.get("nextToken")
+            if token is None:
+                return {what: found}
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})
