@@ -42,6 +42,7 @@ def main() -> int:
         planted_buying,
         planted_cells,
         planted_faults,
+        planted_floors,
         planted_further,
         planted_journal,
         planted_once_missed,
@@ -66,7 +67,7 @@ def main() -> int:
     assert planted.Patch is planted_buying.Patch is planted_further.Patch is planted_outages.Patch
     assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
     assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch is planted_pages.Patch
-    assert planted.Patch is planted_services.Patch
+    assert planted.Patch is planted_services.Patch is planted_floors.Patch
     assert planted.Patch is planted_schedules.Patch
     return 1 if missed else 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from argosy.client.errors import ArgosyError, error_code
@@ -133,6 +133,12 @@ class ApiClient:
     def cluster_history(self, hours: float) -> dict[str, Any]:
         """The same, with its instances as columns, and its `history` of the last hours."""
         return self._call("DescribeCluster", form="columns", include=["history"], historyHours=hours)
+
+    def scale_cluster(self, instances: int, types: Sequence[str], until: float | None) -> dict[str, Any]:
+        """Keep at least so many instances, of these types or of any; until: epoch seconds. The reply has the `floor`,
+        null where none is kept."""
+        wanted: dict[str, Any] = {"instances": instances, "instanceTypes": list(types)}
+        return self._call("ScaleCluster", **wanted, **({} if until is None else {"until": until}))
 
     def tasks(self, limit: int, **filters: Any) -> dict[str, Any]:
         """At most `limit` tasks; `nextToken` is null when there are no others. filters: members of ListTasks."""

@@ -15,6 +15,7 @@ from argosy.lifecycle import (
     definitions,
     environments,
     fates,
+    floor,
     hosts,
     pools,
     quarantine,
@@ -53,8 +54,8 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
 
     Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
     not joined the cluster are given up, tasks that nobody watches over are stopped, what EC2 announced about instances
-    that nothing has shown since is dropped, and so are the intents of runs that start nothing more: once all outcomes
-    are known, what is left was never sent.
+    that nothing has shown since is dropped, a floor ends when its time is over, and the intents of runs that start
+    nothing more are dropped: once all outcomes are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
     fates.settle_open_ends(state, now, policy)
@@ -62,6 +63,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
     announcements.drop_old(state, now)
+    floor.expire(state, now)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -83,6 +85,11 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
 @_apply.register
 def _(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) -> None:
     environments.ask(state, event.request)
+
+
+@_apply.register
+def _(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
+    floor.scale(state, event.request)
 
 
 @_apply.register

@@ -78,6 +78,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "own-program": (0.1, 0.5),  # a run: it brings a program of its own, which only instances with our runner can start
     "no-runner": (0.05, 0.4),  # an instance joins without our runner, because that could not be installed
     "service": (0.5, 1.0),  # a trial: a service is deployed again and again, scaled and frozen, with its own tasks
+    "cluster-scaled": (0.3, 0.8),  # a trial: a user wants a number of instances kept, changes his mind, and ends it
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -26,6 +26,7 @@ from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
 from argosy.simulation.faults import Faults
 from argosy.simulation.follower import Follower
+from argosy.simulation.kept_size import KeptSize
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
@@ -107,6 +108,7 @@ class Trial:
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.service = TrialService(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
+        self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
             self.clock = ClockOfSchedules(self.deployment, self.jobs, self.auditor.facts)
@@ -138,6 +140,7 @@ class Trial:
         self.owner.plan_deployments(outline.faulty_s)
         if self.faults.strikes("service"):
             self.service.plan(outline.faulty_s)
+        self.kept_size.plan(outline.faulty_s)
         self.torn_documents.plan(outline.faulty_s)
         self._schedule_incidents()
         until = self.started_at + outline.faulty_s
@@ -227,6 +230,7 @@ class Trial:
         while not self.auditor.violations:
             self._step(pause_s)
             self.service.act(self.auditor.environments.is_settled(NAME))
+            self.kept_size.act()
             busy = any(controller.busy for controller in self.deployment.controllers)
             pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
             if self._is_over() and not self._is_asked_for_more():
@@ -242,7 +246,9 @@ class Trial:
             return self.world.now - self.faults_ended_at > FREED_S
         if self.teardown.begun:
             return False
-        if (self.cell is not None and not self.cell.is_settled) or not self.service.is_over:
+        if self.cell is not None and not self.cell.is_settled:
+            return False
+        if not (self.service.is_over and self.kept_size.is_over):
             return False
         if self.clock is not None and not self.clock.is_done:
             return False
