@@ -16,7 +16,9 @@ FEWEST_WISHES, MOST_WISHES = 1, 4
 MOST_INSTANCES = 4
 TYPED, ENDING = 0.4, 0.25  # of the wishes: those that name a type, and those that end by themselves
 SHORTEST_S, LONGEST_S = 60.0, 3_600.0  # of these
-PATIENCE_S = 4_500.0  # after the faults, so that whoever waits for longer is found: then he gives up what is still not there
+PATIENCE_S = (
+    4_500.0  # after the faults, so that whoever waits for longer is found: then he gives up what is still not there
+)
 ASKS_AGAIN_S = 300.0  # where nothing shows that he was heard
 
 
