@@ -17,7 +17,7 @@ from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
 from argosy.engine.intake import Taken, event_of
 from argosy.engine.leaving_out import Suspect
-from argosy.engine.loading import load_run, record_of, stored
+from argosy.engine.loading import record_of, stored, tried_again
 from argosy.engine.report import TickReport, figures_of, reported_damage
 from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
@@ -30,7 +30,7 @@ from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside
 from argosy.model.damage import FAULTS
 from argosy.model.documents import Documents
-from argosy.model.events import ActionFailed, Event, Observed, RunNotResumed, RunResumed
+from argosy.model.events import ActionFailed, Event, Observed, RunResumed
 from argosy.model.instance_types import InstanceType
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
@@ -42,6 +42,7 @@ from argosy.ports import EventQueue, Executor, Key, Message, Store
 from argosy.recording.recorder import Recorder, Start
 from argosy.recording.tick_record import digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
+from argosy.scheduler.due import next_due
 from argosy.scheduler.roster import Roster
 
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
@@ -77,6 +78,7 @@ class Engine:
     taken: Taken = field(default_factory=Taken)  # by the tick at work
     roster: Roster = field(default_factory=Roster)
     is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
+    left_quiet: bool = False  # whether its last invocation had nothing under way when it left
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
         """One round. Raises StaleState when another controller has committed; the next tick then loads again.
@@ -111,16 +113,13 @@ class Engine:
             self.keep_alive()
             return rehearsal.fails(without)
 
-        def is_late() -> bool:
-            return self.now() - began >= search_s
-
         def is_doubted() -> bool:
             return reason in rehearsal.reasons() or self.apart.acquits(reason)
 
         late: TimeIsUp | None = None
         found: Sequence[Suspect] | None
         try:
-            found = fewest(rehearsal, fails, is_late, self.apart.probes, is_doubted)
+            found = fewest(rehearsal, fails, lambda: self.now() - began >= search_s, self.apart.probes, is_doubted)
         except TimeIsUp as over:
             late, found = over, over.found
         self.apart.probes = late.probes if late else ()
@@ -147,6 +146,13 @@ class Engine:
         whole = Rehearsal(stored(self.store).state, facts, moment, switches, self.functions, self._counts)
         self.keep_alive()
         return whole if not ahead or whole.fails(frozenset()) else replace(whole, facts=self.taken.facts)
+
+    def resume(self) -> None:
+        """Begin another invocation. What is in memory counts if the last one had nothing under way and nobody has
+        committed since."""
+        if not self.left_quiet or self.state is None or self.state.version != self.store.version():
+            self.forget()
+        self.left_quiet = False
 
     def forget(self) -> None:
         """Drop what is in memory; messages that were not deleted come again."""
@@ -212,18 +218,11 @@ class Engine:
         for run_id, found in list(state.suspended.items()):
             if self.now() < found.again_at or run_id in self.apart.runs:
                 continue
-            fact = self._tried_again(run_id)
+            fact = tried_again(marked(self.store), run_id)
             if isinstance(fact, RunResumed):
                 self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
             self.taken.facts.append((fact, self.now()))
             take(state, self.taken.facts[-1], self.policy, self._counts)
-
-    def _tried_again(self, run_id: str) -> RunResumed | RunNotResumed:
-        try:
-            run = load_run(marked(self.store), run_id, ended=False)
-        except FAULTS as fault:
-            return RunNotResumed(run_id, reason_of(fault))
-        return RunNotResumed(run_id, "") if run is None else RunResumed(run_id, run)
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
@@ -267,6 +266,9 @@ class Engine:
         with self.apart.tolerating("a tick's report"):
             figures |= figures_of(state, actions, self.now())
             figures["at_rest"] = self._at_rest(state)
+            waits = not (actions or taken.folded or self.outcomes or self.sightings or self.backlog)
+            if waits and not (self.apart.is_in_use or is_idle(state)):
+                figures["due_at"] = next_due(Moment(state, self.catalogue, taken.decided_at, self.policy))
             figures["short"] = self.shortages.new(state, self.now())
             figures["damage"] = reported_damage(state)
         return TickReport(

@@ -26,6 +26,7 @@ from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
 from argosy.simulation.faults import Faults
 from argosy.simulation.follower import Follower
+from argosy.simulation.invocations import TICK_RULE
 from argosy.simulation.kept_size import KeptSize
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.owner import Owner
@@ -84,7 +85,7 @@ class Trial:
             clocks_differ_s=2 * (JUMP_S * faults.on("clock-jump") + SKEW_S * faults.on("clock-skew")),
         )
         self.auditor.facts.written = programs.written
-        events = EventPath(self.world, self.services.sqs, faults)
+        events = EventPath(self.world, self.services.sqs, faults, self._call)
         for world in worlds:
             world.sinks += [self.auditor.hear, events]
         self.bill = Bill(*worlds)
@@ -98,7 +99,7 @@ class Trial:
         self.deployment = SimulatedDeployment(
             self.regions, self.services, policy, conditions, on_error, self.auditor.ticked
         )
-        self.deployment.lease_holds = share(plan.seed, "lease") < LEASED
+        self.deployment.invocations.lease_holds = share(plan.seed, "lease") < LEASED
         self.recorded = self.deployment.recorded = RecordedTrial() if plan.seed % RECORDED == 0 else None
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
@@ -195,10 +196,19 @@ class Trial:
             later(faults.between(0.05, 0.6) * faulty_s, self._lose_the_store)
         if faults.strikes("destroy"):
             later(faults.between(10, faulty_s), self._tear_down)
+        if faults.strikes("tick-disabled"):
+            later(share(self.plan.seed, "update") * faulty_s, self._disable_tick)
         self.users.cancel_later(faults, faulty_s)
 
     def _watchdog_said(self, who: str, told: Mapping[str, Any]) -> None:
         self.auditor.trail.add(self.world.now, who, dict(told))
+
+    def _disable_tick(self) -> None:
+        """CloudFormation makes the rule what the template says, where a new version has changed that."""
+        self.services.bus.enabled.discard(TICK_RULE)
+
+    def _call(self) -> None:
+        self.deployment.call()
 
     def _lose_the_store(self) -> None:
         self.deployment.boundary.store_down_until = self.world.now + self.faults.between(30, 600)
@@ -217,7 +227,7 @@ class Trial:
         for number, controller in enumerate(controllers):
             if everybody or number == chosen or self.faults.between(0, 1) < ANOTHER:
                 self.deployment.tick(controller)
-        self.world.run_for(seconds)
+        self.deployment.pass_time(seconds)
         self.auditor.time_passed()
         self.follower.step()
         if self.faults.active and not self.teardown.complete:
