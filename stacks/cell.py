@@ -14,6 +14,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
 from argosy.messages.eventbridge import MESSAGE_KINDS, MessageKind
+from argosy.messages.urgent import UrgentKind
 from argosy.settings.settings import Settings
 from stacks import grants, nag
 from stacks.alarms import CellAlarms
@@ -153,9 +154,11 @@ class Forwarding(Construct):
             )
 
 
-def event_pattern(kind: MessageKind, clusters: list[str]) -> events.EventPattern:
+def event_pattern(
+    kind: MessageKind | UrgentKind, clusters: list[str], account: list[str] | None = None
+) -> events.EventPattern:
     """CDK's form of a kind's pattern: what the controller parses is what the rules let through."""
     pattern = kind.pattern(clusters)
     return events.EventPattern(
-        source=pattern["source"], detail_type=pattern["detail-type"], detail=pattern.get("detail")
+        source=pattern["source"], detail_type=pattern["detail-type"], detail=pattern.get("detail"), account=account
     )

@@ -1,4 +1,5 @@
-"""What reaches the controller, and what wakes it? Rules onto the queue, and the tick that is off at rest.
+"""What reaches the controller, and what wakes it? Rules onto the queue, the tick that is off at rest, and rules that
+call the function for what cannot wait for the tick (`argosy.messages.urgent`).
 
 Home's own events come over its default bus, where AWS puts them. What further cells forward comes over a bus of the
 deployment's own, named like it, so that the account's rules on the default bus do not see another Region's events.
@@ -13,6 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from argosy.messages.eventbridge import MESSAGE_KINDS
+from argosy.messages.urgent import URGENT_KINDS
 from argosy.settings.settings import Settings
 from stacks.cell import event_pattern
 from stacks.grants import Arns
@@ -43,8 +45,9 @@ class Events(Construct):
                 event_pattern=event_pattern(kind, [cluster]),
                 targets=[targets.SqsQueue(store.queue, dead_letter_queue=store.dead_letters)],
             )
+        self._urgent(settings, store, controller)
         if settings.cells[1:]:
-            self._forwarded(settings, store)
+            self._forwarded(settings, store, controller)
         self._ends_of_runs(settings, store, api)
         # The api enables it when there is work, the controller disables it when there is none: the template never
         # changes it again. A tick that finds the controller busy has no value, so it is neither repeated nor kept.
@@ -55,15 +58,30 @@ class Events(Construct):
             description="Argosy: wakes the controller every minute while there is work",
             enabled=False,
             schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
-            targets=[
-                targets.LambdaFunction(
-                    controller,
-                    dead_letter_queue=store.dead_letters,
-                    retry_attempts=0,
-                    max_event_age=cdk.Duration.minutes(1),
-                )
-            ],
+            targets=[self._call(store, controller)],
         )
+
+    @staticmethod
+    def _call(store: Store, controller: lambda_.IFunction) -> targets.LambdaFunction:
+        """A call that comes too late has no value: the next tick is there first."""
+        minute = cdk.Duration.minutes(1)
+        dead_letters = store.dead_letters
+        return targets.LambdaFunction(
+            controller, dead_letter_queue=dead_letters, retry_attempts=0, max_event_age=minute
+        )
+
+    def _urgent(self, settings: Settings, store: Store, controller: lambda_.IFunction) -> None:
+        """Rules on the default bus. Of the invocations that find a controller at work, each costs some milliseconds."""
+        cluster = Arns(settings).clusters[0]
+        for kind in URGENT_KINDS:
+            events.Rule(
+                self,
+                kind.rule,
+                rule_name=f"{settings.prefix}-{kind.rule}",
+                description=f"{kind.detail_type}, which calls the controller",
+                event_pattern=event_pattern(kind, [cluster]),
+                targets=[self._call(store, controller)],
+            )
 
     def _ends_of_runs(self, settings: Settings, store: Store, api: lambda_.IFunction) -> None:
         """A firing of a schedule may wait for the run."""
@@ -81,7 +99,7 @@ class Events(Construct):
             ],
         )
 
-    def _forwarded(self, settings: Settings, store: Store) -> None:
+    def _forwarded(self, settings: Settings, store: Store, controller: lambda_.IFunction) -> None:
         """The bus of what further cells forward. Their rules have chosen already; the pattern names AWS's services,
         whose events nobody else can put. Senders of the same account need a right and no policy of the bus."""
         bus = events.EventBus(self, "Bus", event_bus_name=settings.prefix)
@@ -98,3 +116,14 @@ class Events(Construct):
             targets=[targets.SqsQueue(store.queue, dead_letter_queue=store.dead_letters)],
         )
         rule.node.add_dependency(bus)
+        for kind in URGENT_KINDS:
+            urgent = events.Rule(
+                self,
+                f"Forwarded-{kind.rule}",
+                event_bus=events.EventBus.from_event_bus_name(self, f"BusOf-{kind.rule}", settings.prefix),
+                rule_name=f"{settings.prefix}-forwarded-{kind.rule}",
+                description=f"{kind.detail_type} of a further cell, which calls the controller",
+                event_pattern=event_pattern(kind, [], account=[cdk.Aws.ACCOUNT_ID]),
+                targets=[self._call(store, controller)],
+            )
+            urgent.node.add_dependency(bus)

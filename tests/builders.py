@@ -212,6 +212,8 @@ class MemoryStore:
         self.stored_version = 0
         self.lease: tuple[str, float] | None = None
         self.heartbeat: float | None = None
+        self.is_asked_for = False  # whether somebody was refused the lease
+        self.at_rest = False
         self.expires_at: dict[Key, float] = {}
         self.killed: str | None = None
         self.closed: dict[str, str] = {}
@@ -276,16 +278,27 @@ class MemoryStore:
 
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
         if self.lease is not None and self.lease[0] != owner and self.lease[1] > now:
+            self.is_asked_for = True
             return False
         self.lease = (owner, now + seconds)
         return True
 
     def release_lease(self, owner: str) -> None:
         if self.lease is not None and self.lease[0] == owner:
-            self.lease = None
+            self.lease, self.is_asked_for = None, False
 
-    def beat(self, now: float) -> None:
-        self.heartbeat = now
+    def lay_down_lease(self, owner: str) -> bool:
+        if self.lease is None or self.lease[0] != owner:
+            return True
+        asked, self.is_asked_for = self.is_asked_for, False
+        self.lease = self.lease if asked else None
+        return not asked
+
+    def beat(self, now: float, *, at_rest: bool = False) -> None:
+        self.heartbeat, self.at_rest = now, at_rest
+
+    def is_at_rest(self) -> bool:
+        return self.at_rest
 
     def switches(self) -> Switches:
         return Switches(self.killed, dict(self.closed))

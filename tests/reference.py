@@ -145,10 +145,13 @@ def commands_page() -> str:
 
 def _command(name: str, command: Any) -> Iterator[str]:
     children = getattr(command, "commands", {})
-    if children:
-        for child, found in sorted(children.items()):
-            yield from _command(f"{name} {child}", found)
-        return
+    if not children or command.invoke_without_command:
+        yield from _alone(name, command)
+    for child, found in sorted(children.items()):
+        yield from _command(f"{name} {child}", found)
+
+
+def _alone(name: str, command: Any) -> Iterator[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     words = " ".join(_argument(each) for each in arguments)
     yield from (f"## {name} {words}".rstrip(), "", *_prose(command.help), "")

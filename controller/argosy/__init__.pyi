@@ -3,6 +3,7 @@
 from argosy.client.errors import ArgosyError
 from argosy.client.waiting import WaitTimedOut
 from argosy.sdk.client import Client
+from argosy.sdk.deployment import DeploymentFailed
 from argosy.sdk.errors import InvalidSpec, MissingPackage, RunFailed
 from argosy.sdk.mapping.executor import RemoteExecutor as Executor
 from argosy.sdk.mapping.mapped import map_items as map
@@ -18,6 +19,7 @@ __all__ = [
     "CannotPickle",
     "Client",
     "Cluster",
+    "DeploymentFailed",
     "Executor",
     "InvalidSpec",
     "MissingPackage",

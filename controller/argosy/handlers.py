@@ -26,6 +26,7 @@ from argosy.aws.wake import AwsWake
 from argosy.engine.report import TickReport
 from argosy.model.damage import UNREADABLE
 from argosy.model.policy import Policy
+from argosy.ports import Caller
 from argosy.settings.settings import Settings
 
 logger = Logger(service="argosy")
@@ -72,11 +73,20 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
     # Local mode is more eager.
     seconds: dict[str, Any] = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}
     store, wake, engine = controller_of_process()
-    loop = Loop(engine, store, wake, context.aws_request_id, time.time, TickLog().note, **seconds)
+    owner, caller = context.aws_request_id, _caller(event)
+    loop = Loop(engine, store, wake, owner, time.time, TickLog().note, caller=caller, **seconds)
     signs_of_life.renew = loop.renew
     report = asdict(loop.run(lambda: context.get_remaining_time_in_millis() / 1000))
     logger.info("loop ended", extra=report)
     return report
+
+
+def _caller(event: Any) -> Caller:
+    """EventBridge's messages name their kind, and what the api sends does not."""
+    kind = event.get("detail-type") if isinstance(event, Mapping) else None
+    if kind is None:
+        return Caller.API
+    return Caller.CLOCK if kind == "Scheduled Event" else Caller.RULE
 
 
 def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from argosy.model.actions import Action
@@ -82,14 +83,23 @@ class Store(Protocol):
     def version(self) -> int: ...
 
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
-        """True when `owner` now holds the lease until now + seconds (it was free, expired, or already ours)."""
+        """True when `owner` now holds the lease until now + seconds (it was free, expired, or already ours). False: the
+        one who holds it learns that it was asked for when it wants to lay it down."""
 
     def release_lease(self, owner: str) -> None:
-        """Release the lease if `owner` holds it."""
+        """Release the lease if `owner` holds it, whoever has asked for it."""
 
-    def beat(self, now: float) -> None:
+    def lay_down_lease(self, owner: str) -> bool:
+        """Release the lease, unless somebody was refused it since `owner` took it or last wanted to lay it down: then
+        False, once, and `owner` keeps it. Between that question and the release nobody can be refused."""
+
+    def beat(self, now: float, *, at_rest: bool = False) -> None:
         """Record that a tick ended at `now` (epoch seconds). It is never removed: the watchdog judges the controller by
-        it, and a released lease must not look like a dead controller."""
+        it, and a released lease must not look like a dead controller. at_rest: nothing is left to do, so that no tick
+        need follow."""
+
+    def is_at_rest(self) -> bool:
+        """Whether the last beat said so."""
 
     def switches(self) -> Switches:
         """What may not be launched now: in the whole deployment, and in single cells."""
@@ -130,6 +140,14 @@ class Archive(Protocol):
 
     def put(self, name: str, body: bytes) -> None:
         """Store a file, once. Raises what the store's client raises."""
+
+
+class Caller(StrEnum):
+    """Who has invoked the controller. What a rule or the api sends along is not read: it stands in queue or inbox."""
+
+    API = "api"
+    RULE = "rule"  # that an urgent message has matched (`messages.urgent`)
+    CLOCK = "clock"  # the schedule's tick
 
 
 class Wake(Protocol):

@@ -12,23 +12,28 @@ from typing import Any
 import pytest
 
 from argosy.api.cluster_columns import at_work, in_columns
-from argosy.client.failures import kinds_of
+from argosy.client.failures import FailuresAlike, kinds_of
 from argosy.figures.campaign import campaign_page
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, one_file
+from argosy.figures.environment import ServiceSeen, environment_page
 from argosy.figures.history import attempts_of
 from argosy.figures.market import market_page
 from argosy.figures.plan import plan_page
 from argosy.figures.run import run_page
 from argosy.figures.runs import runs_page
+from argosy.figures.schedules import schedule_page, schedules_page
+from argosy.figures.services import services_page
 from argosy.figures.spending import cost_page
 from argosy.model.state import State
 from argosy.ui.looks import Looks
 from argosy.ui.serving import serving
 from tests.chromium import Tab, tab
 from tests.fakes.cli import NOW, RUN_ID, run_view, tasks
+from tests.fakes.environments import RUN, RUN_3, created, environment, in_use, live_tasks
 from tests.fakes.histories import cluster_history, history
 from tests.fakes.looks import PLAN, looks
+from tests.fakes.schedule_views import fire, schedule
 
 pytestmark = pytest.mark.browser
 
@@ -36,6 +41,8 @@ ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
 PAGES = ["/", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
+PAGES += ["/services", "/services/web", "/services/new", "/schedules", "/schedules/often"]
+AT = "2026-11-21T06:00:00Z"
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
 
 
@@ -137,7 +144,27 @@ def pages_of_every_state() -> dict[str, Page]:
         "empty market": market_page(empty, {}, NOW),
         "impossible plan": plan_page(never),
         "trials": campaign_page(trials, [story]),
+        "services": services_page([in_use(), environment(status="FROZEN", statusReason=HOSTILE * 4)]),
+        "no services": services_page([]),
+        "a service": environment_page(environment(statusReason=HOSTILE * 4), services_seen(said)),
+        "a service that was never deployed": environment_page(created(), ServiceSeen(NOW)),
+        "schedules": schedules_page([schedule(armed=False), schedule(last=fire(1, "late", reason=HOSTILE))], NOW),
+        "no schedules": schedules_page([], NOW),
+        "a schedule that is late": schedule_page(
+            schedule(overdue=AT, waiting=AT, armed=False, fires=[fire(3, "missed", reason=HOSTILE * 4)]), NOW
+        ),
+        "a schedule that was never due": schedule_page(schedule(nextTimes=[], fires=[], state="PAUSED"), NOW),
     }
+
+
+def services_seen(kinds: list[FailuresAlike]) -> ServiceSeen:
+    """Of an environment about which everything is known."""
+    _, told, _ = history(30, 600)
+    tasks = {1: live_tasks(RUN), 3: live_tasks(RUN_3)}
+    explained = {"sentence": HOSTILE, "cluster": {"reasons": [{"refused": 3, "detail": "needs 4 GPUs"}]}}
+    return ServiceSeen(
+        NOW, tasks, courses={1: told, 3: told}, failures={1: kinds}, pools={"i": "c5.large"}, explained=explained
+    )
 
 
 @pytest.mark.parametrize("width", [400, 1280])
@@ -173,8 +200,8 @@ def test_markup_that_slipped_into_a_report_could_not_run(page: Tab, tmp_path: Pa
 
 
 def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> None:
-    shown, moment = looks(), [0.0]
-    shown.now = lambda: moment[0]
+    moment = [0.0]
+    shown = Looks(looks().access, lambda: moment[0])
     api: Any = shown.access.api
     with site(page, shown, f"/runs/{RUN_ID}"):
         page.until(DRAWN)
@@ -250,6 +277,25 @@ def test_without_script_every_figure_can_be_read(page: Tab) -> None:
             found = page.call("DOM.querySelectorAll", nodeId=document, selector=selector)["nodeIds"]
             assert len(found) >= least, selector
         assert address
+
+
+def test_the_pages_of_services_and_schedules_can_be_read_without_script_and_lead_to_each_other(page: Tab) -> None:
+    page.looks(script=False)
+    with site(page) as address:
+
+        def there(path: str, *selectors: str) -> None:
+            page.open(address + path)
+            document = page.call("DOM.getDocument")["root"]["nodeId"]
+            for selector in selectors:
+                found = page.call("DOM.querySelectorAll", nodeId=document, selector=selector)["nodeIds"]
+                assert found, (path, selector)
+
+        there("/", 'nav a[href="/services"]', 'nav a[href="/schedules"]')
+        there("/services", 'td a[href="/services/web"]')
+        there("/services/web", "svg[role=img]", "#deployments table", f'td a[href="/runs/{RUN_3}"]', "#tasks td")
+        there("/schedules", 'td a[href="/schedules/often"]', f'td a[href="/runs/{RUN_ID}"]')
+        there("/schedules/often", "svg[role=img]", "#next td", "#verdicts td", "#spec pre")
+        there("/services/other", "#said")
 
 
 def test_an_open_run_without_a_history_has_no_broken_picture(page: Tab, tmp_path: Path) -> None:

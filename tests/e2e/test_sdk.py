@@ -70,7 +70,7 @@ def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.C
 
 
 def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 10
     done = python("\n".join(EXAMPLES), tmp_path, environment)
     assert done.returncode == 0, done.stderr
     assert "arrray unknown field" in done.stdout

@@ -12,8 +12,10 @@ from argosy.api.cluster_columns import in_columns
 from argosy.client.api import ApiError
 from argosy.figures.history import column, stored
 from argosy.ui.looks import Looks
+from tests.fakes import environments
 from tests.fakes.cli import NOW, RUN_ID, instance, refusal
 from tests.fakes.histories import ZONES, cluster_history, history
+from tests.fakes.schedule_views import schedule
 
 JSON = dict[str, Any]
 PLAN: JSON = {
@@ -72,6 +74,12 @@ def fleet(instance_type: str, zone: str, **changes: Any) -> JSON:
     }
 
 
+def _there(is_there: bool, view: JSON) -> JSON:
+    if not is_there:
+        raise ApiError(404, {"code": "ResourceNotFoundException", "message": "there is none", "requestId": "r"})
+    return view
+
+
 class Api:
     """Answers as `client.api.ApiClient` does. asked: the names of the actions, in order."""
 
@@ -83,12 +91,36 @@ class Api:
         self.asked.append("runs")
         return {"runs": [self.view], "nextToken": None}
 
+    def environments(self) -> JSON:
+        self.asked.append("environments")
+        found = [environments.in_use(), {**environments.created(), "name": "new"}]
+        return {"environments": found}
+
+    def environment(self, name: str) -> JSON:
+        self.asked.append(f"environment {name}")
+        if name == "new":
+            return environments.created()
+        return _there(name == "web", environments.in_use())
+
+    def tasks(self, limit: int, **filters: Any) -> JSON:
+        self.asked.append(f"tasks {filters['runId']}")
+        return {"tasks": environments.live_tasks(filters["runId"]), "nextToken": None}
+
+    def describe(self, run_id: str) -> JSON:
+        return {**self.view, "runId": run_id}
+
+    def schedules(self) -> JSON:
+        self.asked.append("schedules")
+        never = {"name": "later", "last": None, "fires": [], "next": None, "state": "PAUSED"}
+        return {"schedules": [schedule(), schedule(**never)]}
+
+    def schedule(self, name: str) -> JSON:
+        self.asked.append(f"schedule {name}")
+        return _there(name == "often", schedule())
+
     def describe_with_cost(self, run_id: str) -> JSON:
         self.asked.append("describe")
-        if run_id != RUN_ID:
-            error = {"code": "ResourceNotFoundException", "message": "there is no such run", "requestId": "r"}
-            raise ApiError(404, error)
-        return self.view
+        return _there(run_id == RUN_ID, self.view)
 
     def history(self, run_id: str) -> JSON:
         self.asked.append("history")

@@ -43,6 +43,7 @@ def main() -> int:
         planted_cells,
         planted_dependencies,
         planted_faults,
+        planted_floors,
         planted_further,
         planted_journal,
         planted_once_missed,
@@ -69,6 +70,8 @@ def main() -> int:
     assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch is planted_pages.Patch
     assert planted.Patch is planted_services.Patch
     assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
+    assert planted.Patch is planted_services.Patch is planted_floors.Patch
+    assert planted.Patch is planted_schedules.Patch
     return 1 if missed else 0
 
 

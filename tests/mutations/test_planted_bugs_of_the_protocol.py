@@ -10,8 +10,9 @@ import pytest
 from tests.mutations import planted as first
 from tests.mutations import planted_buying as fourth
 from tests.mutations import planted_cells as fifth
-from tests.mutations import planted_dependencies as thirteenth
+from tests.mutations import planted_dependencies as fourteenth
 from tests.mutations import planted_faults as seventh
+from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
 from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
@@ -78,6 +79,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         eleventh,
         twelfth,
         thirteenth,
+        fourteenth,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

@@ -19,7 +19,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.documents import changed, committed
 from argosy.model.events import Event
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.state import State
@@ -95,6 +95,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
         EnvironmentRequest("web", at, CHANGES[d[3] % len(CHANGES)], revision=d[1] + 1, desired=d[3])
     ),
     lambda _, d, at: events.DependencyEnded(RUNS[d[0]], RunStatus.SUCCEEDED, (0,) * 7),
+    lambda _, d, at: events.ClusterScaled(ScaleRequest(at, d[3] % 4, until=at + 60 * (d[1] % 3))),
     lambda _, d, at: events.RunClosed(RUNS[d[0]]),
     lambda _, d, at: events.DefinitionDeregistered(family_of(prepared().task_definition)),
     lambda _, d, at: events.ManifestPartWritten(RUNS[d[0]], 0, ManifestBound(), ManifestBound(5)),

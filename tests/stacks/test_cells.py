@@ -13,6 +13,7 @@ from cdk_nag import AwsSolutionsChecks
 
 import app as entry
 from argosy.messages.eventbridge import RULE_PATTERNS
+from argosy.messages.urgent import URGENT_KINDS
 from argosy.settings.settings import load_settings
 from stacks.images import ImagesStack
 from tests.stacks.templates import Template, text
@@ -57,7 +58,10 @@ def test_home_takes_everything_from_its_own_bus_and_only_its_clusters_events_fro
 ) -> None:
     home = wide["argosy-dev"]
     rules = home.of_type("AWS::Events::Rule").values()
-    (own,) = [rule for rule in rules if "EventBusName" in rule]
+    (own, *calls) = sorted((rule for rule in rules if "EventBusName" in rule), key=lambda rule: str(rule["Name"]))
+    assert {each["EventPattern"]["detail-type"][0] for each in calls} == {kind.detail_type for kind in URGENT_KINDS}
+    assert all(each["EventPattern"]["account"] == [{"Ref": "AWS::AccountId"}] for each in calls)
+    assert all(each["Targets"][0]["Arn"]["Fn::GetAtt"][0].startswith("Controller") for each in calls)
     assert own["EventPattern"]["account"] == [{"Ref": "AWS::AccountId"}]
     assert set(own["EventPattern"]["source"]) == {pattern["source"][0] for _, pattern in RULE_PATTERNS}
     task_state = home.named("AWS::Events::Rule", "Name", "argosy-dev-task-state")

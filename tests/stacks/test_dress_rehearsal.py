@@ -17,6 +17,7 @@ from argosy import handlers
 from argosy.client.access import Access
 from argosy.client.aws_clients import Connection
 from argosy.messages.eventbridge import RULE_PATTERNS
+from argosy.messages.urgent import URGENT_KINDS
 from argosy.settings.settings import Settings
 from tests.stacks.rehearsal import FLEET, Rehearsal, deploy
 from tests.stacks.templates import Template
@@ -102,11 +103,26 @@ def test_events_reach_the_queue_and_the_tick_is_off(stage: Rehearsal) -> None:
 
 @pytest.mark.parametrize(("rule", "function"), [("argosy-tick", "argosy-controller"), (None, "argosy-watchdog")])
 def test_schedules_may_invoke_their_functions(stage: Rehearsal, rule: str | None, function: str) -> None:
+    statements = invokers(stage, function)
+    assert any(f":rule/{rule or 'argosy'}" in json.dumps(each["Condition"]) for each in statements)
+    if rule is None:
+        assert len(statements) == 1
+
+
+def test_only_the_tick_and_what_is_urgent_may_invoke_the_controller(stage: Rehearsal) -> None:
+    names = {kind.rule for kind in URGENT_KINDS} | {"tick"}
+    sources = [json.dumps(each["Condition"]) for each in invokers(stage, "argosy-controller")]
+    assert len(sources) == len(names)
+    assert all(any(f":rule/argosy-{name}" in source for source in sources) for name in names)
+
+
+def invokers(stage: Rehearsal, function: str) -> list[dict[str, Any]]:
+    """The statements of its policy: rules, which may invoke it and nothing else."""
     policy = json.loads(stage.client("lambda").get_policy(FunctionName=function)["Policy"])
-    (statement,) = policy["Statement"]
-    assert statement["Action"] == "lambda:InvokeFunction"
-    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
-    assert f":rule/{rule or 'argosy'}" in json.dumps(statement["Condition"])
+    statements: list[dict[str, Any]] = policy["Statement"]
+    assert {each["Action"] for each in statements} == {"lambda:InvokeFunction"}
+    assert all(each["Principal"] == {"Service": "events.amazonaws.com"} for each in statements)
+    return statements
 
 
 def test_users_find_the_deployment_and_every_name_in_it_stands_for_something(stage: Rehearsal) -> None:
@@ -196,5 +212,6 @@ def test_the_stacks_of_two_cells_stand_beside_each_other(wide: dict[str, Templat
             assert cell.unknown() <= UNKNOWN_TO_MOTO | {"AWS::SNS::Subscription", "AWS::SNS::TopicPolicy"}
             clusters = boto3.client("ecs", region_name=cell.region).describe_clusters(clusters=["argosy-dev"])
             assert [each["status"] for each in clusters["clusters"]] == ["ACTIVE"]
-        (rule,) = boto3.client("events", region_name="us-east-1").list_rules(EventBusName="argosy-dev")["Rules"]
-        assert rule["Name"] == "argosy-dev-forwarded"
+        rules = boto3.client("events", region_name="us-east-1").list_rules(EventBusName="argosy-dev")["Rules"]
+        urgent = {f"argosy-dev-forwarded-{kind.rule}" for kind in URGENT_KINDS}
+        assert {rule["Name"] for rule in rules} == {"argosy-dev-forwarded", *urgent}

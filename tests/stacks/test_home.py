@@ -12,6 +12,7 @@ import pytest
 
 from argosy import layout
 from argosy.messages.eventbridge import RULE_PATTERNS
+from argosy.messages.urgent import URGENT_KINDS
 from stacks import bundle
 from tests.stacks.templates import Template, text
 
@@ -87,7 +88,20 @@ def test_the_rules_let_through_what_the_controller_parses(home: Template) -> Non
             assert text(cluster).endswith(":us-east-1:<AccountId>:cluster/argosy")
         (target,) = rules[name]["Targets"]
         assert target["Arn"]["Fn::GetAtt"][0].startswith("StoreEvents")
-    assert rules.keys() == {name for name, _ in RULE_PATTERNS} | {"tick", "watchdog", "ends-of-runs"}
+    urgent = {kind.rule for kind in URGENT_KINDS}
+    assert rules.keys() == {name for name, _ in RULE_PATTERNS} | urgent | {"tick", "watchdog", "ends-of-runs"}
+
+
+def test_what_is_urgent_calls_the_controller_and_nothing_repeats_the_call(home: Template) -> None:
+    for kind in URGENT_KINDS:
+        rule = home.named("AWS::Events::Rule", "Name", f"argosy-{kind.rule}")
+        pattern, (target,) = rule["EventPattern"], rule["Targets"]
+        assert (pattern["source"], pattern["detail-type"]) == ([kind.source], [kind.detail_type])
+        said = {name: allowed for name, allowed in pattern.get("detail", {}).items() if name != "clusterArn"}
+        assert said == dict(kind.detail)
+        assert ("clusterArn" in pattern.get("detail", {})) is (kind.source == "aws.ecs")
+        assert target["Arn"]["Fn::GetAtt"][0].startswith("Controller")
+        assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
 
 
 def test_every_target_has_somewhere_to_put_what_it_cannot_deliver(home: Template, wide: dict[str, Template]) -> None:

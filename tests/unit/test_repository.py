@@ -273,7 +273,7 @@ def modules_in(package: str) -> list[str]:
     return [file.removesuffix("/__init__").replace("/", ".") for file in files]
 
 
-@pytest.mark.parametrize("package", ["model", "placement", "market"])
+@pytest.mark.parametrize("package", ["model", "placement", "sharing", "market"])
 def test_the_core_loads_neither_boto3_nor_pydantic(package: str) -> None:
     assert loaded_by(*modules_in(package)).isdisjoint({"boto3", "botocore", "pydantic", "moto", "aws_cdk"})
 

@@ -12,7 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.api import environment_actions, query_actions, run_actions, schedule_actions, submit_actions
+from argosy.api import (
+    cluster_actions,
+    environment_actions,
+    query_actions,
+    run_actions,
+    schedule_actions,
+    submit_actions,
+)
 from argosy.api.changes import ChangesExpired
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused, envelope_of_error, envelope_of_faults
@@ -24,6 +31,7 @@ _ACTIONS: Actions = {
     **submit_actions.ACTIONS,
     **run_actions.ACTIONS,
     **query_actions.ACTIONS,
+    **cluster_actions.ACTIONS,
     **environment_actions.ACTIONS,
     **schedule_actions.ACTIONS,
 }

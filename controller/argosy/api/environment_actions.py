@@ -19,7 +19,7 @@ from argosy.api.admission import fingerprint
 from argosy.api.environment_views import environment_view
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
-from argosy.api.requests import TOKEN_DAYS
+from argosy.api.requests import TOKEN_DAYS, page_place, page_token
 from argosy.api.submit_actions import admitted, new_run_id, stored_form
 from argosy.engine.loading import records_of
 from argosy.model import documents, inbox
@@ -214,8 +214,13 @@ def _describe(means: Means, request: requests.DescribeEnvironment, request_id: s
 
 def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> JSON:
     state = reading.cluster(means.store)[0]
-    environments = [environment for _, environment in sorted(state.environments.items())]
-    return {"environments": _views(means, environments, state)}
+    after = "" if request.next_token is None else page_place(request.next_token)
+    names = sorted(name for name in state.environments if name > after)
+    page = names[: request.max_results]
+    return {
+        "environments": _views(means, [state.environments[name] for name in page], state),
+        "nextToken": page_token(page[-1]) if len(names) > len(page) else None,
+    }
 
 
 def _known(means: Means, name: str) -> Environment:

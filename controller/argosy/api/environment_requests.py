@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from argosy.api.requests import TOKEN_LIMIT, printable
+from argosy.api.requests import PAGE_LIMIT, TOKEN_LIMIT, printable
 from argosy.spec.fields import Strict
 from argosy.spec.services import SERVICE_LIMIT
 
@@ -95,6 +95,8 @@ class DescribeEnvironment(Strict):
 
 
 class ListEnvironments(Strict):
-    """All environments, by name."""
+    """Environments by name, in pages."""
 
     action: Literal["ListEnvironments"]
+    max_results: int = Field(default=50, ge=1, le=PAGE_LIMIT)
+    next_token: str | None = None

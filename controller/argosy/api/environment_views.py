@@ -30,6 +30,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
         "desired": env.desired,
         "healthy": sum(each["healthy"] for each in tasks.values()),
         "running": sum(each["running"] for each in tasks.values()),
+        "total": sum(each["alive"] for each in tasks.values()),
         "outdated": sum(each["alive"] for number, each in tasks.items() if number != target),
         "pending": tasks[target]["pending"] if target in tasks else 0,
         "latestRevision": env.latest.number,

@@ -28,6 +28,9 @@ CHANGE_LIMIT = 10_000  # lines of the journal
 MAX_WAIT_S = 20  # for a change; the function may take a minute
 PLACE_LIMIT = 200  # characters of where a page starts: a run's time and id
 TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
+TYPE_LIMIT = 50  # instance types of a floor
+
+InstanceTypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,20}\.[a-z0-9-]{1,20}$")]
 
 
 def printable(text: str) -> str:
@@ -120,6 +123,16 @@ class DescribeCluster(Strict):
     form: Literal["objects", "columns"] = "objects"
     include: list[Literal["attempts", "history"]] = Field(default_factory=list)
     history_hours: float = Field(default=24.0, gt=0, le=KEPT_S / 3600)
+    until: float | None = Field(default=None, gt=0)
+
+
+class ScaleCluster(Strict):
+    """Keep at least so many instances, of these types or of any, whatever work there is; 0 = as many as the work needs.
+    until: epoch seconds, after which it counts no more; None = another request ends it."""
+
+    action: Literal["ScaleCluster"]
+    instances: int = Field(ge=0)
+    instance_types: list[InstanceTypeName] = Field(default_factory=list, max_length=TYPE_LIMIT)
     until: float | None = Field(default=None, gt=0)
 
 

@@ -18,6 +18,7 @@ from argosy.market.offers import is_stale, price_of, rate_of, rejected
 from argosy.model.arns import task_arn
 from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Costs, summed
+from argosy.model.floor import Floor
 from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -275,6 +276,20 @@ def cluster_view(
         "spentUsd": state.spent_usd + sum(i.hours(now) * i.price_usd_per_hour for i in alive),
         "onDemandUsd": state.spent_on_demand_usd + sum(i.hours(now) * i.on_demand_usd_per_hour for i in alive),
         "peakUtilisation": dict(zip(("cpu", "memory", "gpus"), peaks, strict=True)),
+        "floor": floor_view(state.floor),
+    }
+
+
+def floor_view(floor: Floor) -> JSON | None:
+    """How many instances a user wants kept; None = no number."""
+    if not floor.instances:
+        return None
+    return {
+        "instances": floor.instances,
+        "instanceTypes": list(floor.types),
+        "askedAt": iso(floor.asked_at),
+        "until": iso(floor.until) if floor.until else None,
+        "waiting": floor.waiting or None,
     }
 
 

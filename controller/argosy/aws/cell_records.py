@@ -29,6 +29,7 @@ class Records:
     heartbeat: float | None = None  # None: there has never been one
     cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
     is_torn_down: bool = False  # whether the kill switch is on: nothing is launched any more
+    awaits_tick: bool = False  # whether the controller meant to go on after its last tick; an older one does not say
 
 
 def read(dynamodb: Any, table: str) -> Records | None:
@@ -45,9 +46,10 @@ def read(dynamodb: Any, table: str) -> Records | None:
             return None
         raise
     items = {item["sk"]["S"]: item for item in answer["Items"]}
-    beat = items.get("HEARTBEAT", {}).get("at")
+    beat = items.get("HEARTBEAT", {})
     return Records(
-        heartbeat=float(beat["N"]) if beat else None,
+        heartbeat=float(beat["at"]["N"]) if "at" in beat else None,
+        awaits_tick=beat.get("works") == {"N": "1"},
         cells={
             name.removeprefix(PREFIX): item.get("closed", {}).get("S")
             for name, item in items.items()

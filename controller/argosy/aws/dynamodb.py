@@ -1,8 +1,9 @@
 """How is the state stored in one DynamoDB table? As items of pk, sk and body, with the version in a separate item.
 
 STATE / VERSION    version (N), digest (S): the digest tells whose commit made this version
-CONTROL / LEASE    owner (S), until (N, epoch seconds): deleted when it is released
-CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last completed; never deleted, the watchdog reads it
+CONTROL / LEASE    owner (S), until (N, epoch seconds), asked (N, 1 = somebody was refused it): deleted with its release
+CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last completed; works (N, 0 = all is at rest, 1 = another
+                   tick is to follow); never deleted, the watchdog reads it
 CONTROL / KILL     reason (S): nothing is launched in the whole deployment
 CONTROL / CELL <region>  closed (S): why nothing is launched there; absent while the cell is open (cell_records.py)
 """
@@ -110,6 +111,12 @@ class DynamoStore:
         return int(self._get(VERSION_KEY).get("version", {"N": "0"})["N"])
 
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
+        if self._took_lease(owner, now, seconds):
+            return True
+        # Whoever asks leaves a mark on the lease. Where it is gone by now, it can be had.
+        return not self._mark_lease("attribute_exists(pk)", "1") and self._took_lease(owner, now, seconds)
+
+    def _took_lease(self, owner: str, now: float, seconds: float) -> bool:
         try:
             self._client.update_item(
                 TableName=self._table,
@@ -129,22 +136,60 @@ class DynamoStore:
             raise
         return True
 
+    def _mark_lease(self, condition: str, asked: str, owner: str = "") -> bool:
+        """Whether the condition held. asked: "1" where somebody was refused it."""
+        about_owner = {":owner": {"S": owner}} if owner else {}
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key=_key(LEASE_KEY),
+                UpdateExpression="SET #asked = :asked",
+                ConditionExpression=condition,
+                ExpressionAttributeNames={"#asked": "asked", **({"#owner": "owner"} if owner else {})},
+                ExpressionAttributeValues={":asked": {"N": asked}, **about_owner},
+            )
+        except ClientError as error:
+            if _condition_failed(error):
+                return False
+            raise
+        return True
+
     def release_lease(self, owner: str) -> None:
+        self._delete_lease(owner)
+
+    def lay_down_lease(self, owner: str) -> bool:
+        if self._delete_lease(owner, unless_asked=True):
+            return True
+        # Somebody has asked for it, and that is heard now; or it is not ours any more.
+        return not self._mark_lease("#owner = :owner", "0", owner)
+
+    def _delete_lease(self, owner: str, *, unless_asked: bool = False) -> bool:
+        """Whether it was ours, and nobody had asked for it where that counts."""
+        condition, names = "#owner = :owner", {"#owner": "owner"}
+        values = {":owner": {"S": owner}}
+        if unless_asked:
+            condition = f"{condition} AND attribute_not_exists(#asked) OR {condition} AND #asked = :heard"
+            names, values = {**names, "#asked": "asked"}, {**values, ":heard": {"N": "0"}}
         try:
             self._client.delete_item(
                 TableName=self._table,
                 Key=_key(LEASE_KEY),
-                ConditionExpression="#owner = :owner",
-                ExpressionAttributeNames={"#owner": "owner"},
-                ExpressionAttributeValues={":owner": {"S": owner}},
+                ConditionExpression=condition,
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=values,
             )
         except ClientError as error:
-            if not _condition_failed(error):
-                raise
+            if _condition_failed(error):
+                return False
+            raise
+        return True
 
-    def beat(self, now: float) -> None:
-        item = {**_key(HEARTBEAT_KEY), "at": {"N": repr(now)}}
+    def beat(self, now: float, *, at_rest: bool = False) -> None:
+        item = {**_key(HEARTBEAT_KEY), "at": {"N": repr(now)}, "works": {"N": "0" if at_rest else "1"}}
         self._client.put_item(TableName=self._table, Item=item)
+
+    def is_at_rest(self) -> bool:
+        return bool(self._get(HEARTBEAT_KEY).get("works") == {"N": "0"})
 
     def switches(self) -> Switches:
         deployment, cells = None, {}

@@ -1,5 +1,5 @@
 """Is the controller dead while its instances still cost money? Then all of them are terminated (DESIGN D8). And does a
-request wait that it does not know of? Then it is woken.
+request wait that it does not know of, or has its tick been disabled? Then it is woken.
 
 Home's looks after every cell that is recorded in the table, whatever the settings of the moment say. Each further cell
 has one of its own, for the case that home is gone or does not know the cell any more. They have their own schedules and
@@ -23,6 +23,7 @@ from argosy.aws.cell_records import Records
 from argosy.aws.shutdown import Freed, ec2_client, first_launch, free
 
 DEAD_AFTER_S = 3600.0
+SILENT_S = 180.0  # a controller that is to go on ticks every minute; what it beats is at most half a minute late
 DEAD = "the controller's heartbeat is older than an hour"
 Say = Callable[[dict[str, Any]], None]
 
@@ -47,7 +48,8 @@ def handler(_event: Any, _context: Any) -> dict[str, Any]:
             say=_print,
         )
     finally:
-        woken = wake(records, dynamodb, table, boto3.client("events"), os.environ["ARGOSY_TICK_RULE"])
+        events, rule = boto3.client("events"), os.environ["ARGOSY_TICK_RULE"]
+        woken = wake(records, dynamodb, table, events, rule, now=time.time())
     return {**answer, "woken": woken}
 
 
@@ -67,11 +69,16 @@ def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
     )
 
 
-def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str) -> bool:
+def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *, now: float) -> bool:
     """Enable the tick where a request waits: a controller that goes to rest may have died after it had disabled the
-    tick, and before it looked at the inbox once more (DESIGN D12a). Where it is enabled already, and where another
-    controller is about to take the request, it costs an invocation at most. Returns whether a request waits."""
-    if records.heartbeat is None or records.is_torn_down or not cell_records.is_asked_for_more(dynamodb, table):
+    tick, and before it looked at the inbox once more (DESIGN D12a). And where the controller meant to go on and does
+    not: it leaves while there is nothing to do, and an update of the stack disables the tick of such a one. Where it is
+    enabled already, and where another controller is about to take the request, it costs an invocation at most. Returns
+    whether there is a reason."""
+    if records.heartbeat is None or records.is_torn_down:
+        return False
+    is_silent = records.awaits_tick and now - records.heartbeat > SILENT_S
+    if not is_silent and not cell_records.is_asked_for_more(dynamodb, table):
         return False
     events.enable_rule(Name=rule)
     return True

@@ -82,12 +82,13 @@ def command(
     as_lines: bool = False,
     connected: bool = True,
     form: type[TyperCommand] = TyperCommand,
+    is_group: bool = False,
 ) -> Callable[[Body], Body]:
     """Makes `body(session, ...)` the command `name` of `app`.
 
     as_json: it has --json (`session.wants_json`): one document, whatever happens. as_lines: it also has --json-lines
     (`session.wants_lines`), for answers that come piece by piece. connected: it has the options that choose an AWS.
-    form: how it reads its words.
+    form: how it reads its words. is_group: it is what `app` itself does where none of its commands is named.
     """
     added = dict(_CONNECTION) if connected else {}
     if as_lines:
@@ -100,6 +101,9 @@ def command(
         runs = [each.name for each in own if each.annotation in (RunId, AnyRunId)]
 
         def run(ctx: typer.Context, **values: Any) -> None:
+            if ctx.invoked_subcommand is not None:
+                _refuse_options_before(ctx)
+                return
             given = {option: values.pop(option) for option in added}
             wants_json, wants_lines = given.pop("wants_json", False), given.pop("wants_lines", False)
             tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
@@ -116,10 +120,22 @@ def command(
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = body.__doc__
-        app.command(name, cls=form, rich_help_panel=panel)(run)
+        if is_group:
+            app.callback(invoke_without_command=True)(run)
+        else:
+            app.command(name, cls=form, rich_help_panel=panel)(run)
         return body
 
     return register
+
+
+def _refuse_options_before(ctx: typer.Context) -> None:
+    """Of a command of a group: what stands before its name would be ignored, such as another stage."""
+    for each in ctx.command.params:
+        source = ctx.get_parameter_source(str(each.name))
+        if source is not None and source.name == "COMMANDLINE":
+            names = "/".join(each.opts)
+            raise typer.BadParameter(f"{names} belongs behind {ctx.invoked_subcommand}, not before it", ctx=ctx)
 
 
 def _expanded(parameters: Iterable[inspect.Parameter]) -> Iterable[inspect.Parameter]:

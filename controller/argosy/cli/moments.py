@@ -23,6 +23,21 @@ def past_moment(text: str, now: float) -> float:
     return at
 
 
+def coming_moment(text: str, now: float) -> float:
+    """Epoch seconds. A time without a date is the next one. Raises CliError for what is no time, or is over."""
+    try:
+        if _AGO.fullmatch(text):
+            raise ValueError(f"{text[:60]!r} is no time (2026-11-21T17:03, 17:03, in UTC unless it names a zone)")
+        at = moment(text, now)
+    except ValueError as fault:
+        raise CliError(f"--until: {fault}.") from fault
+    if at <= now and ":" in text and "T" not in text:
+        at += 86_400
+    if at <= now:
+        raise CliError(f"--until {text[:60]} is over.")
+    return at
+
+
 def moment(text: str, now: float) -> float:
     """Epoch seconds. A time without a date is the last one that was. Raises ValueError with a sentence."""
     if ago := _AGO.fullmatch(text):

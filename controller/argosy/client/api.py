@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from argosy.client.errors import ArgosyError, error_code
@@ -135,6 +135,12 @@ class ApiClient:
         """The same, with its instances as columns, and its `history` of the last hours."""
         return self._call("DescribeCluster", form="columns", include=["history"], historyHours=hours)
 
+    def scale_cluster(self, instances: int, types: Sequence[str], until: float | None) -> dict[str, Any]:
+        """Keep at least so many instances, of these types or of any; until: epoch seconds. The reply has the `floor`,
+        null where none is kept."""
+        wanted: dict[str, Any] = {"instances": instances, "instanceTypes": list(types)}
+        return self._call("ScaleCluster", **wanted, **({} if until is None else {"until": until}))
+
     def tasks(self, limit: int, **filters: Any) -> dict[str, Any]:
         """At most `limit` tasks; `nextToken` is null when there are no others. filters: members of ListTasks."""
         return self._listed("ListTasks", "tasks", limit, filters)
@@ -219,7 +225,7 @@ class ApiClient:
 
     def environments(self) -> dict[str, Any]:
         """All of them, by name."""
-        return self._call("ListEnvironments")
+        return self._all_pages("ListEnvironments", "environments")
 
     def create_schedule(self, **wanted: Any) -> dict[str, Any]:
         """The schedule's view. wanted: members of CreateSchedule, camelCase. The same again gives `created` false."""
@@ -235,13 +241,7 @@ class ApiClient:
 
     def schedules(self) -> dict[str, Any]:
         """All of them, by name."""
-        found, token = [], None
-        while True:
-            page = self._call("ListSchedules", maxResults=PAGE_OF_SCHEDULES, **({"nextToken": token} if token else {}))
-            found += page["schedules"]
-            token = page["nextToken"]
-            if token is None:
-                return {"schedules": found}
+        return self._all_pages("ListSchedules", "schedules", maxResults=PAGE_OF_SCHEDULES)
 
     def pause_schedule(self, name: str) -> dict[str, Any]:
         """Its view."""
@@ -258,6 +258,16 @@ class ApiClient:
     def delete_schedule(self, name: str) -> dict[str, Any]:
         """What is left of it: name and state."""
         return self._call("DeleteSchedule", name=name)
+
+    def _all_pages(self, action: str, what: str, **fields: Any) -> dict[str, Any]:
+        """One reply with the items of every page."""
+        found, token = [], None
+        while True:
+            page = self._call(action, **fields, **({"nextToken": token} if token else {}))
+            found += page[what]
+            token = page.get("nextToken")
+            if token is None:
+                return {what: found}
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})

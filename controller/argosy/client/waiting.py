@@ -1,4 +1,5 @@
-"""How does a program wait for the end of a run? It asks for the run again and again, and survives short outages."""
+"""How does a program wait for the end of a run or of a deployment? It asks again and again, and survives short
+outages."""
 
 from __future__ import annotations
 
@@ -16,52 +17,39 @@ LOCAL_FAILURES_LIMIT = 3  # local mode is back in seconds, or not at all
 
 
 class WaitTimedOut(ArgosyError):
-    """The run had not ended in time; `view` is what was seen last."""
+    """The run, or the deployment of a service, had not ended in time; `view` is what was seen last."""
 
-    def __init__(self, view: View, waited_s: float) -> None:
-        super().__init__(f"{view['runId']} was still {view['status']} after {waited_s:g} s.")
+    def __init__(self, view: View, waited_s: float, what: str = "") -> None:
+        """what: the subject of the sentence, in place of a run's id and status."""
+        super().__init__(f"{what or _still(view)} after {waited_s:g} s.")
         self.view = view
         self.waited_s = waited_s
 
 
-@dataclass
-class RunPoller:
-    """Reads one run over and over. Times in seconds.
+def _still(view: View) -> str:
+    return f"{view['runId']} was still {view['status']}"
 
-    describe: run id -> run view. warn: told once when AWS does not answer and the poller tries again.
+
+@dataclass
+class PatientLook:
+    """Reads one thing over and over. warn: told once when AWS does not answer and it is tried again.
+
+    Raises the refusals of `look`, and what AWS raises when the first call fails or too many in a row.
     """
 
-    describe: Callable[[str], View]
-    now: Callable[[], float]
+    look: Callable[[], View]
     sleep: Callable[[float], None]
-    interval_s: float
     warn: Callable[[str], None] = lambda _: None
     failures_limit: int = FAILURES_LIMIT
     _failures: int = 0  # in a row
     _has_seen: bool = False
 
-    def views(self, run_id: str, timeout_s: float | None = None) -> Iterator[View]:
-        """One view after another; the last one is that of the ended run.
-
-        Raises WaitTimedOut, the api's refusals, and what AWS raises when the first call fails or too many in a row.
-        """
-        deadline = None if timeout_s is None else self.now() + timeout_s
-        while True:
-            view = self._look(run_id)
-            yield view
-            if view["status"] in TERMINAL:
-                return
-            left_s = self.interval_s if deadline is None else deadline - self.now()
-            if left_s <= 0:
-                raise WaitTimedOut(view, timeout_s or 0.0)
-            self.sleep(min(self.interval_s, left_s))
-
-    def _look(self, run_id: str) -> View:
+    def __call__(self) -> View:
         from botocore.exceptions import BotoCoreError, ClientError
 
         while True:
             try:
-                view = self.describe(run_id)
+                view = self.look()
             except (ArgosyError, BotoCoreError, ClientError) as fault:
                 self._note_failure(fault)
                 continue
@@ -77,3 +65,54 @@ class RunPoller:
         if self._failures == 1:
             self.warn(f"{error.message} Trying again.")
         self.sleep(OUTAGE_INTERVAL_S)
+
+
+@dataclass
+class Pauses:
+    """Between two looks. Times in seconds; timeout_s None: for ever."""
+
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+    interval_s: float
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        self._ends = None if self.timeout_s is None else self.now() + self.timeout_s
+
+    def pause(self) -> bool:
+        """Until the next look is due; False at once when the time is over."""
+        left_s = self.interval_s if self._ends is None else self._ends - self.now()
+        if left_s <= 0:
+            return False
+        self.sleep(min(self.interval_s, left_s))
+        return True
+
+
+@dataclass
+class RunPoller:
+    """Reads one run over and over. Times in seconds.
+
+    describe: run id -> run view. warn: told once when AWS does not answer and the poller tries again.
+    """
+
+    describe: Callable[[str], View]
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+    interval_s: float
+    warn: Callable[[str], None] = lambda _: None
+    failures_limit: int = FAILURES_LIMIT
+
+    def views(self, run_id: str, timeout_s: float | None = None) -> Iterator[View]:
+        """One view after another; the last one is that of the ended run.
+
+        Raises WaitTimedOut, the api's refusals, and what AWS raises when the first call fails or too many in a row.
+        """
+        look = PatientLook(lambda: self.describe(run_id), self.sleep, self.warn, self.failures_limit)
+        pauses = Pauses(self.now, self.sleep, self.interval_s, timeout_s)
+        while True:
+            view = look()
+            yield view
+            if view["status"] in TERMINAL:
+                return
+            if not pauses.pause():
+                raise WaitTimedOut(view, timeout_s or 0.0)

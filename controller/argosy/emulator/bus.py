@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from argosy.emulator.operations import EmulatedService, Refusal, operation
@@ -44,8 +45,11 @@ class LambdaModel(EmulatedService):
     def __init__(self) -> None:
         super().__init__()
         self.invoked: list[str] = []
+        self.on_invoke: list[Callable[[str, bytes], None]] = []  # told the name of the function, and its payload
 
     @operation
     def invoke(self, request: JSON) -> JSON:
         self.invoked.append(request["FunctionName"])
+        for tell in self.on_invoke:
+            tell(request["FunctionName"], bytes(request.get("Payload", b"")))
         return {"StatusCode": 202 if request.get("InvocationType") == "Event" else 200}

@@ -16,19 +16,9 @@ from argosy.engine.steps import Fact
 from argosy.messages.eventbridge import to_event
 from argosy.model import inbox
 from argosy.model.actions import Action
-from argosy.model.damage import FAULTS
-from argosy.model.events import (
-    EnvironmentAsked,
-    Event,
-    RunCancelled,
-    RunNotResumed,
-    RunResumed,
-    RunRetried,
-    RunSubmitted,
-)
+from argosy.model.events import ClusterScaled, EnvironmentAsked, Event, RunCancelled, RunRetried, RunSubmitted
 from argosy.model.open_ends import OpenEnds
 from argosy.model.state import State
-from argosy.model.suspensions import reason_of
 from argosy.ports import Message, Store, Switches
 from argosy.recording.tick_record import TickRecord
 
@@ -81,16 +71,9 @@ def event_of(store: Store, state: State, request: inbox.Request) -> Event:
         return RunSubmitted(request)
     if isinstance(request, inbox.EnvironmentRequest):
         return EnvironmentAsked(request)
+    if isinstance(request, inbox.ScaleRequest):
+        return ClusterScaled(request)
     is_open = request.run_id in state.runs or request.run_id in state.suspended
     if isinstance(request, inbox.CancelRequest):
         return RunCancelled(request, None if is_open else load_run(store, request.run_id, ended=False))
     return RunRetried(request, None if is_open else load_run(store, request.run_id))
-
-
-def tried_again(store: Store, run_id: str) -> RunResumed | RunNotResumed:
-    """A suspended run whose pause is over."""
-    try:
-        run = load_run(store, run_id, ended=False)
-    except FAULTS as fault:
-        return RunNotResumed(run_id, reason_of(fault))
-    return RunNotResumed(run_id, "") if run is None else RunResumed(run_id, run)

@@ -9,9 +9,11 @@ from typing import TypeVar
 from argosy.model import documents
 from argosy.model.damage import FAULTS
 from argosy.model.documents import Stored
+from argosy.model.events import RunNotResumed, RunResumed
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
+from argosy.model.suspensions import reason_of
 from argosy.ports import Key, StaleState, Store
 
 T = TypeVar("T")
@@ -73,6 +75,15 @@ def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
         return None
     partition = store.read_partition(documents.run_partition(run_id))
     return _read(lambda: documents.run_from(record, partition))
+
+
+def tried_again(store: Store, run_id: str) -> RunResumed | RunNotResumed:
+    """What is known of a suspended run whose pause is over."""
+    try:
+        run = load_run(store, run_id, ended=False)
+    except FAULTS as fault:
+        return RunNotResumed(run_id, reason_of(fault))
+    return RunNotResumed(run_id, "") if run is None else RunResumed(run_id, run)
 
 
 def _read(read: Callable[[], T]) -> T:

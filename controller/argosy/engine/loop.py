@@ -1,8 +1,11 @@
 """How long does one invocation of the controller work, and when does it go to rest? (DESIGN D12a)
 
-The invocation that gets the lease loops: tick after tick until there is no work and no instance, or until its time is
-nearly up. Every other invocation leaves at once. The lease only saves double work: it is the conditional commit that
-makes launches unique.
+The invocation that gets the lease loops: tick after tick until there is no work and no instance, or nothing to do for a
+while, or its time is nearly up. Every other invocation leaves at once. The lease only saves double work: it is the
+conditional commit that makes launches unique.
+
+Where nothing is to do for a while (`scheduler.due`), it leaves "quiet": the schedule's tick stays enabled and finds out
+each minute whether something has become due, and what cannot wait for that calls the function itself (decision 39).
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass, field
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.model.inbox import INBOX
-from argosy.ports import StaleState, Store, Wake
+from argosy.ports import Caller, StaleState, Store, Wake
 
 # A dead controller is replaced after this and the schedule's minute: 120 s at most. Work that takes longer renews it.
 LEASE_S = 60.0
@@ -24,13 +27,15 @@ LEASE_S = 60.0
 RESERVE_S = 90.0
 WAIT_S = 5.0  # long poll on the queue when nothing happens
 BEAT_S = 30.0  # the heartbeat is written at most this often
+# What is due within this time is waited for: the schedule's next tick may come too late for it.
+SOON_S = 70.0
 
 
 @dataclass(slots=True)
 class LoopReport:
     """Why the loop ended, and what it did."""
 
-    reason: str  # "no lease" | "rest" | "time" | "lease lost" | "" = it goes on
+    reason: str  # "no lease" | "rest" | "quiet" | "time" | "lease lost" | "" = it goes on
     ticks: int = 0
     events: int = 0
     poison: int = 0
@@ -40,7 +45,11 @@ class LoopReport:
 
 @dataclass(slots=True)
 class Loop:
-    """One invocation's loop, run once. `lease_s` and `wait_s` are shorter in local mode."""
+    """One invocation's loop, run once. `lease_s`, `wait_s` and `soon_s` are shorter in local mode.
+
+    caller: the schedule's tick only looks whether there is something. For whoever else calls, something may be on its
+    way, and the first tick waits for it.
+    """
 
     engine: Engine
     store: Store
@@ -51,6 +60,8 @@ class Loop:
     lease_s: float = LEASE_S
     reserve_s: float = RESERVE_S
     wait_s: float = WAIT_S
+    soon_s: float = SOON_S
+    caller: Caller = Caller.API
     leased_at: float = float("-inf")
     beaten_at: float = float("-inf")
     lost: bool = False  # the lease, to another controller
@@ -68,12 +79,16 @@ class Loop:
         return self.report
 
     def begin(self) -> None:
-        """Take the lease. `report.reason` says whether the loop goes on."""
+        """Take the lease. `report.reason` says whether the loop goes on. At rest nothing is there that a message could
+        be about: it is one about others."""
+        if self.caller is Caller.RULE and self.store.is_at_rest():
+            self.report.reason = "rest"
+            return
         if not self.renew():
             self.report.reason = "no lease"
             return
-        self.engine.forget()  # somebody else may have committed since this process last worked
         with self._tidied_up():
+            self.engine.resume()
             self.wake.stay()  # an update of the stack may have disabled the tick while the one before us worked
 
     def step(self, remaining_s: float) -> None:
@@ -82,7 +97,9 @@ class Loop:
             self.report.reason = self._step(remaining_s)
             if self.report.reason == "time":
                 self.wake.stay()  # it may have been disabled while we worked: nothing else would begin the next one
-        if self.report.reason:
+        if self.report.reason == "quiet":
+            self.engine.left_quiet = True  # the lease is laid down already
+        elif self.report.reason:
             self.engine.recorder.flush()
             self.store.release_lease(self.owner)
 
@@ -112,7 +129,7 @@ class Loop:
         if not self.renew():
             return "lease lost"
         try:
-            tick = self.engine.tick(self.wait_s)
+            tick = self.engine.tick(0.0 if self.caller is Caller.CLOCK else self.wait_s)
         except StaleState:
             report.conflicts += 1
             return ""
@@ -122,7 +139,20 @@ class Loop:
         report.events += tick.events
         report.poison += tick.poison
         report.launches += tick.launches
-        return "rest" if tick.at_rest and self._rested() else ""
+        if tick.at_rest:
+            return "rest" if self._rested() else ""
+        return "quiet" if tick.due_at > self.now() + self.soon_s and self._left_quietly() else ""
+
+    def _left_quietly(self) -> bool:
+        """Lay the lease down, unless somebody was turned away since it was taken: what they were called for may not
+        have arrived when this controller looked for it. Then the next tick waits for it."""
+        if self.report.events or self.report.ticks > 1:
+            self.engine.recorder.flush()  # else there is next to nothing, which the next invocation stores
+        self.wake.stay()  # it may have been disabled while we worked: nothing else would begin the next one
+        if self.store.lay_down_lease(self.owner):
+            return True
+        self.caller = Caller.RULE
+        return False
 
     def _beat(self) -> None:
         """Only a tick that was carried through counts: one that fails every time must look dead to the watchdog."""
@@ -132,9 +162,12 @@ class Loop:
             self.beaten_at = now
 
     def _rested(self) -> bool:
-        """Disable the tick, then look at the inbox once more: a request that came in between wakes us again."""
+        """Disable the tick, then look at the inbox once more: a request that came in between wakes us again. The
+        watchdog enables a tick that should not be disabled, so it has to know that this one may."""
+        self.store.beat(self.now(), at_rest=True)
         self.wake.rest()
         if self.store.page(INBOX, 1)[0]:
+            self.beaten_at = float("-inf")
             self.wake.stay()
             return False
         return True

@@ -25,6 +25,9 @@ class TickReport:
     actions: int = 0
     launches: int = 0
     at_rest: bool = False  # no run is open and no instance is alive
+    due_at: float = (
+        0.0  # epoch seconds: when something is to be done next, if nothing happens; the past = there is work
+    )
     seconds: float = 0.0
     tasks_pending: int = 0
     tasks_running: int = 0

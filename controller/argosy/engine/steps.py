@@ -79,11 +79,12 @@ def conclude(
 
 
 def is_idle(state: State) -> bool:
-    """Whether no run is open and nothing costs money, as far as is known; ordered instances count as alive."""
+    """Whether no run is open, no user wants instances kept, and nothing costs money, as far as is known; ordered
+    instances count as alive."""
     targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
     alive = any(instance.alive and instance.owned for instance in state.instances.values())
     is_open = any(not _sleeps(state, run) for run in state.runs.values())
-    return not (is_open or state.suspended or targets or alive)
+    return not (is_open or state.suspended or state.floor.instances or targets or alive)
 
 
 def _sleeps(state: State, run: Run) -> bool:

@@ -16,9 +16,9 @@ from argosy.engine.blame import PortFailed, Stumbled, marked, ours
 from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
 from argosy.engine.dependencies import ended_dependencies
-from argosy.engine.intake import Taken, event_of, tried_again
+from argosy.engine.intake import Taken, event_of
 from argosy.engine.leaving_out import Suspect
-from argosy.engine.loading import record_of, stored
+from argosy.engine.loading import record_of, stored, tried_again
 from argosy.engine.report import TickReport, figures_of, reported_damage
 from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
@@ -43,6 +43,7 @@ from argosy.ports import EventQueue, Executor, Key, Message, Store
 from argosy.recording.recorder import Recorder, Start
 from argosy.recording.tick_record import digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
+from argosy.scheduler.due import next_due
 from argosy.scheduler.roster import Roster
 
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
@@ -78,6 +79,7 @@ class Engine:
     taken: Taken = field(default_factory=Taken)  # by the tick at work
     roster: Roster = field(default_factory=Roster)
     is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
+    left_quiet: bool = False  # whether its last invocation had nothing under way when it left
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
         """One round. Raises StaleState when another controller has committed; the next tick then loads again.
@@ -112,16 +114,13 @@ class Engine:
             self.keep_alive()
             return rehearsal.fails(without)
 
-        def is_late() -> bool:
-            return self.now() - began >= search_s
-
         def is_doubted() -> bool:
             return reason in rehearsal.reasons() or self.apart.acquits(reason)
 
         late: TimeIsUp | None = None
         found: Sequence[Suspect] | None
         try:
-            found = fewest(rehearsal, fails, is_late, self.apart.probes, is_doubted)
+            found = fewest(rehearsal, fails, lambda: self.now() - began >= search_s, self.apart.probes, is_doubted)
         except TimeIsUp as over:
             late, found = over, over.found
         self.apart.probes = late.probes if late else ()
@@ -148,6 +147,13 @@ class Engine:
         whole = Rehearsal(stored(self.store).state, facts, moment, switches, self.functions, self._counts)
         self.keep_alive()
         return whole if not ahead or whole.fails(frozenset()) else replace(whole, facts=self.taken.facts)
+
+    def resume(self) -> None:
+        """Begin another invocation. What is in memory counts if the last one had nothing under way and nobody has
+        committed since."""
+        if not self.left_quiet or self.state is None or self.state.version != self.store.version():
+            self.forget()
+        self.left_quiet = False
 
     def forget(self) -> None:
         """Drop what is in memory; messages that were not deleted come again."""
@@ -194,7 +200,8 @@ class Engine:
         self._resume(state)
         busy = self._apply_outcomes(state)
         self._fold_requests(state, taken)
-        self._learn_ends(state)
+        for fact in ended_dependencies(marked(self.store), state):
+            self._take(state, fact, self.now())
         busy = busy or bool(taken.folded or self.sightings or self.backlog)
         busy = busy or any(instance.losing for instance in state.instances.values())
         self.backlog.extend(marked(self.queue).receive(0.0 if busy else wait_s))
@@ -209,6 +216,11 @@ class Engine:
     def _counts(self) -> Callable[[Event], Event | None]:
         return partial(self.apart.taken, now=self.now())
 
+    def _take(self, state: State, event: Event, at: float) -> bool:
+        """Whether anything of it counts. at: the time that it counts from, where it carries none of its own."""
+        self.taken.facts.append((event, at))
+        return take(state, self.taken.facts[-1], self.policy, self._counts)
+
     def _resume(self, state: State) -> None:
         """Suspended runs whose pause is over are tried again."""
         for run_id, found in list(state.suspended.items()):
@@ -217,14 +229,7 @@ class Engine:
             fact = tried_again(marked(self.store), run_id)
             if isinstance(fact, RunResumed):
                 self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
-            self.taken.facts.append((fact, self.now()))
-            take(state, self.taken.facts[-1], self.policy, self._counts)
-
-    def _learn_ends(self, state: State) -> None:
-        """Of runs that others depend on and that are not open."""
-        for fact in ended_dependencies(marked(self.store), state):
-            self.taken.facts.append((fact, self.now()))
-            take(state, self.taken.facts[-1], self.policy, self._counts)
+            self._take(state, fact, self.now())
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
@@ -268,6 +273,9 @@ class Engine:
         with self.apart.tolerating("a tick's report"):
             figures |= figures_of(state, actions, self.now())
             figures["at_rest"] = self._at_rest(state)
+            waits = not (actions or taken.folded or self.outcomes or self.sightings or self.backlog)
+            if waits and not (self.apart.is_in_use or is_idle(state)):
+                figures["due_at"] = next_due(Moment(state, self.catalogue, taken.decided_at, self.policy))
             figures["short"] = self.shortages.new(state, self.now())
             figures["damage"] = reported_damage(state)
         return TickReport(
@@ -300,8 +308,7 @@ class Engine:
                     self.apart.note(f"request {key}", stumble.error)
                 self._refuse(state, key, body, request)
                 continue
-            taken.facts.append((event, self.now()))
-            if not take(state, taken.facts[-1], self.policy, self._counts):
+            if not self._take(state, event, self.now()):
                 self._refuse(state, key, body, request)
 
     def _refuse(self, state: State, key: str, body: bytes, request: inbox.Request | None) -> None:
@@ -324,8 +331,7 @@ class Engine:
         while self.outcomes:
             outcome = self.outcomes.popleft()
             taken.outcomes.append(outcome)
-            taken.facts.append((outcome, self.carried_out_at))
-            take(state, taken.facts[-1], self.policy, self._counts)
+            self._take(state, outcome, self.carried_out_at)
             with self.apart.tolerating("whether to wait"):
                 progress |= is_progress(outcome)
         return progress
@@ -336,11 +342,9 @@ class Engine:
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
-        now = self.now()
         while self.sightings and has_room(state, self.policy, deletions):
             seen = self.sightings.popleft()
-            self.taken.facts.append((seen, now))
-            take(state, self.taken.facts[-1], self.policy, self._counts)
+            self._take(state, seen, self.now())
             if isinstance(seen, Observed) and seen.hosts_complete:
                 self.looked_at = seen.at
         return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
@@ -358,10 +362,7 @@ class Engine:
                     self.apart.note("a message", error)
                 continue
             taken.messages.append(message)
-            if event is None:
-                continue
-            taken.facts.append((event, now))
-            if take(state, taken.facts[-1], self.policy, self._counts):
+            if event is None or self._take(state, event, now):
                 continue
             if event in self.apart.facts:  # else it is about an instance that is forgotten: the next sweep shows it
                 taken.messages.pop()  # left to the dead letters like one that cannot be read

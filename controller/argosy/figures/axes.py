@@ -43,6 +43,16 @@ def counts(high: float, most: int = 5) -> Axis:
     return numbers(max(high, 1.0), min(most, max(1, math.ceil(high))))
 
 
+def rows(names: Sequence[str]) -> Axis:
+    """A tick in the middle of each row, the first at the top."""
+    return Axis(0.0, float(len(names)), [(row_of(place, len(names)), name) for place, name in enumerate(names)])
+
+
+def row_of(place: int, count: int) -> float:
+    """Where a row of so many stands on their axis, counted from the top."""
+    return count - place - 0.5
+
+
 def dollars(high: float, most: int = 5) -> Axis:
     """As many decimals as the step needs."""
 

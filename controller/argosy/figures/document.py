@@ -14,6 +14,7 @@ from typing import Any
 from argosy.figures.markup import Content, Markup, element, joined
 
 Cell = str | Markup
+_WITH_PAGES_BELOW = ("/cluster", "/services", "/schedules")
 ROWS_SHOWN = 200  # of a table: what is longer says how to get the rest
 
 
@@ -94,7 +95,7 @@ def _span(each: Figure) -> str:
 
 
 def _summary(page: Page) -> Markup:
-    status = element("span", page.status, class_=f"status status-{page.status.lower()}") if page.status else None
+    status = status_pill(page.status) if page.status else None
     facts = [element("div", element("dt", name), element("dd", value)) for name, value in page.facts]
     return joined(
         [
@@ -107,6 +108,12 @@ def _summary(page: Page) -> Markup:
             _next_steps(page.next_steps),
         ]
     )
+
+
+def status_pill(status: str) -> Markup:
+    """A state in one word, such as IN_PROGRESS, in its colour."""
+    kind = status.lower().replace("_", "-").replace(" ", "-")
+    return element("span", status.replace("_", " "), class_=f"status status-{kind}")
 
 
 def _tile(tile: Tile) -> Markup:
@@ -212,11 +219,14 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
     """The page as `argosy ui` sends it: style and scripts come from the same server. address: of this page, without
     the host. title: of the deployment. poll_s: how often what changed is asked for."""
     run = address.removeprefix("/runs/").partition("/")[0] if address.startswith("/runs/") else ""
-    links = [("/", "Runs"), ("/cluster", "Cluster"), ("/market", "Market")]
+    links = [
+        ("/", "Runs"), ("/services", "Services"), ("/schedules", "Schedules"), ("/cluster", "Cluster"),
+        ("/market", "Market"),
+    ]  # fmt: skip
     if run:
         links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/plan", "Its plan")]
-    here = "/cluster" if address.startswith("/cluster/") else address  # whose history goes back further
-    anchors = (element("a", name, href=to, aria_current="page" if to == here else None) for to, name in links)
+    above = next((to for to in _WITH_PAGES_BELOW if address.startswith(f"{to}/")), None)
+    anchors = (element("a", name, href=to, aria_current=_current(to, address, above)) for to, name in links)
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -242,6 +252,13 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
         data_poll=str(round(poll_s * 1000)),
     )
     return "<!doctype html>\n" + element("html", head, content, lang="en") + "\n"
+
+
+def _current(to: str, address: str, above: str | None) -> str | None:
+    """Whether a link leads to this page, or to what it is one of."""
+    if to == address:
+        return "page"
+    return "true" if to == above else None
 
 
 def drawn(page: Page) -> dict[str, Mapping[str, Any]]:

@@ -21,6 +21,7 @@ from argosy.figures.numbers import clock, counted, duration, instant, money, sav
 View = Mapping[str, Any]
 
 STATES = ("succeeded", "running", "starting", "queued", "failed", "cancelled")
+SERVICE = "service"  # a fact: the name of the environment that the run is a revision of
 _BARS = 32
 _FATES = (
     (Fate.SUCCEEDED, "succeeded", "succeeded"),
@@ -64,6 +65,8 @@ def run_page(
 
 
 def _facts(view: View) -> Iterator[tuple[str, str]]:
+    if view.get("environment"):
+        yield SERVICE, view["environment"]
     if view.get("statusReason"):
         yield "reason", view["statusReason"]
     yield "submitted", clock(view["submittedAt"])
@@ -147,7 +150,7 @@ def _figures(
     yield _lanes(view, history, attempts)
     yield bought(history)
     if explained is not None and view["status"] not in TERMINAL:
-        yield _explained(explained)
+        yield explanation(explained)
 
 
 def _from_origin(history: View) -> dict[str, Any]:
@@ -345,7 +348,8 @@ def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
     return Table(heads, rows, left=len(lives) - len(rows), stacks=True)
 
 
-def _explained(reply: View) -> Figure:
+def explanation(reply: View) -> Figure:
+    """Why tasks wait. reply: ExplainRun's."""
     said: list[Markup] = [element("p", reply["sentence"])]
     rows = [
         (title, f"{reason['refused']:,}", reason["detail"])

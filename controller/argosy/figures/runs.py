@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.figures.document import Figure, Page, Table, Tile
+from argosy.figures.document import Figure, Page, Table, Tile, status_pill
 from argosy.figures.markup import element
 from argosy.figures.numbers import clock, counted, money
 
@@ -39,7 +39,7 @@ def _list(runs: Sequence[View], more: bool) -> Figure:
     rows = [
         (
             element("a", view["runId"], href=f"/runs/{view['runId']}"),
-            element("span", view["status"], class_=f"status status-{view['status'].lower()}"),
+            status_pill(view["status"]),
             f"{view['tasks']['succeeded']:,} of {view['tasks']['total']:,}",
             f"{view['tasks']['failed']:,}",
             f"{view['interruptions']:,}",

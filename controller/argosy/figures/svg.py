@@ -44,9 +44,22 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """From a moment to another one in a row of a time line; one of no length is a dot. row: on the y axis. is_band:
+    pale, and behind the others."""
+
+    name: str
+    kind: str
+    row: float
+    begin: float
+    end: float
+    is_band: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """What stands around a plot. y_name: what is counted, in which unit. said: the picture in a sentence, for those who
-    do not see it. marks: moments on the x axis that a line names."""
+    do not see it. marks: moments on the x axis that a line names. low: there is little to see above each other."""
 
     x: Axis
     y: Axis
@@ -54,6 +67,7 @@ class Frame:
     y_name: str
     said: str
     marks: Sequence[tuple[float, str]] = field(default=())
+    low: bool = False
 
 
 def areas(frame: Frame, at: Floats, series: Sequence[Layer]) -> Markup:
@@ -108,6 +122,17 @@ def points(frame: Frame, found: Sequence[Point]) -> Markup:
     return _chart(frame, (), None, marks)
 
 
+def stretches(frame: Frame, found: Sequence[Stretch], series: Sequence[Layer]) -> Markup:
+    """A time line with a row for each tick of the y axis. series: for the legend."""
+    drawn = []
+    for each in sorted(found, key=lambda stretch: not stretch.is_band):
+        y = _down(frame, each.row)
+        ends = {"x1": _across(frame, each.begin), "x2": _across(frame, each.end), "y1": y, "y2": y}
+        kind = "band" if each.is_band else "stretch"
+        drawn.append(element("line", element("title", each.name), class_=f"{kind} s-{each.kind}", **ends))
+    return _chart(frame, (), legend(series), drawn)
+
+
 def bar(share: float, kind: str = "plain") -> Markup:
     """For a cell of a table: how long in proportion to the longest."""
     full = element("rect", class_=f"area s-{kind}", width=f"{100 * share:.1f}%", height="100%", rx="2")
@@ -130,7 +155,7 @@ def _chart(frame: Frame, shapes: Sequence[Markup], below: Content, above: Sequen
         "svg", *shapes, viewBox=f"0 0 {SIDE:g} {SIDE:g}", preserveAspectRatio="none", width="100%", height="100%"
     )
     drawing = element("svg", *_grid(frame), plot, *_named_marks(frame), *above, role="img", aria_label=frame.said)
-    return element("div", element("div", drawing, class_="chart"), below)
+    return element("div", element("div", drawing, class_="chart low" if frame.low else "chart"), below)
 
 
 def _grid(frame: Frame) -> Iterator[Markup]:

@@ -16,6 +16,7 @@ from argosy.lifecycle import (
     dependencies,
     environments,
     fates,
+    floor,
     hosts,
     pools,
     quarantine,
@@ -54,8 +55,8 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
 
     Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
     not joined the cluster are given up, tasks that nobody watches over are stopped, what EC2 announced about instances
-    that nothing has shown since is dropped, and so are the intents of runs that start nothing more: once all outcomes
-    are known, what is left was never sent.
+    that nothing has shown since is dropped, a floor ends when its time is over, and the intents of runs that start
+    nothing more are dropped: once all outcomes are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
     fates.settle_open_ends(state, now, policy)
@@ -64,6 +65,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     pools.note_unregistered(state, now, policy)
     announcements.drop_old(state, now)
     dependencies.pass_time(state, now, policy)
+    floor.expire(state, now)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -91,6 +93,11 @@ def _(event: events.DependencyEnded, state: State, now: float, policy: Policy) -
 @_apply.register
 def _(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) -> None:
     environments.ask(state, event.request)
+
+
+@_apply.register
+def _(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
+    floor.scale(state, event.request)
 
 
 @_apply.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, environments, quarantine, revival
+from argosy.lifecycle import charges, environments, floor, quarantine, revival
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
@@ -18,6 +18,7 @@ from argosy.model.actions import (
     Launch,
     MendState,
     NoteDeployment,
+    NoteFloor,
     NoteOrder,
     ReadHistory,
     Remark,
@@ -139,6 +140,11 @@ def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
 def _(action: Claim, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
         charges.count_on(state, state.runs[action.run_id], state.instances[instance_id], now)
+
+
+@_begin.register
+def _(action: NoteFloor, state: State, now: float, policy: Policy) -> None:
+    floor.note(state, action)
 
 
 @_begin.register

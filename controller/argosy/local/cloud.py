@@ -107,7 +107,7 @@ class LocalAws:
         clients = LocalClients(self.endpoint_url, self.region, self._start_key)
         self._parts.callback(clients.close)
         rules = MotoRules(ACCOUNT, self.region)
-        self._deliver = EventDelivery(rules, self.region, self.names.prefix, self._queue.put, _complain)
+        self._deliver = EventDelivery(rules, self.region, self.names.prefix, self._queue.put, _complain, self._call)
         self._parts.callback(self._deliver.close)
         images = self._runtime()
         deployment = create(clients, self.options.settings, self.names, images.names(), images.python)
@@ -235,6 +235,12 @@ class LocalAws:
     def _send(self, message: dict[str, Any]) -> None:
         """Called under the models' locks, in order; all cells' events come to home's bus."""
         self._deliver(message)
+
+    def _call(self, body: str) -> None:
+        """The controller, of an urgent message. One that waits for its turn will see this message too."""
+        controller = self.functions.get(self.names.controller_function)
+        if controller is not None and not controller.waits:
+            controller.invoke_later(body.encode(), str(uuid.uuid4()))
 
     def _bury(self, body: str) -> None:
         queues.send(ACCOUNT, self.region, self.names.dead_queue, body)

@@ -1,7 +1,8 @@
 """How do the models' events reach the deployment's queue, and the rules that users make?
 
 EventBridge at moto takes some 10 ms of computing for each event, and a task has six of them. So what the deployment's
-own rules match goes straight into its queue, in EventBridge's words, while they are enabled. moto's rules of users get
+own rules match goes straight into its queue, in EventBridge's words, while they are enabled, and what is urgent calls
+the controller as well. moto's rules of users get
 the same events, in order, from a thread: that takes as long as it takes.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from argosy.messages.eventbridge import MESSAGE_KINDS
+from argosy.messages.urgent import URGENT_KINDS, rule_of
 
 DEFAULT_BUS = "default"
 
@@ -32,17 +34,25 @@ class EventDelivery:
     """Takes EventBridge messages from under the models' locks; never blocks.
 
     Home's come over the default bus, as AWS puts them there; those of other Regions over the deployment's own bus, as
-    the rules of further cells send them. put: a message of the queue. complain: told of events that a user's rule lost.
+    the rules of further cells send them. put: a message of the queue. call: the controller's function, with an urgent
+    message. complain: told of events that a user's rule lost.
     """
 
     def __init__(
-        self, rules: EventRules, home: str, prefix: str, put: Callable[[str], None], complain: Callable[[str], None]
+        self,
+        rules: EventRules,
+        home: str,
+        prefix: str,
+        put: Callable[[str], None],
+        complain: Callable[[str], None],
+        call: Callable[[str], None] = lambda body: None,
     ) -> None:
         self._rules, self._home, self._prefix = rules, home, prefix
-        self._put, self._complain = put, complain
+        self._put, self._call, self._complain = put, call, complain
         self._rule_of = {(kind.source, kind.detail_type): f"{prefix}-{kind.rule}" for kind in MESSAGE_KINDS}
         self._of_cells = f"{prefix}-forwarded"
-        self._own = {*self._rule_of.values(), self._of_cells}
+        urgent = {f"{prefix}-{kind.rule}" for kind in URGENT_KINDS}
+        self._own = {*self._rule_of.values(), self._of_cells, *urgent}
         self._queue: queue.Queue[tuple[str, set[str], dict[str, Any]] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="argosy-events")
         self._thread.start()
@@ -55,6 +65,9 @@ class EventDelivery:
         rule = self._rule_of.get((message["source"], message["detail-type"]))
         if rule is not None and (rule if is_home else self._of_cells) in enabled:
             self._put(json.dumps(message))
+        urgent = rule_of(message)
+        if urgent and (f"{self._prefix}-{urgent}" if is_home else self._of_cells) in enabled:
+            self._call(json.dumps(message))
         if of_users := enabled - self._own:
             self._queue.put((bus, of_users, message))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.messages.eventbridge import RULE_PATTERNS
+from argosy.messages.urgent import URGENT_KINDS
 from argosy.model.arns import arn_of
 from argosy.settings.settings import Settings
 from argosy.spec.program import STOCK_PYTHON
@@ -207,6 +208,8 @@ def _create_rules(events: Any, names: Names) -> None:
         rule = f"{names.prefix}-{name}"
         events.put_rule(Name=rule, EventPattern=json.dumps(pattern), State="ENABLED")
         events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": queue_arn}])
+    for kind in URGENT_KINDS:  # without a target, like the tick: the delivery looks at the rule's state
+        events.put_rule(Name=f"{names.prefix}-{kind.rule}", EventPattern=json.dumps(kind.pattern()), State="ENABLED")
     # No target: moto can neither fire a schedule nor invoke a function. The ticker looks at the rule's state.
     events.put_rule(Name=names.tick_rule, ScheduleExpression="rate(1 minute)", State="DISABLED")
 

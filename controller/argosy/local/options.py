@@ -37,7 +37,8 @@ EAGER_POLICY = MappingProxyType(
         "machine_vcpus": float(os.cpu_count() or 1),
     }
 )
-EAGER_LOOP = MappingProxyType({"lease_s": 10.0, "wait_s": 1.0})
+# soon_s: more than the seconds between two ticks while nothing is to do (`lambdas.ticker.QUIET_S`).
+EAGER_LOOP = MappingProxyType({"lease_s": 10.0, "wait_s": 1.0, "soon_s": 12.0})
 
 
 @dataclass(frozen=True, slots=True)

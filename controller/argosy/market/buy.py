@@ -59,6 +59,8 @@ class Order:
     lower_bound_usd_per_hour: float | None = None  # what covering the batches costs at least; None = not known
     method: str = "run by run"  # or "patterns", "greedy"
     patterns: Patterns = ()  # of the allocator, for the next order
+    kept: Counter[tuple[str, Purchase]] = field(default_factory=Counter)  # what is owed already and a floor waits for
+    why_small: str = ""  # why the cluster stays smaller than a user wants it kept
 
     @property
     def uncovered(self) -> int:

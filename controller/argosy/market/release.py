@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from argosy.market.floors import beyond
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -21,7 +22,7 @@ _NO = ("false", "no", "0")
 def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[str] = ()) -> list[Instance]:
     """Instances to release, the most expensive first:
 
-    - idle instances past their linger that got no work in this tick, down to the minimum sizes;
+    - idle instances past their linger that got no work in this tick, down to the least sizes (`floors`);
     - whatever runs there: instances that never registered, whose agent is silent, or that should be gone by now
       because they were warned or told to drain;
     - instances whose release has shown no effect, once more.
@@ -37,7 +38,7 @@ def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[st
     found.sort(key=lambda instance: (-instance.price_usd_per_hour, instance.id))
     staying = _least_idle(state, wanted, policy)
     spare = [instance for instance in found if _is_spare(instance) and instance.id not in staying]
-    going = {instance.id for instance in spare[: _most_to_go(state, policy)]}
+    going = {instance.id for instance in beyond(moment, spare)}
     return [instance for instance in found if instance.id in going or not _is_spare(instance)]
 
 
@@ -58,12 +59,6 @@ def _least_idle(state: State, wanted: Collection[str], policy: Policy) -> set[st
     idle = [i for i in state.instances.values() if _is_spare(i) and i.owned and i.idle_since and i.id not in wanted]
     idle.sort(key=lambda instance: (instance.price_usd_per_hour, instance.id))
     return {instance.id for instance in idle[: policy.min_idle]}
-
-
-def _most_to_go(state: State, policy: Policy) -> int:
-    """How many may go, so that the cluster keeps its minimum size while runs are open."""
-    size = sum(instance.counts_for_target for instance in state.instances.values())
-    return max(0, size - policy.min_instances) if any(not run.done for run in state.runs.values()) else size
 
 
 def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:

@@ -234,6 +234,13 @@ class NoteOrder:
     note: OrderNote
 
 
+@dataclass(frozen=True, slots=True)
+class NoteFloor:
+    """Remember why there are fewer instances than a user wants kept; "" = there are not. No effect outside."""
+
+    waiting: str
+
+
 # All that happens is in the state.
 Inside = (
     Remark
@@ -244,6 +251,7 @@ Inside = (
     | CapRun
     | Claim
     | NoteOrder
+    | NoteFloor
     | RetireRun
     | SetSlots
     | NoteDeployment

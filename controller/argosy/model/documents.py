@@ -19,6 +19,7 @@ from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
+from argosy.model.floor import Floor
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.packing import Unreadable
 from argosy.model.pools import OrderNote, Pool
@@ -187,7 +188,7 @@ def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
 def committed(state: State) -> None:
     """Forget what was changed, and the runs that are closed: all of it is stored now."""
     state.version += 1
-    state.committed.note(state.instances, state.changed_instances, state.pools, state.last_order)
+    state.committed.note(state.instances, state.changed_instances, state.pools, state.last_order, state.floor)
     for run_id in state.changed_runs & state.runs.keys():
         state.runs[run_id].committed = state.runs[run_id].facts()
     state.attempts.committed()
@@ -239,6 +240,7 @@ def restore(
             setattr(state, name, root[name])
     state.unattributed = Costs(*root.get("unattributed", ()))
     state.last_order = OrderNote.from_json(root.get("last_order", {}))
+    state.floor = Floor.from_json(root.get("floor", {}))
     state.setbacks = {
         subject: Setback(*setback)
         for text, setback in root.get("setbacks", {}).items()
@@ -250,7 +252,7 @@ def restore(
             state.losses.found.append(environment)
         else:
             state.environments[environment.name] = environment
-    state.committed.note(state.instances, state.instances, state.pools, state.last_order)
+    state.committed.note(state.instances, state.instances, state.pools, state.last_order, state.floor)
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
         if isinstance(found, Suspension):
@@ -304,6 +306,7 @@ def _root(state: State) -> dict[str, Any]:
         **{name: getattr(state, name) for name in _ROOT_FIELDS},
         "unattributed": state.unattributed.to_list(),
         "last_order": state.last_order.to_json(),
+        "floor": state.floor.to_json(),
         "setbacks": {subject.to_text(): astuple(setback) for subject, setback in state.lasting_setbacks().items()},
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest, SubmitRequest
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
@@ -40,6 +40,13 @@ class EnvironmentAsked:
     """A user wants an environment to change."""
 
     request: EnvironmentRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScaled:
+    """A user wants so many instances to be kept."""
+
+    request: ScaleRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +354,7 @@ Event = (
     | RunNotResumed
     | EnvironmentAsked
     | DependencyEnded
+    | ClusterScaled
     | ActionFailed
     | RunPrepared
     | RunNotPrepared

@@ -70,12 +70,32 @@ class EnvironmentRequest:
         return self.submit.run_id if self.submit else ""
 
 
-Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest
-KINDS: dict[str, type[SubmitRequest] | type[CancelRequest] | type[RetryRequest] | type[EnvironmentRequest]] = {
+@dataclass(frozen=True, slots=True)
+class ScaleRequest:
+    """Keep at least so many instances."""
+
+    requested_at: float
+    instances: int
+    types: tuple[str, ...] = ()  # of these; none = of any
+    until: float = 0.0  # epoch seconds; 0 = until another request
+    kind: str = "scale"
+
+    @property
+    def run_id(self) -> str:
+        """It is about no run."""
+        return ""
+
+
+Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest | ScaleRequest
+KINDS: dict[
+    str,
+    type[SubmitRequest] | type[CancelRequest] | type[RetryRequest] | type[EnvironmentRequest] | type[ScaleRequest],
+] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
     "retry": RetryRequest,
     "environment": EnvironmentRequest,
+    "scale": ScaleRequest,
 }
 
 
@@ -104,6 +124,8 @@ def from_bytes(body: bytes) -> Request:
     try:
         if known.get("submit") is not None:
             known["submit"] = SubmitRequest(**known["submit"])
+        if "types" in known:
+            known["types"] = tuple(known["types"])
         return request_type(**known)
     except TypeError as fault:
         raise ValueError(str(fault)) from fault

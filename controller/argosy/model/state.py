@@ -13,6 +13,7 @@ from argosy.model.costs import Costs
 from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.environments import Environment
+from argosy.model.floor import NO_FLOOR, Floor
 from argosy.model.instances import Instance, Purchase, pool_key
 from argosy.model.journal.capacity import Committed
 from argosy.model.open_ends import OpenEnds
@@ -41,6 +42,7 @@ class State:
     next_wave: int = 1
     runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
     environments: dict[str, Environment] = field(default_factory=dict)  # by name
+    floor: Floor = NO_FLOOR  # what a user wants the cluster to be kept at
     attempts: AttemptTable = field(default_factory=AttemptTable)
     instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
     pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key

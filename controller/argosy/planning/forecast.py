@@ -85,7 +85,7 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     """`run` is one of the state's, prepared. The state is left as it is. offers_at: the time whose offers count, if it
     is not the moment's own; infinity includes the pools that are cooling off."""
     policy, pools = moment.policy, moment.state.pools.values()
-    at_once = replace(policy, growth_per_tick=policy.max_instances, min_instances=0)
+    at_once = replace(policy, growth_per_tick=policy.max_instances)
     moment = replace(moment, catalogue=as_registered(moment.catalogue, pools), policy=at_once)
     fitness = _constant_fitness(moment.state)
     places = assign(moment, Roster(), fitness)

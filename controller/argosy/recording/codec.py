@@ -22,7 +22,13 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
-_OF_USERS = (events.RunSubmitted, events.RunCancelled, events.RunRetried, events.EnvironmentAsked)
+_OF_USERS = (
+    events.RunSubmitted,
+    events.RunCancelled,
+    events.RunRetried,
+    events.EnvironmentAsked,
+    events.ClusterScaled,
+)
 
 
 class UnknownFact(ValueError):

@@ -9,11 +9,10 @@ from dataclasses import replace
 from argosy.catalogue.overheads import transfer_usd_per_gb
 from argosy.catalogue.quotas import quota_key
 from argosy.market.buy import NO_FITNESS, Backlog, Order, buy
-from argosy.market.cover import tasks_per_instance
-from argosy.market.limits import BatchLimits, Choice, Headroom, OrderLimits, QuotaKey, ShareKey
-from argosy.market.offers import over_zones
+from argosy.market.limits import AT_ONCE, BatchLimits, Headroom, OrderLimits, QuotaKey, ShareKey
 from argosy.market.release import releasable
 from argosy.model.actions import SetTarget, Terminate
+from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -22,9 +21,9 @@ from argosy.model.runs import Run
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.placement.fitness import Fitness
+from argosy.scheduler.least_size import bring_to_size
 from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
 
-AT_ONCE = "growth: no more instances are ordered at once, the next tick goes on"
 DEPLOYMENT = "maxInstances of the deployment"
 HOUR_S = 3600.0
 USUAL_ATTEMPT_S = 300.0  # until attempts have been seen
@@ -33,24 +32,28 @@ USUAL_ATTEMPT_S = 300.0  # until attempts have been seen
 def order_for(
     moment: Moment, places: Places, offers: Sequence[Offer], fitness: Mapping[str, Fitness] = NO_FITNESS
 ) -> Order:
-    """What to buy for the demand that is left over, and to bring the cluster to its minimum size."""
-    limits = order_limits(moment)
+    """What to buy for the demand that is left over."""
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
-    order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
-    if places.runs:
-        headroom = Headroom(limits)
-        by_name = {(offer.pool, offer.purchase): offer for offer in offers}
-        for name in order.instances.elements():
-            headroom.take(by_name[name])
-        _bring_to_size(moment, order, places, offers, headroom)
-    return order
+    return buy(backlog, offers, order_limits(moment), fitness, moment.state.last_order.patterns)
 
 
 def order_in_turn(
     moment: Moment, places: Places, offers: Sequence[Offer], fitness: Mapping[str, Fitness] = NO_FITNESS
 ) -> tuple[Places, Order]:
     """The order, and the places with the batches that it is for: a run whose lost tasks cannot get on-demand buys for
-    its other tasks instead."""
+    its other tasks instead. What the cluster lacks of its least size is in the order as well."""
+    places, order = _order_for_work(moment, places, offers, fitness)
+    headroom = Headroom(order_limits(moment))
+    by_name = {(offer.pool, offer.purchase): offer for offer in offers}
+    for name in order.instances.elements():
+        headroom.take(by_name[name])
+    bring_to_size(moment, order, places, offers, headroom)
+    return places, order
+
+
+def _order_for_work(
+    moment: Moment, places: Places, offers: Sequence[Offer], fitness: Mapping[str, Fitness]
+) -> tuple[Places, Order]:
     order = order_for(moment, places, offers, fitness)
     runs = tuple(
         replace(each, left_over=each.ordinary) if each.ordinary and shortfall.tasks >= each.left_over.count else each
@@ -152,49 +155,12 @@ def _vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
     return {(cell, purchase, family): vcpus - used[cell, purchase, family] for cell, purchase, family, vcpus in quotas}
 
 
-def _bring_to_size(moment: Moment, order: Order, places: Places, offers: Sequence[Offer], headroom: Headroom) -> None:
-    """To `min_instances`: what fleets owe us beyond the demand first, then the cheapest instances that could take a
-    task of the first run that any could."""
-    size = sum(instance.counts_for_target for instance in moment.state.instances.values())
-    missing = moment.policy.min_instances - size - sum(places.owed_used.values()) - order.instances.total()
-    for key, owed in sorted(moment.owed.items()) if missing > 0 else ():
-        spare = max(0, min(missing, owed - places.owed_used.get(key, 0) - order.instances[key]))
-        order.instances[key] += spare
-        missing -= spare
-    if missing <= 0:
-        return
-    for its in places.runs:
-        fits = tasks_per_instance(replace(its.batch, count=1), offers).tolist()
-        open_to = [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
-        if added := _cheapest(open_to, missing, headroom):
-            order.instances.update((offer.pool, offer.purchase) for offer in added)
-            order.usd_per_hour += sum(offer.effective for offer in added)
-            order.lower_bound_usd_per_hour = None  # it speaks of the work alone
-            return
-
-
-def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Offer]:
-    """One offer per instance, taken out of `headroom`: the cheapest until a share or a quota is full, then the next."""
-    added: list[Offer] = []
-    least_cpu = min((offer.resources.cpu_units for offer in offers), default=0)
-    while len(added) < most:
-        choice = Choice.of(offers, (most - len(added)) * least_cpu)
-        able = sorted((offer for offer in offers if headroom.most(offer, choice)), key=lambda offer: offer.effective)
-        if not able:
-            break
-        for zone in over_zones(able[0], able, most - len(added)):
-            if headroom.most(zone, choice):
-                headroom.take(zone)
-                added.append(zone)
-    return added
-
-
 def targets(
     moment: Moment, places: Places, order: Order, leaving: Sequence[Instance], *, to_zero: bool = False
 ) -> list[SetTarget]:
     """The absolute targets that differ from what was wanted or acknowledged. What is lowered comes first.
 
-    Target = instances held and kept + ordered ones that the demand still needs + new ones.
+    Target = instances held and kept + ordered ones that the demand or a floor still needs + new ones.
 
     - A pool that has owed us instances for too long gives up what it owes and cools off.
     - A fleet counts instances that were warned until they end. While their replacements are ordered, they are added, so
@@ -220,7 +186,7 @@ def targets(
         want = {}
         for purchase in Purchase:
             key = pool.key, purchase
-            new = (0 if late else places.owed_used.get(key, 0)) + order.instances[key]
+            new = (0 if late else places.owed_used.get(key, 0) + order.kept[key]) + order.instances[key]
             replaced = warned[key] if new else 0
             wanted = 0 if to_zero or pool.closed else kept[key] + new + replaced
             want[purchase] = rises.at_most(pool, purchase, wanted, replaced)
@@ -274,7 +240,8 @@ def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate]:
     replaces nothing: any other target might be higher than what the teardown has set meanwhile.
     """
     if down:
-        moment = replace(moment, policy=replace(moment.policy, min_instances=0, min_idle=0))
+        policy = replace(moment.policy, min_instances=0, min_idle=0)
+        moment = replace(moment, policy=policy, state=replace(moment.state, floor=NO_FLOOR))
     leaving = leaving_instances(moment, NO_PLACES)
     return [*targets(moment, NO_PLACES, Order(), leaving, to_zero=down), *terminations(leaving)]
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from argosy.market.buy import Order
 from argosy.market.cover import alike
+from argosy.market.limits import AT_ONCE
 from argosy.market.offers import as_registered, offers_of
-from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
+from argosy.model.actions import Action, CapRun, HaltRun, NoteFloor, NoteOrder, Remark
 from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote
@@ -119,6 +120,7 @@ def _place_and_buy(
         *_remarks(moment, places, order, capped),
         *steers(moment, places, order),
         *_notes(order, moment.now),
+        *([NoteFloor(order.why_small)] if order.why_small != state.floor.waiting else []),
     ]
 
 
@@ -154,7 +156,7 @@ def _remarks(moment: Moment, places: Places, order: Order, capped: CappedRuns) -
         if run.complete:
             continue  # what it says is how its closing goes
         sentence = short_of_money.get(run.id, "")
-        if run.id not in short_of_money and shortfall.tasks and limit != capacity.AT_ONCE:
+        if run.id not in short_of_money and shortfall.tasks and limit != AT_ONCE:
             key = alike(its.left_over), limit
             if key not in known:
                 known[key] = why_nothing_is_bought(moment, its.left_over, limit)

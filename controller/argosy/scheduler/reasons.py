@@ -51,7 +51,7 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
     state = moment.state
     everything = offers_of(state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
     if not everything:
-        return _closed_cells(moment, batch) or "this deployment has no fleets yet"
+        return _closed_cells(moment, batch) or _why_no_offers(moment)
     if sentence := _company(state, batch, everything):
         return sentence
     if not market_answer(batch, everything).fits:
@@ -60,6 +60,13 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
         return f"{HELD_BY}{limit}" if limit else HELD_BACK
     fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
     return _out_of_reach(moment, [offer for offer, tasks in zip(everything, fits, strict=True) if tasks])
+
+
+def _why_no_offers(moment: Moment) -> str:
+    """Fleets may be there, and yet nothing can be bought of them: then the first of the reasons."""
+    pools = [pool for pool in moment.state.pools.values() if pool.fleet_id and not pool.closed]
+    why = rejected(pools, moment.catalogue, math.inf, moment.policy.without_price_caps())
+    return f"nothing can be bought: {why[0][0]}: {why[0][1]}" if why else "this deployment has no fleets yet"
 
 
 def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:

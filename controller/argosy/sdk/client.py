@@ -12,6 +12,7 @@ from typing import Any
 from argosy.client.access import Access
 from argosy.client.aws_clients import Connection
 from argosy.client.run_names import LAST, run_id_of
+from argosy.sdk.environments import Environments
 from argosy.sdk.errors import explained, faults_of
 from argosy.sdk.run import RunHandle
 from argosy.sdk.schedules import Schedules
@@ -99,6 +100,11 @@ class Client:
         """The newest runs, the last one submitted first. Raises ArgosyError."""
         with explained():
             return [self._run(view) for view in self.access.api.runs(limit)["runs"]]
+
+    @property
+    def environments(self) -> Environments:
+        """Services, which are kept running."""
+        return Environments(self.access, self._now, self._sleep)
 
     @property
     def schedules(self) -> Schedules:

@@ -15,13 +15,12 @@ from typing import Any
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError
 from argosy.client.progress import TERMINAL
-from argosy.client.waiting import FAILURES_LIMIT, LOCAL_FAILURES_LIMIT, RunPoller
+from argosy.client.waiting import RunPoller
 from argosy.sdk.errors import RunFailed, explained
 from argosy.sdk.log_lines import lines_of_task
+from argosy.sdk.looking import interval_of
 from argosy.sdk.results import TaskResult, frame_of, results_of, rows_of_run
 
-LOCAL_INTERVAL_S = 0.25
-AWS_INTERVAL_S = 3.0  # each look is one invocation of the api
 _IN_NOTEBOOKS = ("states", "seconds", "failures")
 
 
@@ -87,8 +86,7 @@ class RunHandle:
     def watch(self, timeout: float | None = None) -> Iterator[RunHandle]:
         """This run after each look, until it has ended. timeout: seconds. Raises `argosy.WaitTimedOut`, and ArgosyError
         where no deployment answers for a minute."""
-        is_local = self.access.connection.is_loopback
-        interval_s, limit = (LOCAL_INTERVAL_S, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
+        interval_s, limit = interval_of(self.access)
         poller = RunPoller(self.access.api.describe, self.now, self.sleep, interval_s, failures_limit=limit)
         with explained():
             for view in poller.views(self.id, timeout):

@@ -1,7 +1,7 @@
 """How does a controller work? As Lambda invokes it: the real loop with its lease, one tick at each step.
 
-A process outlasts its invocations, as a warm one of Lambda does, and nothing of it outlasts a crash. The schedule
-invokes a controller only while the rule of its tick is enabled.
+A process outlasts its invocations, as a warm one of Lambda does, and nothing of it outlasts a crash. `invocations` says
+when one begins.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.aws.dynamodb import DynamoStore
-from argosy.engine.loop import Loop
+from argosy.engine.loop import WAIT_S, Loop
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.ports import Wake
 from argosy.simulation.boundary import Life
+from argosy.simulation.invocations import Invocations
 
 INVOCATION_S = 900.0  # Lambda's longest
 
@@ -65,13 +66,14 @@ class SimulatedController:
     def engine(self) -> Engine:
         return self.process.engine
 
-    def step(self, clock: Callable[[], float], on_tick: Callable[[TickReport], None]) -> None:
+    def step(self, clock: Callable[[], float], on_tick: Callable[[TickReport], None], invocations: Invocations) -> None:
         """Begin an invocation where none is under way, and tick. clock: the world's. Raises what ends an invocation."""
         process = self.process
         if process.loop is None:
-            self._begin(process, clock, on_tick)
+            self._begin(process, clock, on_tick, invocations)
         loop = process.loop
         if loop is None:
+            invocations.left("no lease")
             return
         before, goes_on = loop.report.conflicts, False
         try:
@@ -79,6 +81,8 @@ class SimulatedController:
             goes_on = not loop.report.reason
         finally:
             process.loop = loop if goes_on else None
+            if not goes_on:
+                invocations.left(loop.report.reason)
         self.conflicts += loop.report.conflicts - before
 
     def keep_alive(self) -> None:
@@ -89,10 +93,21 @@ class SimulatedController:
         except (ClientError, BotoCoreError):
             return
 
-    def _begin(self, process: Process, clock: Callable[[], float], on_tick: Callable[[TickReport], None]) -> None:
+    def _begin(
+        self,
+        process: Process,
+        clock: Callable[[], float],
+        on_tick: Callable[[TickReport], None],
+        invocations: Invocations,
+    ) -> None:
+        """In virtual time only a controller that was called while nothing was to do waits for messages: the steps of a
+        trial are the waits of the others."""
+        caller = invocations.taken()
+        wait_s = WAIT_S if invocations.is_quiet else 0.0
         self.invocations += 1
         self.ends_at = process.life.ends_at = clock() + INVOCATION_S
         name = f"{self.name}#{self.invocations}"
-        loop = Loop(process.engine, process.store, process.wake, name, process.engine.now, on_tick, wait_s=0.0)
+        engine = process.engine
+        loop = Loop(engine, process.store, process.wake, name, engine.now, on_tick, wait_s=wait_s, caller=caller)
         loop.begin()
         process.loop = None if loop.report.reason else loop

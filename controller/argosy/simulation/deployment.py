@@ -10,12 +10,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
+from argosy.aws import cell_records
 from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import AwsDeployment, Cell, HomeClients, PartSize
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.results import Coordination
-from argosy.aws.sqs import SqsQueue
 from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
@@ -32,17 +32,19 @@ from argosy.simulation.audit.kept_rows import drifted
 from argosy.simulation.boundary import Boundary, CallConditions, Crash, Life
 from argosy.simulation.controllers import OpenLease, Process, SimulatedController
 from argosy.simulation.deployed_fleets import STAGE, fleet_is_ours
+from argosy.simulation.invocations import FUNCTION, OF_RULE, TICK_RULE, Invocations, PatientQueue
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.own_faults import OwnFaults
 from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.regions import Regions
 from argosy.simulation.world import World
 
-TABLE, QUEUE, TICK_RULE = "argosy-state", "events", "argosy-tick"
+TABLE, QUEUE = "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
 DEPLOYMENT = AwsDeployment(
     STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_size=PartSize(5, 5), threads=1
 )
+TICKS_AT_ONCE = 4  # a controller that comes back and sweeps needs two
 INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
 
 
@@ -78,8 +80,6 @@ class SimulatedDeployment:
         self.regions, self.world, self.services, self.policy = regions, regions.home, services, policy
         self.named = tuple(world.region for world in regions.worlds)
         """The cells that the settings name."""
-        self.lease_holds = True
-        """Else only the conditional commit keeps controllers apart."""
         self.is_torn_down = False
         """Whether the deletion of its stacks has begun."""
         self.recorded: RecordedTrial | None = None
@@ -91,6 +91,12 @@ class SimulatedDeployment:
         self._conditions, self._faults = conditions, conditions.faults
         self._on_error, self._on_tick = on_error, on_tick
         self._own_faults = OwnFaults(conditions.faults, regions.home.clock)
+        self.invocations = Invocations(self.world, services.functions, services.bus, self.store, self._is_at_work)
+
+    @property
+    def lease_holds(self) -> bool:
+        """Else only the conditional commit keeps controllers apart."""
+        return self.invocations.lease_holds
 
     def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> SimulatedController:
         controller = SimulatedController(f"controller-{len(self.controllers)}", skew_s, is_next)
@@ -128,30 +134,62 @@ class SimulatedDeployment:
     def put(self, request: inbox.Request, name: str) -> None:
         """Without the api, into the inbox."""
         self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})
-        self.services.bus.enabled.add(TICK_RULE)
+        AwsWake(self.services.functions, self.services.bus, FUNCTION, TICK_RULE).controller()
+
+    def call(self) -> None:
+        """Of the controller's function, by a rule."""
+        self.services.functions.invoke(FunctionName=FUNCTION, InvocationType="Event", Payload=OF_RULE)
 
     @property
     def is_at_rest(self) -> bool:
         """Whether no controller works, and none will before a user asks for something."""
-        at_work = any(controller.process.loop is not None for controller in self.controllers)
-        return not (at_work or self._is_scheduled)
+        if self._is_at_work() or self.invocations.is_scheduled or self.invocations.is_called:
+            return False
+        records = cell_records.read(self._client("dynamodb", self.services.dynamodb), TABLE)
+        return records is None or not records.awaits_tick  # the watchdog enables the tick
 
     @property
-    def _is_scheduled(self) -> bool:
-        return TICK_RULE in self.services.bus.enabled
+    def is_quiet(self) -> bool:
+        """Whether no controller works, and one comes back with the next minute."""
+        return self.invocations.is_quiet and not self._is_at_work()
+
+    def _is_at_work(self) -> bool:
+        return any(controller.process.loop is not None for controller in self.controllers)
+
+    def pass_time(self, seconds: float) -> None:
+        """Quiet controllers come back meanwhile; the others work at the steps of the trial."""
+        end, timeline = self.world.now + seconds, self.world.timeline
+        while self.world.now < end:
+            until = min(end, self.invocations.next_at) if self.is_quiet else end
+            timeline.run_until(until, lambda: self.is_quiet and self.invocations.is_called)
+            if self.is_quiet and self.invocations.is_due:
+                self._come_back()
+
+    def _come_back(self) -> None:
+        """One controller, which ticks until it has left again or something is to be done."""
+        number = int(self.world.share("invoked", self.world.now) * len(self.controllers))
+        controller = self.controllers[number]
+        if controller.down_until > self.world.now:
+            self.invocations.taken()
+            return
+        self.tick(controller)
+        for _ in range(TICKS_AT_ONCE):
+            if controller.process.loop is None or controller.busy:
+                return
+            self.tick(controller)
 
     def tick(self, controller: SimulatedController) -> None:
         """One tick of one controller, if it is alive and at work, or due. It may crash, come second, or give up on a
         call."""
         if controller.working or controller.down_until > self.world.now:
             return
-        if controller.process.loop is None and not self._is_scheduled:
+        if controller.process.loop is None and not self.invocations.is_due:
             controller.busy = False
             return
         controller.working, controller.busy = True, False
         self._own_faults.strike(controller.engine)
         try:
-            controller.step(self.world.clock, partial(self._ticked, controller))
+            controller.step(self.world.clock, partial(self._ticked, controller), self.invocations)
             return
         except Crash:
             self._restart_later(controller)
@@ -223,7 +261,7 @@ class SimulatedDeployment:
                 appended=partial(reading.appended, store),
             ),
         )
-        queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
+        queue = PatientQueue(clients["sqs"], QUEUE, self.world, self.services.sqs)
         engine = Engine(store, queue, executor, load_catalogue(), self.policy, clock, keep_alive=controller.keep_alive)
         if self.recorded is not None:
             engine.recorder = self.recorded.recorder(self.policy)
@@ -251,4 +289,4 @@ class SimulatedDeployment:
         return [(self.world.region, *pool) for pool in sorted(pools)]
 
     def wake_of(self, clients: Mapping[str, Any]) -> AwsWake:
-        return AwsWake(clients["lambda"], clients["events"], "argosy-controller", TICK_RULE)
+        return AwsWake(clients["lambda"], clients["events"], FUNCTION, TICK_RULE)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
 from argosy.emulator.sqs import SqsModel
 from argosy.messages.eventbridge import MESSAGE_KINDS
+from argosy.messages.urgent import rule_of
 from argosy.simulation.faults import Faults
 from argosy.simulation.world import World
 
@@ -20,12 +22,17 @@ _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KIN
 
 
 class EventPath:
-    """A sink of the world that puts messages into the queue, as EventBridge's rules do."""
+    """A sink of the world that puts messages into the queue, as EventBridge's rules do, and has the controller called
+    for those that are urgent."""
 
-    def __init__(self, world: World, queue: SqsModel, faults: Faults) -> None:
-        self._world, self._queue, self._faults = world, queue, faults
+    def __init__(self, world: World, queue: SqsModel, faults: Faults, call: Callable[[], None] = lambda: None) -> None:
+        self._world, self._queue, self._faults, self._call = world, queue, faults, call
+        self._calls = 0
 
     def __call__(self, message: JSON) -> None:
+        if rule_of(message) and not self._faults.strikes("call-lost"):
+            self._calls += 1  # each target of EventBridge's has its own way: the call may be there before the message
+            self._world.later(2 * USUAL_S * self._world.share("call", self._calls), self._call)
         if (message["source"], message["detail-type"]) not in _LISTENED_TO or self._faults.strikes("events-lost"):
             return
         message = self._without_start(message)

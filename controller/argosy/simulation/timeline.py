@@ -35,9 +35,12 @@ class Timeline:
         self._count += 1
         heapq.heappush(self._due, (self.now + delay_s, self._count, do))
 
-    def run_until(self, end: float) -> None:
-        """Do everything that is due until `end`, each thing at its own time; the clock then shows `end`."""
+    def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
+        """Do everything that is due until `end`, each thing at its own time; the clock then shows `end`. stop: whether
+        somebody is waited for who has come; then the clock shows when."""
         while (due := self._next_due()) is not None and due <= end:
+            if stop():
+                return
             self.now = max(self.now, due)
             for source in self.sources:
                 at = source.next_due()
@@ -45,7 +48,8 @@ class Timeline:
                     source.advance()
             while self._due and self._due[0][0] <= self.now:
                 heapq.heappop(self._due)[2]()
-        self.now = max(self.now, end)
+        if not stop():
+            self.now = max(self.now, end)
 
     def run_for(self, seconds: float) -> None:
         """The same, counted from now."""

@@ -26,6 +26,8 @@ from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
 from argosy.simulation.faults import Faults
 from argosy.simulation.follower import Follower
+from argosy.simulation.invocations import TICK_RULE
+from argosy.simulation.kept_size import KeptSize
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
@@ -83,7 +85,7 @@ class Trial:
             clocks_differ_s=2 * (JUMP_S * faults.on("clock-jump") + SKEW_S * faults.on("clock-skew")),
         )
         self.auditor.facts.written = programs.written
-        events = EventPath(self.world, self.services.sqs, faults)
+        events = EventPath(self.world, self.services.sqs, faults, self._call)
         for world in worlds:
             world.sinks += [self.auditor.hear, events]
         self.bill = Bill(*worlds)
@@ -97,7 +99,7 @@ class Trial:
         self.deployment = SimulatedDeployment(
             self.regions, self.services, policy, conditions, on_error, self.auditor.ticked
         )
-        self.deployment.lease_holds = share(plan.seed, "lease") < LEASED
+        self.deployment.invocations.lease_holds = share(plan.seed, "lease") < LEASED
         self.recorded = self.deployment.recorded = RecordedTrial() if plan.seed % RECORDED == 0 else None
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
@@ -107,6 +109,7 @@ class Trial:
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.service = TrialService(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
+        self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
             self.clock = ClockOfSchedules(self.deployment, self.jobs, self.auditor.facts)
@@ -138,6 +141,7 @@ class Trial:
         self.owner.plan_deployments(outline.faulty_s)
         if self.faults.strikes("service"):
             self.service.plan(outline.faulty_s)
+        self.kept_size.plan(outline.faulty_s)
         self.torn_documents.plan(outline.faulty_s)
         self._schedule_incidents()
         until = self.started_at + outline.faulty_s
@@ -192,10 +196,19 @@ class Trial:
             later(faults.between(0.05, 0.6) * faulty_s, self._lose_the_store)
         if faults.strikes("destroy"):
             later(faults.between(10, faulty_s), self._tear_down)
+        if faults.strikes("tick-disabled"):
+            later(share(self.plan.seed, "update") * faulty_s, self._disable_tick)
         self.users.cancel_later(faults, faulty_s)
 
     def _watchdog_said(self, who: str, told: Mapping[str, Any]) -> None:
         self.auditor.trail.add(self.world.now, who, dict(told))
+
+    def _disable_tick(self) -> None:
+        """CloudFormation makes the rule what the template says, where a new version has changed that."""
+        self.services.bus.enabled.discard(TICK_RULE)
+
+    def _call(self) -> None:
+        self.deployment.call()
 
     def _lose_the_store(self) -> None:
         self.deployment.boundary.store_down_until = self.world.now + self.faults.between(30, 600)
@@ -214,7 +227,7 @@ class Trial:
         for number, controller in enumerate(controllers):
             if everybody or number == chosen or self.faults.between(0, 1) < ANOTHER:
                 self.deployment.tick(controller)
-        self.world.run_for(seconds)
+        self.deployment.pass_time(seconds)
         self.auditor.time_passed()
         self.follower.step()
         if self.faults.active and not self.teardown.complete:
@@ -227,6 +240,7 @@ class Trial:
         while not self.auditor.violations:
             self._step(pause_s)
             self.service.act(self.auditor.environments.is_settled(NAME))
+            self.kept_size.act()
             busy = any(controller.busy for controller in self.deployment.controllers)
             pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
             if self._is_over() and not self._is_asked_for_more():
@@ -242,7 +256,9 @@ class Trial:
             return self.world.now - self.faults_ended_at > FREED_S
         if self.teardown.begun:
             return False
-        if (self.cell is not None and not self.cell.is_settled) or not self.service.is_over:
+        if self.cell is not None and not self.cell.is_settled:
+            return False
+        if not (self.service.is_over and self.kept_size.is_over):
             return False
         if self.clock is not None and not self.clock.is_done:
             return False

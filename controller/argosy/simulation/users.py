@@ -6,7 +6,7 @@ with the same client token; one who is refused for too little money offers more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -77,6 +77,10 @@ class Users:
                 after_s = 10.0 + faulty_s * self._world.share("cancel", run_id)
                 self._later(after_s, partial(self._cancel, number))
 
+    def scale_later(self, after_s: float, instances: int, types: Sequence[str], lasts_s: float | None) -> None:
+        """Somebody wants so many instances kept. lasts_s: None = until somebody wants another number."""
+        self._later(after_s, partial(self._scale, instances, types, lasts_s))
+
     def act(self) -> None:
         """Ask for everything that they want by now."""
         now = self._world.now
@@ -143,6 +147,14 @@ class Users:
         """One that is not known yet is cancelled later."""
         answer = self._ask({"action": "CancelRun", "runId": self._run_ids[number], "reason": "enough"})
         return answer is not None and answer["statusCode"] == 200
+
+    def _scale(self, instances: int, types: Sequence[str], lasts_s: float | None) -> bool:
+        wanted: JSON = {"action": "ScaleCluster", "instances": instances, "instanceTypes": [*types]}
+        wanted |= {} if lasts_s is None else {"until": self._world.now + lasts_s}
+        answer = self._ask(wanted)
+        if answer is not None and answer["statusCode"] != 200:
+            raise ValueError(f"the api refuses the size of the cluster: {answer['body']}")
+        return answer is not None
 
     def _has_ended(self, run_id: str) -> bool:
         """As the next version says, too, whose commits the auditor reads at once; not so of a torn record."""

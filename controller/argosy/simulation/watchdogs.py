@@ -9,7 +9,8 @@ from typing import Any
 from argosy.aws import cell_records, watchdog
 from argosy.simulation.cells import FurtherCell
 from argosy.simulation.deployed_fleets import STAGE
-from argosy.simulation.deployment import TABLE, TICK_RULE, SimulatedDeployment
+from argosy.simulation.deployment import TABLE, SimulatedDeployment
+from argosy.simulation.invocations import TICK_RULE
 from argosy.simulation.teardown import deployed_cell
 
 EVERY_S = 900.0
@@ -35,7 +36,7 @@ class Watchdogs:
             clients = {each: ec2(each) for each in sorted({*self._deployment.named, *records.cells})}
             say = partial(self._say, "home's watchdog")
             watchdog.look(now=now, alive_at=records.heartbeat, ec2=clients, stage=STAGE, say=say)
-            watchdog.wake(records, self._home.dynamodb, TABLE, self._home.events, TICK_RULE)
+            watchdog.wake(records, self._home.dynamodb, TABLE, self._home.events, TICK_RULE, now=now)
         if self._cell is not None and self._cell.standing:
             region, say = self._cell.region, partial(self._say, "the cell's watchdog")
             watchdog.look_at_cell(region, records, now=now, ec2=ec2(region), stage=STAGE, say=say)

@@ -8,15 +8,14 @@ last one is read again.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from argosy import layout
 from argosy.client.access import Access
 from argosy.client.api import ApiError
-from argosy.client.errors import ArgosyError, InvalidInput, is_from_aws
+from argosy.client.errors import InvalidInput, is_from_aws
 from argosy.client.failures import KINDS_READ, FailuresAlike, kinds_of, with_last_lines
 from argosy.client.price_history import history
 from argosy.client.progress import TERMINAL
@@ -27,8 +26,9 @@ from argosy.figures.history import Attempts, attempts_of
 from argosy.figures.market import Prices, market_page
 from argosy.figures.markup import Content, element
 from argosy.figures.plan import plan_page
-from argosy.figures.run import run_page
+from argosy.figures.run import SERVICE, run_page
 from argosy.figures.runs import runs_page
+from argosy.ui.kept import AnswersKept, known
 
 JSON = dict[str, Any]
 RUNS_SHOWN = 100
@@ -39,8 +39,6 @@ SPANS = {  # of the cluster's history, by address: name, hours, for how many sec
     "/cluster/week": ("a week", 168.0, 300.0),
     "/cluster/quarter": ("90 days", 2160.0, 900.0),
 }
-
-T = TypeVar("T")
 
 
 class NoSuchPage(Exception):
@@ -53,19 +51,20 @@ class Looks:
 
     access: Access
     now: Callable[[], float]
-    _kept: dict[Any, tuple[float, Any]] = field(default_factory=dict)
-    _locks: dict[Any, threading.Lock] = field(default_factory=dict)
+    kept: AnswersKept = field(init=False)
     _pages: dict[str, list[JSON]] = field(default_factory=dict)
-    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.kept = AnswersKept(self.now)
 
     def runs(self) -> Page:
         """The newest runs."""
-        reply = self._once("runs", RUN_S, lambda: self.access.api.runs(RUNS_SHOWN))
+        reply = self.kept.once("runs", RUN_S, lambda: self.access.api.runs(RUNS_SHOWN))
         return runs_page(reply["runs"], bool(reply["nextToken"]))
 
     def run(self, run_id: str) -> Page:
         """run_id: or what else names a run. Raises NoSuchPage where none is meant."""
-        return self._once(("run", run_id), RUN_S, lambda: self.read_run(self._meant(run_id)))
+        return self.kept.once(("run", run_id), RUN_S, lambda: _linked(self.read_run(self._meant(run_id))))
 
     def _meant(self, wanted: str) -> str:
         try:
@@ -75,27 +74,29 @@ class Looks:
 
     def cluster(self, address: str = "/cluster") -> Page:
         """address: one of `SPANS`, which says how far back its history goes."""
-        return self._once(address, CLUSTER_S, lambda: self._read_cluster(address))
+        return self.kept.once(address, CLUSTER_S, lambda: self._read_cluster(address))
 
     def _read_cluster(self, address: str) -> Page:
         _, hours, serves_s = SPANS[address]
-        course = _known(lambda: self._once(hours, serves_s, lambda: self.access.api.cluster_history(hours)["history"]))
+        course = known(
+            lambda: self.kept.once(hours, serves_s, lambda: self.access.api.cluster_history(hours)["history"])
+        )
         links: list[Content] = []
         for to, (name, _, _) in SPANS.items():
             link = element("a", name, href=to, aria_current="true" if to == address else None)
             links += [" · ", link] if links else [link]
-        return cluster_page(self._cluster(), course, [("over time", links)])
+        return cluster_page(self.cluster_now(), course, [("over time", links)])
 
     def market(self) -> Page:
         """Prices of all deployed pools in every cell."""
-        cluster = self._cluster()
+        cluster = self.cluster_now()
         pools = frozenset((each["cell"], each["instanceType"]) for each in cluster["fleets"])
-        prices, unread = self._once(pools, MARKET_S, lambda: self._prices(pools))
+        prices, unread = self.kept.once(pools, MARKET_S, lambda: self._prices(pools))
         return market_page(cluster, prices, self.now(), unread)
 
     def plan(self, run_id: str) -> Page:
         """What the run would cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
-        return self._once(
+        return self.kept.once(
             ("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(self._meant(run_id))))
         )
 
@@ -103,16 +104,16 @@ class Looks:
         """The run's page from fresh answers."""
         api = self.access.api
         view = self._found(run_id)
-        told = _known(lambda: api.history(run_id))
-        attempts = _known(lambda: self._attempts(run_id))
-        explained = None if view["status"] in TERMINAL else _known(lambda: api.explain(run_id, None))
-        return run_page(view, told, attempts, explained, self.now(), self._failures(view))
+        told = known(lambda: api.history(run_id))
+        attempts = known(lambda: self._attempts(run_id))
+        explained = None if view["status"] in TERMINAL else known(lambda: api.explain(run_id, None))
+        return run_page(view, told, attempts, explained, self.now(), self.failures(view))
 
-    def _failures(self, view: JSON) -> list[FailuresAlike]:
+    def failures(self, view: JSON) -> list[FailuresAlike]:
         """With what their logs say, which is read again only when there are others."""
         kinds, run_id = kinds_of(view), str(view["runId"])
         key = ("failures", run_id, *((kind.reason, kind.exit_code, kind.first) for kind in kinds[:KINDS_READ]))
-        read = self._once(key, FAILURES_S, lambda: with_last_lines(self.access, run_id, kinds))
+        read = self.kept.once(key, FAILURES_S, lambda: with_last_lines(self.access, run_id, kinds))
         return [replace(kind, said=said) for kind, said in zip(kinds, [each.said for each in read], strict=False)]
 
     def _found(self, run_id: str) -> JSON:
@@ -131,8 +132,9 @@ class Looks:
                 return attempts_of([*kept, page])
             kept.append(page)
 
-    def _cluster(self) -> JSON:
-        return self._once("cluster", CLUSTER_S, self.access.api.cluster_columns)
+    def cluster_now(self) -> JSON:
+        """DescribeCluster's reply, with its instances as columns."""
+        return self.kept.once("cluster", CLUSTER_S, self.access.api.cluster_columns)
 
     def _prices(self, pools: Set[tuple[str, str]]) -> tuple[Prices, list[str]]:
         """pools: (cell, instance type). Also the cells whose prices cannot be read."""
@@ -161,21 +163,12 @@ class Looks:
         found: JSON = json.loads(body)
         return found
 
-    def _once(self, key: Any, seconds: float, read: Callable[[], T]) -> T:
-        """What was read less than so long ago, or is read now, by one thread for all."""
-        with self._guard:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            at, found = self._kept.get(key, (float("-inf"), None))
-            if self.now() - at >= seconds:
-                found = read()
-                self._kept[key] = self.now(), found
-            return cast("T", found)
+
+def _linked(page: Page) -> Page:
+    """The page of a service's run leads to the service; a report, which is a file, cannot."""
+    facts = [(what, _to_service(said) if what == SERVICE else said) for what, said in page.facts]
+    return replace(page, facts=facts)
 
 
-def _known(read: Callable[[], T]) -> T | None:
-    """None where the deployment is older than the action, or cannot answer just now: the rest of the page stands."""
-    try:
-        return read()
-    except ArgosyError:
-        return None
+def _to_service(name: Content) -> Content:
+    return element("a", name, href=f"/services/{name}")

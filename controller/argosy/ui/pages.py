@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -16,12 +17,22 @@ from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
 from argosy.loopback.server import Environ, StartResponse
 from argosy.loopback.strangers import stranger
+from argosy.ui import services
 from argosy.ui.guard import PARAMETER, Guard
 from argosy.ui.looks import SPANS, Looks, NoSuchPage
 
-_RUN = re.compile(r"/runs/([a-z0-9-]{1,100})(/plan)?", re.ASCII)
 _STATIC = {"/static/page.css": "text/css", "/static/dense.js": "text/javascript", "/static/live.js": "text/javascript"}
 _POLL_S, _SLOW_POLL_S = 3.0, 15.0
+_PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
+    (re.compile("/"), Looks.runs, _POLL_S),
+    (re.compile("/market"), Looks.market, _SLOW_POLL_S),
+    (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), Looks.run, _POLL_S),
+    (re.compile(r"/runs/([a-z0-9-]{1,100})/plan", re.ASCII), Looks.plan, _SLOW_POLL_S),
+    (re.compile("/services"), services.services, _POLL_S),
+    (re.compile(r"/services/([a-z0-9-]{1,63})", re.ASCII), services.service, _POLL_S),
+    (re.compile("/schedules"), services.schedules, _SLOW_POLL_S),
+    (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
+)
 _VERSIONS_KEPT = 64
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
@@ -105,17 +116,13 @@ class Pages:
         return Answer(status, document.served(page, path, self.title, poll_s).encode(), _HTML)
 
     def _at(self, path: str) -> tuple[Page, float]:
-        """Raises NoSuchPage."""
-        if path == "/":
-            return self.looks.runs(), _POLL_S
+        """The page, and how often it is looked at again, in seconds. Raises NoSuchPage."""
         if path in SPANS:
             return self.looks.cluster(path), _SLOW_POLL_S
-        if path == "/market":
-            return self.looks.market(), _SLOW_POLL_S
-        found = _RUN.fullmatch(path)
-        if found is None:
-            raise NoSuchPage("There is no page at this address.")
-        return (self.looks.plan(found[1]), _SLOW_POLL_S) if found[2] else (self.looks.run(found[1]), _POLL_S)
+        for pattern, page, poll_s in _PAGES:
+            if (found := pattern.fullmatch(path)) is not None:
+                return page(self.looks, *found.groups()), poll_s
+        raise NoSuchPage("There is no page at this address.")
 
     def changes(self, page: Page, seen: str) -> Answer:
         """The parts that differ from those of the version that the browser has; all of them for an unknown one."""

@@ -19,11 +19,11 @@ from tests.fakes.api import SPEC, Desk, error_of
 
 ACTIONS = (
     "known: SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, "
-    "ListChanges, DescribeHistory, DescribeTask, ListAttempts, ListTasks, ListInstances, CreateEnvironment, "
-    "UpdateEnvironment, StartDeployment, RollBackDeployment, StopDeployment, ScaleEnvironment, FreezeEnvironment, "
-    "ThawEnvironment, DeleteEnvironment, DescribeEnvironment, ListEnvironments, CreateSchedule, UpdateSchedule, "
-    "DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule, RunScheduleNow, DeleteSchedule, FireSchedule, "
-    "ReleaseSchedules"
+    "ListChanges, DescribeHistory, DescribeTask, ListAttempts, ListTasks, ListInstances, ScaleCluster, "
+    "CreateEnvironment, UpdateEnvironment, StartDeployment, RollBackDeployment, StopDeployment, ScaleEnvironment, "
+    "FreezeEnvironment, ThawEnvironment, DeleteEnvironment, DescribeEnvironment, ListEnvironments, CreateSchedule, "
+    "UpdateSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule, RunScheduleNow, DeleteSchedule, "
+    "FireSchedule, ReleaseSchedules"
 )
 
 

@@ -207,8 +207,20 @@ def test_the_list_and_the_specs(desk: Desk) -> None:
     deployed(desk)
     [listed] = desk.body("ListEnvironments")["environments"]
     assert listed == view(desk)
+    assert desk.body("ListEnvironments")["nextToken"] is None
     shown = desk.body("DescribeEnvironment", name="web", include=["specs"])
     assert shown["revisions"][0]["spec"]["service"]["desired"] == 3
+
+
+def test_the_list_comes_in_pages(desk: Desk) -> None:
+    for name in ("web", "api", "worker"):
+        created(desk, name=name)
+    desk.fold_in()
+    first = desk.body("ListEnvironments", maxResults=2)
+    last = desk.body("ListEnvironments", maxResults=2, nextToken=first["nextToken"])
+    assert [[each["name"] for each in page["environments"]] for page in (first, last)] == [["api", "web"], ["worker"]]
+    assert last["nextToken"] is None
+    assert "nextToken: is not a token" in refused(desk, "ListEnvironments", nextToken="anything at all")
 
 
 def test_healthy_tasks_are_those_that_have_run_for_long_enough(desk: Desk) -> None:

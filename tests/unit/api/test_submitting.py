@@ -75,6 +75,8 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "deadline": None,
         "late": False,
         "budget": None,
+        "dependsOn": [],
+        "notBefore": None,
         "created": True,
         "warnings": [],
     }  # fmt: skip

@@ -185,6 +185,51 @@ def test_the_lease_is_given_to_one_at_a_time(client: Any) -> None:
     assert state.take_lease("a", NOW + 151, 90)
 
 
+def test_whoever_is_refused_the_lease_keeps_it_from_being_laid_down_once(client: Any) -> None:
+    state = store(client)
+    assert state.take_lease("a", NOW, 90)
+    assert not state.take_lease("b", NOW + 1, 90)
+    assert state.take_lease("a", NOW + 60, 90)  # a renewal does not forget that
+    assert not state.lay_down_lease("a")
+    assert not state.take_lease("c", NOW + 61, 90)
+    assert not state.lay_down_lease("a")
+    assert state.lay_down_lease("a")
+    assert state.take_lease("b", NOW + 62, 90)
+    assert state.lay_down_lease("a")  # it is not a's any more
+    assert not state.take_lease("a", NOW + 63, 90)
+
+
+def test_a_lease_that_is_laid_down_while_somebody_asks_for_it_can_be_had(client: Any) -> None:
+    state = store(client)
+    state.take_lease("a", NOW, 90)
+
+    class LaidDownMeanwhile:
+        """Between the refusal and the mark that it leaves."""
+
+        asked = 0
+
+        def __getattr__(self, operation: str) -> Any:
+            return getattr(client, operation)
+
+        def update_item(self, **request: Any) -> Any:
+            self.asked += 1
+            if self.asked == 2:
+                assert state.lay_down_lease("a")
+            return client.update_item(**request)
+
+    assert store(LaidDownMeanwhile()).take_lease("b", NOW + 1, 90)
+    assert not state.take_lease("a", NOW + 2, 90)
+
+
+def test_the_heartbeat_says_whether_another_tick_is_to_follow(client: Any) -> None:
+    state = store(client)
+    for at_rest in (True, False):
+        state.beat(NOW, at_rest=at_rest)
+        records = cell_records.read(client, "argosy-state")
+        assert records is not None
+        assert records.awaits_tick is not at_rest
+
+
 def test_the_heartbeat_outlives_the_lease_and_is_no_document(client: Any) -> None:
     state = store(client)
     state.take_lease("a", NOW, 90)
@@ -225,6 +270,8 @@ def test_what_is_not_a_lost_race_for_the_lease_is_raised() -> None:
         denied.take_lease("a", NOW, 90)
     with pytest.raises(ClientError):
         denied.release_lease("a")
+    with pytest.raises(ClientError):
+        denied.lay_down_lease("a")
 
 
 def test_the_kill_switch_says_why(client: Any) -> None:

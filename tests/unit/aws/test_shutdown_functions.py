@@ -73,7 +73,7 @@ def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_wr
     assert cell_records.read(deployed, "argosy-state") == cell_records.Records()
     store.beat(NOW + 0.25)
     store.release_lease("somebody")
-    assert cell_records.read(deployed, "argosy-state") == cell_records.Records(NOW + 0.25)
+    assert cell_records.read(deployed, "argosy-state") == cell_records.Records(NOW + 0.25, awaits_tick=True)
 
 
 @pytest.mark.slow
@@ -88,6 +88,20 @@ def test_the_watchdog_wakes_the_controller_where_a_request_waits_unless_all_is_t
     deployed.delete_item(TableName="argosy-state", Key=teardown.KILL)
     assert watchdog.handler({}, Context())["woken"]
     assert events.describe_rule(Name="argosy-tick")["State"] == "ENABLED"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("age_s", "at_rest", "woken"), [(170.0, False, False), (200.0, False, True), (200.0, True, False)]
+)
+def test_the_watchdog_enables_the_tick_of_a_controller_that_meant_to_go_on(
+    deployed: Any, age_s: float, at_rest: bool, woken: bool
+) -> None:
+    store, events = DynamoStore(deployed, "argosy-state"), boto3.client("events")
+    store.beat(time.time() - age_s, at_rest=at_rest)
+    events.disable_rule(Name="argosy-tick")
+    assert watchdog.handler({}, Context())["woken"] is woken
+    assert (events.describe_rule(Name="argosy-tick")["State"] == "ENABLED") is woken
 
 
 @pytest.mark.slow

@@ -147,6 +147,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("cost RUN --by pool", {"run": "RUN", "by": "pool"}),
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
     ("cluster --since 2d", {"since": "2d"}),
+    ("cluster scale 3 --type c5.xlarge --for 2h", {}),
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
     ("doctor --cells eu-west-1 --fix --account", {"cells": "eu-west-1", "fix": True, "account": True}),

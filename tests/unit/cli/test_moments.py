@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli.moments import moment
+from argosy.cli.moments import coming_moment, moment
+from argosy.cli.problems import CliError
 from tests.fakes.cli import NOW  # 2026-11-21 06:27:33 UTC
 
 MIDNIGHT = NOW - NOW % 86_400
@@ -33,3 +34,29 @@ def test_a_moment_is_read_as_people_write_it(text: str, at: float) -> None:
 def test_what_is_no_moment_is_refused_with_the_forms_that_are(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time"):
         moment(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("23:00", MIDNIGHT + 23 * 3600),
+        ("05:00", MIDNIGHT + 29 * 3600),
+        ("2026-11-21T08:00+01:00", MIDNIGHT + 7 * 3600),
+        ("2026-11-22", MIDNIGHT + 86_400),
+    ],
+)
+def test_a_time_that_is_to_come_is_the_next_one_where_it_has_no_date(text: str, at: float) -> None:
+    assert coming_moment(text, NOW) == at
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("2h", "--until: '2h' is no time"),
+        ("soon", "--until: 'soon' is not a time"),
+        ("2026-11-21T05:00", "--until 2026-11-21T05:00 is over."),
+    ],
+)
+def test_what_is_no_time_or_is_over_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(CliError, match=sentence):
+        coming_moment(text, NOW)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 SPEC = str(ROOT / "containers" / "digits" / "run.yaml")
 CLUSTER = {
     "cluster": "argosy", "cells": ["us-east-1"], "instances": [instance()], "fleets": [], "usdPerHour": 1.0,
-    "spentUsd": 0.2, "onDemandUsd": 0.4, "peakUtilisation": {},
+    "spentUsd": 0.2, "onDemandUsd": 0.4, "peakUtilisation": {}, "floor": None,
 }  # fmt: skip
 SUBMITTED = run_view(status="SUBMITTED", created=True, warnings=["w"])
 CASES: dict[str, list[list[str]]] = {
@@ -44,6 +44,7 @@ CASES: dict[str, list[list[str]]] = {
     "logs": [[RUN_ID]],
     "events": [[]],
     "cluster": [[], ["--since", "1d"]],
+    "cluster scale": [["3"]],
     "instances": [[]],
     "query": [["attribute:x == y", "--instances", "INSTANCES"]],
     "catalogue": [["--type", "g4dn.*"]],
@@ -118,6 +119,7 @@ def world() -> World:
     replies |= {"ListEnvironments": {"environments": [environment()]}, "StartDeployment": deploying(1, created=False)}
     replies |= {"RollBackDeployment": deploying(1)}
     replies |= {f"{verb}Schedule": SCHEDULE for verb in ("Create", "Update", "Describe", "Pause", "Resume", "Delete")}
+    replies |= {"ScaleCluster": {"floor": None}}
     replies |= {"ListSchedules": {"schedules": [SCHEDULE], "nextToken": None}, "RunScheduleNow": FIRED}
     for action, reply in replies.items():
         made.answers(action, reply)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
 from argosy.aws.clients import READ_TIMEOUT_S
 from argosy.aws.observer import SWEEP_LIMIT_S
 from argosy.engine.culprits import SEARCH_S
-from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S
+from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, SOON_S, WAIT_S, Loop
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed
 from argosy.model.inbox import INBOX
 from argosy.model.state import State
+from argosy.ports import Caller
 from tests.builders import NOW, POLICY, MemoryStore
-from tests.fakes.engine import IdleExecutor, RecordingWake, TickingClock, loop_with
+from tests.fakes.engine import EmptyQueue, IdleExecutor, RecordingWake, TickingClock, loop_with
 
 
 def test_a_controller_without_work_looks_once_around_and_goes_to_rest() -> None:
@@ -228,3 +232,117 @@ def test_after_any_failure_what_was_sent_counts_as_in_doubt() -> None:
     with pytest.raises(OSError, match="network"):
         loop.run(lambda: 600.0)
     assert loop.engine.state is None
+
+
+class Quiet(MemoryStore):
+    """Of a deployment with a service as it is wanted. when_laid_down: what happens just before the lease is."""
+
+    def __init__(self, when_laid_down: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.when_laid_down = when_laid_down
+
+    def lay_down_lease(self, owner: str) -> bool:
+        self.when_laid_down()
+        return super().lay_down_lease(owner)
+
+
+def quiet_loop(store: MemoryStore, wake: RecordingWake, due_in_s: float = math.inf, **overrides: Any) -> Loop:
+    """Whose ticks find that nothing is to be done for so long."""
+    loop = loop_with(store, wake, **overrides)
+    engine = loop.engine
+    assert isinstance(engine, Engine)
+    loop.engine = cast("Engine", NothingToDo(engine, due_in_s))
+    return loop
+
+
+@dataclass
+class NothingToDo:
+    """An engine that has something to do, and not now."""
+
+    inner: Engine
+    due_in_s: float
+    waits: list[float] = field(default_factory=list)
+    left_quiet: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def tick(self, wait_s: float) -> TickReport:
+        self.waits.append(wait_s)
+        report = self.inner.tick(wait_s)
+        return replace(report, at_rest=False, due_at=self.inner.now() + self.due_in_s)
+
+
+def waits_of(loop: Loop) -> list[float]:
+    return cast("NothingToDo", loop.engine).waits
+
+
+def test_a_controller_with_nothing_to_do_for_a_while_leaves_and_keeps_the_tick_enabled() -> None:
+    store, wake = Quiet(), RecordingWake()
+    loop = quiet_loop(store, wake)
+    report = loop.run(lambda: 600.0)
+    assert (report.reason, report.ticks, store.lease) == ("quiet", 1, None)
+    assert wake.calls == ["stay", "stay"]  # an update of the stack may have disabled it, before or meanwhile
+    assert (store.heartbeat is not None, store.at_rest) == (True, False)
+
+
+@pytest.mark.parametrize(("due_in_s", "reason"), [(SOON_S + 5.0, "quiet"), (SOON_S - 5.0, "time")])
+def test_what_is_due_before_the_next_tick_of_the_schedule_is_waited_for(due_in_s: float, reason: str) -> None:
+    left = iter([600.0] * 20 + [0.0])
+    assert quiet_loop(Quiet(), RecordingWake(), due_in_s).run(lambda: next(left)).reason == reason
+
+
+def test_a_call_that_is_turned_away_at_the_last_moment_keeps_the_controller_which_then_waits_for_the_message() -> None:
+    calls = iter([True])
+
+    def call() -> None:
+        if next(calls, False):
+            assert not store.take_lease("called", NOW, LEASE_S)
+
+    store = Quiet(call)
+    loop = quiet_loop(store, RecordingWake(), caller=Caller.CLOCK)
+    report = loop.run(lambda: 600.0)
+    assert (report.reason, report.ticks, waits_of(loop)) == ("quiet", 2, [0.0, WAIT_S])
+
+
+@pytest.mark.parametrize(("caller", "wait_s"), [(Caller.API, WAIT_S), (Caller.RULE, WAIT_S), (Caller.CLOCK, 0.0)])
+def test_only_a_controller_that_was_called_waits_for_a_message(caller: Caller, wait_s: float) -> None:
+    loop = quiet_loop(Quiet(), RecordingWake(), caller=caller)
+    loop.run(lambda: 600.0)
+    assert waits_of(loop) == [wait_s]
+
+
+def test_what_a_quiet_controller_has_in_memory_counts_again_unless_somebody_has_committed() -> None:
+    store = MemoryStore()
+    engine = Engine(store, EmptyQueue(), IdleExecutor(), {}, POLICY, TickingClock())
+    engine.tick()
+    engine.left_quiet, known = True, engine.state
+    engine.resume()
+    assert engine.state is known
+    engine.resume()  # it has not left quiet since
+    assert engine.state is None
+    engine.tick()
+    engine.left_quiet = True
+    store.stored_version += 1
+    engine.resume()
+    assert engine.state is None
+
+
+def test_a_controller_at_rest_says_so_before_it_disables_its_tick() -> None:
+    store, said = MemoryStore(), list[bool]()
+    wake = RecordingWake(when_resting=lambda: said.append(store.at_rest))
+    assert loop_with(store, wake).run(lambda: 600.0).reason == "rest"
+    assert said == [True]
+
+
+@pytest.mark.parametrize(
+    ("caller", "ticks"), [(Caller.RULE, range(1)), (Caller.API, range(1, 4)), (Caller.CLOCK, range(1, 4))]
+)
+def test_at_rest_a_message_about_somebody_else_costs_one_look(caller: Caller, ticks: range) -> None:
+    store = MemoryStore()
+    store.beat(NOW, at_rest=True)
+    wake = RecordingWake()
+    report = loop_with(store, wake, caller=caller).run(lambda: 600.0)
+    assert (report.reason, store.lease) == ("rest", None)
+    assert report.ticks in ticks
+    assert bool(wake.calls) is bool(report.ticks)

@@ -119,6 +119,22 @@ def test_the_progress_clock_stands_still_while_instances_are_waited_for() -> Non
     assert [(each.status, each.is_progress) for each in notes] == [(DeploymentStatus.IN_PROGRESS, True)]
 
 
+def test_a_deployment_that_gets_no_further_is_stuck_when_its_time_is_over_and_says_so() -> None:
+    state = deployed()
+    deployment, service = state.environments["web"].deployment, only_run(state).terms.service
+    assert deployment is not None
+    assert service is not None
+
+    def noted(after_s: float) -> list[tuple[DeploymentStatus, str]]:
+        at = deployment.progress_at + after_s
+        notes = [each for each in rollouts(moment_of(state, now=at)) if isinstance(each, NoteDeployment)]
+        return [(each.status, each.reason) for each in notes]
+
+    assert noted(service.progress_s - 1) == []
+    said = f"nothing has come further for {service.progress_s:.0f} s: 0 of 2 are healthy"
+    assert noted(service.progress_s) == [(DeploymentStatus.STUCK, said)]
+
+
 def test_a_frozen_environment_without_tasks_lets_the_controller_rest() -> None:
     state = deployed()
     env = state.environments["web"]

@@ -24,6 +24,7 @@ from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import (
     ActionFailed,
+    ClusterScaled,
     ControllerStarted,
     DefinitionDeregistered,
     DependencyEnded,
@@ -53,7 +54,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, SubmitRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
@@ -136,6 +137,7 @@ CASES: list[list[Event]] = [
         EnvironmentAsked(EnvironmentRequest("web", NOW, "scale", desired=5)),
         EnvironmentAsked(EnvironmentRequest("web", NOW, "freeze")),
         EnvironmentAsked(EnvironmentRequest("web", NOW, "delete")),
+        ClusterScaled(ScaleRequest(NOW, 3, ("c5.xlarge",), NOW + 60)),
     ],
     [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
 ]

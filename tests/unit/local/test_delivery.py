@@ -41,8 +41,10 @@ class Delivered:
     def __init__(self) -> None:
         self.put: list[str] = []
         self.complaints: list[str] = []
+        self.calls: list[str] = []
         rules = MotoRules(ACCOUNT, REGION)
-        self.deliver = EventDelivery(rules, REGION, "argosy", self.put.append, self.complaints.append)
+        complain = self.complaints.append
+        self.deliver = EventDelivery(rules, REGION, "argosy", self.put.append, complain, self.calls.append)
 
     @property
     def numbers(self) -> list[int]:
@@ -91,6 +93,20 @@ def test_another_region_s_events_come_over_the_bus_of_the_deployment(clients: Lo
     clients("events").enable_rule(Name="argosy-forwarded", EventBusName="argosy")
     delivered.deliver.close()
     assert delivered.numbers == [2, 3]
+
+
+def test_what_is_urgent_calls_the_controller_while_its_rule_is_enabled(clients: LocalClients) -> None:
+    delivered, stopped = Delivered(), {"version": 1, "lastStatus": "STOPPED", "group": "env:web"}
+    rule(clients, "argosy-urgent-ends-of-tasks", "default")
+    delivered.deliver(message(1, detail=stopped))
+    delivered.deliver(message(2))
+    delivered.deliver(message(3, detail=stopped, region="eu-west-1"))
+    clients("events").disable_rule(Name="argosy-urgent-ends-of-tasks")
+    delivered.deliver(message(4, detail=stopped))
+    clients("events").delete_rule(Name="argosy-urgent-ends-of-tasks")
+    delivered.deliver.close()
+    assert [json.loads(body)["id"] for body in delivered.calls] == ["1", "3"]
+    assert [json.loads(body)["id"] for body in delivered.put] == ["1", "2", "3", "4"]
 
 
 def test_a_rule_of_a_user_gets_the_same_events_from_moto(clients: LocalClients) -> None:

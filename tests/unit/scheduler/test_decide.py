@@ -586,6 +586,15 @@ def test_a_run_that_cannot_pay_for_what_is_there_waits_where_nothing_can_be_boug
     assert remark.sentence
 
 
+def test_a_fleet_of_which_nothing_is_known_is_not_called_no_fleet() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet("x9.huge"))
+    (remark,) = decided(state, Remark)
+    assert remark.sentence.startswith("nothing can be bought: us-east-1/x9.huge/us-east-1a: unknown type")
+    next(iter(state.pools.values())).fleet_id = ""
+    (remark,) = decided(state, Remark)
+    assert remark.sentence == "this deployment has no fleets yet"
+
+
 def test_attempts_of_a_suspended_run_hide_no_other_that_has_to_stop() -> None:
     state = state_with_instance(tasks=1)
     launched(state)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.sdk.run import AWS_INTERVAL_S, LOCAL_INTERVAL_S
+from argosy.sdk.looking import AWS_INTERVAL_S, LOCAL_INTERVAL_S
 from tests.fakes.cli import FAILURE, OUTPUT, RUN_ID, World, api_error, ended, refusal, run_view, tasks
 from tests.fakes.histories import history
 from tests.fakes.sdk import client_of

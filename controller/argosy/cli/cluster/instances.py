@@ -1,4 +1,4 @@
-"""Which instances are there, and what do they do and cost? `cluster`, and `instances` for some of them."""
+"""Which instances are there, and what do they do and cost? `cluster` and its `scale`, and `instances` for some."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from argosy.cli import panels
+from argosy.cli.cluster.scale import scale, sentence
 from argosy.cli.command import command
 from argosy.cli.figures import counted
 from argosy.cli.moments import past_moment
@@ -16,7 +17,10 @@ KEPT_HOURS = 90 * 24.0
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "cluster", panel=panels.CLUSTER)(cluster)
+    group = typer.Typer(help="The instances: how full they are, since when, at what price.")
+    command(group, "cluster", panel=panels.CLUSTER, is_group=True)(cluster)
+    command(group, "scale", panel=panels.CLUSTER)(scale)
+    app.add_typer(group, name="cluster", rich_help_panel=panels.CLUSTER)
     command(app, "instances", panel=panels.CLUSTER)(instances)
 
 
@@ -39,6 +43,8 @@ def cluster(
 
     for part in views.cluster(view, session.tools.now(), show_gone):
         session.console.print(part)
+    if view.get("floor"):
+        session.console.print(sentence(view["floor"]))
 
 
 def _history(session: Session, since: str) -> None:

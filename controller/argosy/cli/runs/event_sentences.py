@@ -99,6 +99,12 @@ def _cordoned(change: Change) -> str:
     return f"{change['instance']} {'gets no more work' if change.get('reason') else 'gets work again'}"
 
 
+def _scaled(change: Change) -> str:
+    kinds = f" of {' or '.join(change['types'])}" if change.get("types") else ""
+    until = f" until {change['until']}" if change.get("until") else ""
+    return f"instances to be kept at least: {change['instances']}{kinds}{until}"
+
+
 def _targets(words: str) -> Callable[[Change], str]:
     return lambda change: f"{change['pool']} {words}: {change['spot']} spot, {change['onDemand']} on demand"
 
@@ -176,6 +182,10 @@ _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "instance.releasing": _about_instance("is let go"),
     "instance.gone": _about_instance("is gone"),
     "instance.forgotten": _about_instance("is not kept in mind any longer"),
+    "cluster.scaled": _scaled,
+    "cluster.waiting": lambda change: (
+        f"the cluster is {'smaller than' if change.get('reason') else 'as large as'} wanted"
+    ),
     "pool.found": _targets("is a fleet to buy from"),
     "pool.target": _targets("is to keep"),
     "pool.short": lambda change: f"{change['pool']} is not asked for more until {change['until']}",

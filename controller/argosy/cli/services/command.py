@@ -17,9 +17,10 @@ from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
 from argosy.cli.runs.submission import sent
 from argosy.cli.session import Session, warn
+from argosy.client.deploying import followed
+from argosy.client.waiting import PatientLook, Pauses, WaitTimedOut
 
 LOOK_S = 2.0
-UNDER_WAY = ("IN_PROGRESS", "WAITING", "STUCK")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The environment: the name in its spec.")]
 ClientToken = Annotated[
     str | None, typer.Option("--client-token", help="Asking again with the same token deploys once.")
@@ -133,32 +134,19 @@ def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | No
 def _follow(session: Session, begun: Any, wait_timeout: float | None) -> None:
     """Until the deployment, and a roll-back that comes of it, have ended. Raises typer.Exit unless it completes."""
     name, told = begun["name"], set[str]()
-    ends = None if wait_timeout is None else session.tools.now() + wait_timeout
-    while True:
-        view = session.api.environment(name)
-        ours = _since(begun, view["deployments"])
-        if not session.wants_json:
-            _tell(session, view, ours, told)
-        if ours and ours[-1]["status"] not in UNDER_WAY:
-            break
-        if ends is not None and session.tools.now() >= ends:
-            raise _timed_out(session, begun, view, float(wait_timeout or 0))
-        session.tools.sleep(LOOK_S)
+    tools = session.tools
+    look = PatientLook(lambda: session.api.environment(name), tools.sleep, warn)
+    view, ours = begun, list[Any]()
+    try:
+        for view, ours in followed(begun, look, Pauses(tools.now, tools.sleep, LOOK_S, wait_timeout)):
+            if not session.wants_json:
+                _tell(session, view, ours, told)
+    except WaitTimedOut as late:
+        raise _timed_out(session, begun, late) from late
     if session.wants_json:
         session.print_json(view)
     if ours[0]["status"] != "COMPLETED":
         raise typer.Exit(RUN_FAILED)
-
-
-def _since(begun: Any, deployments: Sequence[Any]) -> list[Any]:
-    """The deployment that was begun, and those after it; none while the controller has not heard of it."""
-    last = max((each["deployment"] for each in begun["deployments"]), default=0)
-    later = [each["deployment"] for each in deployments if each["revision"] == begun["deploying"]]
-    if begun["created"]:
-        first = next((number for number in later if number > last), None)
-    else:
-        first = later[-1] if later else None
-    return [each for each in deployments if first is not None and each["deployment"] >= first]
 
 
 def _tell(session: Session, view: Any, deployments: Sequence[Any], told: set[str]) -> None:
@@ -170,12 +158,13 @@ def _tell(session: Session, view: Any, deployments: Sequence[Any], told: set[str
         told.add(line)
 
 
-def _timed_out(session: Session, begun: Any, view: Any, waited_s: float) -> CliError:
+def _timed_out(session: Session, begun: Any, late: WaitTimedOut) -> CliError:
     if session.wants_json:
-        session.print_json(view)
+        session.print_json(late.view)
     name = begun["name"]
     return CliError(
-        f"Revision {begun['deploying']} of {name} was still being deployed after {duration(waited_s)}; it goes on.",
+        f"Revision {begun['deploying']} of {name} was still being deployed after {duration(late.waited_s)}; "
+        "it goes on.",
         next_step=session.again(f"env status {name}"),
         exit_code=WAIT_TIMED_OUT,
     )

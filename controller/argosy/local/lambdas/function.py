@@ -53,6 +53,7 @@ class LambdaFunction:
         """failed: told (what happened, where the log is) of every failed invocation, except those that `kill` or
         `close` ended."""
         self.spec = spec
+        self.latest = b""  # what the last invocation answered that has ended
         self.on_wait: Callable[[], None] = lambda: None  # called when an asynchronous call has to wait for another
         self._log, self._failed = FunctionLog(log), failed
         self._killed: set[int] = set()
@@ -69,6 +70,11 @@ class LambdaFunction:
     def is_busy(self) -> bool:
         """Whether an invocation is running or waiting."""
         return bool(self._busy) or not self._queue.empty()
+
+    @property
+    def waits(self) -> bool:
+        """Whether an asynchronous call waits for its turn."""
+        return not self._queue.empty()
 
     def invoke(self, payload: bytes, request_id: str) -> InvocationOutcome:
         """RequestResponse. Raises ThrottledError where concurrency is reserved and used up."""
@@ -125,6 +131,7 @@ class LambdaFunction:
             outcome = process.run(json.loads(payload), context)
             if outcome.error is not None and process.pid not in self._killed and not self._closed.is_set():
                 self._failed(f"{spec.name} failed: {_reason(outcome)}", self._log.path)
+            self.latest = outcome.payload
             return outcome
         finally:
             self._give_back(process)

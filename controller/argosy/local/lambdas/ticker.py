@@ -1,8 +1,13 @@
-"""What replaces the one-minute schedule, which moto stores but never fires?"""
+"""What replaces the one-minute schedule, which moto stores but never fires?
+
+It ticks every second, so that whoever kills a controller soon has another one; and less often while the last one said
+that nothing is to do. What is urgent calls the controller itself.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Callable
 
@@ -11,9 +16,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.periodic import Periodic
 
+QUIET_S = 10.0
+
 
 class Ticker(Periodic):
-    """While the rule is enabled, invokes the function every `period_s` seconds unless it is already at work."""
+    """While the rule is enabled, invokes the function every `period_s` seconds unless it is already at work, and every
+    `QUIET_S` after an invocation that has left quiet."""
 
     def __init__(
         self,
@@ -26,13 +34,20 @@ class Ticker(Periodic):
         self._function = function
         self._is_enabled = is_enabled
         self._complain = complain
+        self._invoked_at = float("-inf")
 
     def _tick(self) -> None:
         event = json.dumps({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}).encode()
         try:
-            due = not self._function.is_busy and self._is_enabled()
+            due = not (self._function.is_busy or self._is_quiet()) and self._is_enabled()
         except (ClientError, BotoCoreError) as fault:
             self._complain(f"the tick's rule cannot be read: {fault}")
             return
         if due:
+            self._invoked_at = time.monotonic()
             self._function.invoke_later(event, str(uuid.uuid4()))
+
+    def _is_quiet(self) -> bool:
+        if b'"quiet"' not in self._function.latest or time.monotonic() - self._invoked_at >= QUIET_S:
+            return False
+        return bool(json.loads(self._function.latest).get("reason") == "quiet")

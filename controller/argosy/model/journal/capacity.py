@@ -1,4 +1,4 @@
-"""Which lines say what a commit changes in instances, pools and orders?"""
+"""Which lines say what a commit changes in instances, pools, orders and the floor?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
+from argosy.model.floor import NO_FLOOR, Floor, FloorFacts
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.pools import OrderNote, Pool
@@ -34,14 +35,20 @@ class PoolFacts(NamedTuple):
 
 @dataclass(slots=True)
 class Committed:
-    """Instances, pools and the last order as they were last committed."""
+    """Instances, pools, the last order and the floor as they were last committed."""
 
     instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, those that are ours
     pools: dict[str, PoolFacts] = field(default_factory=dict)  # by Pool.key
     ordered_at: float = 0.0
+    floor: FloorFacts = field(default_factory=NO_FLOOR.facts)
 
     def note(
-        self, instances: Mapping[str, Instance], changed: Iterable[str], pools: Mapping[str, Pool], order: OrderNote
+        self,
+        instances: Mapping[str, Instance],
+        changed: Iterable[str],
+        pools: Mapping[str, Pool],
+        order: OrderNote,
+        floor: Floor,
     ) -> None:
         """They are committed as they are. changed: the instances that may differ from what is known here."""
         for name in changed:
@@ -52,6 +59,7 @@ class Committed:
                 self.instances.pop(name, None)
         self.pools = {key: pool_facts(pool) for key, pool in pools.items()}
         self.ordered_at = order.at
+        self.floor = floor.facts()
 
 
 def is_told(instance: Instance | None) -> TypeGuard[Instance]:
@@ -129,3 +137,12 @@ def pool_lines(pool: Pool, before: PoolFacts | None) -> Iterator[Line]:
         yield line(LineType.POOL_SHORT, pool=pool.key, reason=now.short_reason, until=now.short_until)
     if now.closed != before.closed:
         yield line(LineType.POOL_CLOSED, pool=pool.key, reason=now.closed)
+
+
+def floor_lines(floor: Floor, before: FloorFacts) -> Iterator[Line]:
+    now = floor.facts()
+    if now[:3] != before[:3]:
+        types, until = list(now.types) or None, now.until or None
+        yield line(LineType.CLUSTER_SCALED, instances=now.instances, types=types, until=until)
+    if now.waiting != before.waiting:
+        yield line(LineType.CLUSTER_WAITING, reason=now.waiting)

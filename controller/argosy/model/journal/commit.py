@@ -8,7 +8,7 @@ from argosy.model import cluster_course, documents
 from argosy.model.documents import Documents
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.journal import stored
-from argosy.model.journal.capacity import instance_lines, is_told, pool_lines
+from argosy.model.journal.capacity import floor_lines, instance_lines, is_told, pool_lines
 from argosy.model.journal.environments import environment_lines
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import run_lines
@@ -53,6 +53,7 @@ def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:
 
 def _capacity_lines(state: State) -> list[Line]:
     before, found = state.committed, list[Line]()
+    found += floor_lines(state.floor, before.floor)
     for name in sorted(state.changed_instances):
         instance = state.instances.get(name)
         if is_told(instance):

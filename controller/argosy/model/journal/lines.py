@@ -63,6 +63,8 @@ class LineType(StrEnum):
     ENV_DELETED = "env.deleted"
     DEPLOYMENT_STARTED = "deployment.started"
     DEPLOYMENT_CHANGED = "deployment.changed"  # `status` says how it goes, or how it ended
+    CLUSTER_SCALED = "cluster.scaled"  # a user wants at least so many instances; 0 = as many as the work needs
+    CLUSTER_WAITING = "cluster.waiting"  # why there are fewer; without a reason: that is over
     POOL_FOUND = "pool.found"  # a fleet to buy from
     POOL_TARGET = "pool.target"  # how many instances its fleet is to keep
     POOL_SHORT = "pool.short"  # nothing is ordered there for a while
@@ -80,6 +82,7 @@ SUBJECTS: Mapping[str, str] = MappingProxyType(
         "env": "environments",
         "deployment": "their deployments",
         "instance": "EC2 instances",
+        "cluster": "how many instances are kept",
         "pool": "fleets",
         "order": "what is bought",
         "request": "requests of users",

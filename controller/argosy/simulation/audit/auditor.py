@@ -24,6 +24,7 @@ from argosy.simulation.audit.environments import EnvironmentChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.figures import FigureChecker
 from argosy.simulation.audit.fleets import FleetChecker
+from argosy.simulation.audit.floors import FloorChecker
 from argosy.simulation.audit.history import HistoryChecker
 from argosy.simulation.audit.images import ImageChecker
 from argosy.simulation.audit.instances import InstanceChecker
@@ -68,6 +69,7 @@ class Auditor:
             self._launches,
             InstanceChecker(facts),
             FleetChecker(facts),
+            FloorChecker(facts),
             ProgressChecker(facts),
             MoneyChecker(facts),
             CellChecker(facts),

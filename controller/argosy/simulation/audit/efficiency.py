@@ -79,7 +79,7 @@ class EfficiencyChecker(Checker):
         missing = fleet.total_target - max(before, len(fleet.members))
         if not facts.one_controller or missing <= 0:
             return
-        need = sum(map(self._instances_for, facts.stored.records))
+        need = sum(map(self._instances_for, facts.stored.records)) + facts.stored.floor.instances
         if missing > need:
             facts.violated("order", f"{missing} instances are ordered, for tasks that fill {need}", fleet_id)
 
@@ -104,7 +104,8 @@ class EfficiencyChecker(Checker):
     def _is_quiet(self) -> bool:
         """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""
         facts = self.facts
-        done = len(facts.stored.records) == len(facts.jobs) and not facts.stored.environments
+        done = len(facts.stored.records) == len(facts.jobs)
+        done = done and not (facts.stored.environments or facts.stored.floor.instances)
         ended = all(record.has_ended for record in facts.stored.records.values())
         asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
         return done and ended and not asked and not facts.regions.ours()

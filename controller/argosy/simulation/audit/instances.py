@@ -2,7 +2,7 @@
 
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
 are ended. R14: none costs money at rest. `idle`: none is kept for long without a task. `waste`: no sound instance is
-ended under a running task.
+ended under a running task. Idle ones may be as many as a user wants kept.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from argosy.emulator.ec2.records import Ec2Instance
 from argosy.model.attempts import AttemptStatus
+from argosy.model.floor import NO_FLOOR, Floor
 from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 
 JSON = dict[str, Any]
@@ -29,6 +30,8 @@ class InstanceChecker(Checker):
         self._busy_at: dict[str, float] = {}
         """When something last ran there."""
         self._looked_at = self._away_until = 0.0
+        self._kept: list[tuple[float, Floor]] = []
+        """The numbers of instances that a user wanted kept, and since when."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ec2", "terminate_instances"): self._terminated, ("ecs", "stop_task"): self._stopped}
@@ -42,21 +45,41 @@ class InstanceChecker(Checker):
         held = sum(each.ends_at is None for each in ours)
         if held > 2 * facts.policy.max_instances:  # twice: a fleet may launch unseen before its target is lowered
             facts.violated("I7", f"{held} instances, {facts.policy.max_instances} are allowed")
+        self._note_floor()
         for instance in ours:
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
             if age_s > KNOWN_AFTER_S + facts.stands_still_s and not facts.stored.names(instance.instance_id):
                 facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
-            if instance.instance_id in world.ec2.ledger.instances:  # a further cell may be left out for hours
-                self._check_use(instance)
+        # A further cell may be left out for hours.
+        idle = [each for each in ours if each.instance_id in world.ec2.ledger.instances and self._idles(each)]
+        self._check_idle(idle)
 
-    def _check_use(self, instance: Ec2Instance) -> None:
+    def _note_floor(self) -> None:
+        """What was wanted until a moment ago may still be there."""
+        now, floor = self.facts.world.now, self.facts.stored.floor
+        if not self._kept or self._kept[-1][1].facts()[:3] != floor.facts()[:3]:
+            self._kept.append((now, floor))
+        while len(self._kept) > 1 and self._kept[1][0] < now - IDLE_S:
+            self._kept.pop(0)
+
+    def _check_idle(self, idle: list[Ec2Instance]) -> None:
+        """All of them, but for as many as somebody wanted kept lately."""
+        for instance in idle:
+            floors = [floor for _, floor in self._kept if not floor.types or instance.instance_type in floor.types]
+            most = max(floors, key=lambda floor: floor.instances, default=NO_FLOOR)
+            alike = [each for each in idle if not most.types or each.instance_type in most.types]
+            if len(alike) > most.instances:
+                idles = f"on {instance.instance_id} nothing has run for long; {most.instances} are kept"
+                self.facts.violated("idle", idles, instance.instance_id)
+
+    def _idles(self, instance: Ec2Instance) -> bool:
+        """Whether nothing has run there for too long."""
         facts, now, instance_id = self.facts, self.facts.world.now, instance.instance_id
         agent = facts.world.agents.get(instance_id)
         if agent is not None and agent.tasks:
             self._busy_at[instance_id] = now
         since = max(instance.launched_at, self._busy_at.get(instance_id, 0.0), facts.unattended_until, self._away_until)
-        if now - since > facts.policy.linger_of(instance.instance_type) + IDLE_S:
-            facts.violated("idle", f"on {instance_id} nothing has run for {now - since:.0f} s", instance_id)
+        return bool(now - since > facts.policy.linger_of(instance.instance_type) + IDLE_S)
 
     def at_rest(self, rest: Rest) -> None:
         for instance in self.facts.regions.ours():

@@ -65,7 +65,7 @@ class ReasonChecker(Checker):
             "nothing that could hold it launches": lambda run: self._is_any_pool_short(),
             "only closed cells": lambda run: any(pool["closed"] for pool in self.facts.stored.pools.values()),
             "the price caps": lambda run: not math.isinf(self.facts.policy.max_usd_per_hour),
-            "this deployment has no fleets": lambda run: not self.facts.stored.pools,
+            "this deployment has no fleets": lambda run: not any(map(_can_launch, self.facts.stored.pools.values())),
             "its results are being listed": _never,
             "suspended: ": lambda run: run.suspended_at > 0,
             "waits for ": lambda run: bool(run.unmet) or run.waiting.startswith("waits for its turn"),
@@ -183,6 +183,11 @@ def _never(record: RunRecord) -> bool:
 
 def _always(record: RunRecord) -> bool:
     return True
+
+
+def _can_launch(pool: Mapping[str, Any]) -> bool:
+    """A pool outlives its fleet: one of a cell that the deployment does not name any more has none."""
+    return bool(pool["fleet_id"]) and not pool["closed"]
 
 
 def _most(pool: Mapping[str, Any]) -> int:

@@ -10,6 +10,7 @@ from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
 from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.environments import Environment
+from argosy.model.floor import Floor
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
 from argosy.model.stored_environments import ENVIRONMENT, environment_from
@@ -56,6 +57,11 @@ class StoredState:
         self._runs: dict[int, str] = {}
         self.task_tables: dict[str, TaskTable] = {}
         """By run, every column."""
+
+    @property
+    def floor(self) -> Floor:
+        """What a user wants kept."""
+        return Floor.from_json(self.root.get("floor", {}))
 
     def take(self, actions: Sequence[JSON]) -> list[StoredAttempt]:
         """Read one transaction. Returns the intents that are new in it."""

@@ -120,6 +120,8 @@ FACTS: dict[str, dict[str, Any]] = {
     **{kind: {"environment": "web", "revision": 2, "desired": 3} for kind in LineType if kind.startswith("env.")},
     "deployment.started": {"environment": "web", "deployment": 2, "revision": 2},
     "deployment.changed": {"environment": "web", "deployment": 2, "status": "FAILED", "reason": "3 failed"},
+    "cluster.scaled": {"instances": 3, "types": ["c5.xlarge"], "until": AT},
+    "cluster.waiting": {"reason": "held back by maxInstances"},
     "pool.found": {"spot": 1, "onDemand": 0},
     "pool.target": {"spot": 2, "onDemand": 0},
     "pool.short": {"until": AT, "reason": "no capacity"},

@@ -281,6 +281,38 @@ def test_the_ticker_invokes_while_its_rule_is_enabled(deployed: Deploy, tmp_path
             ticker.close()
 
 
+def test_the_ticker_takes_its_time_after_an_invocation_that_left_quiet(deployed: Deploy, tmp_path: Path) -> None:
+    asked = threading.Semaphore(0)
+
+    def is_enabled() -> bool:
+        asked.release()
+        return True
+
+    with deployed("quiet") as function:
+        ticker = Ticker(function, is_enabled, 0.01, print)
+        ticker.start()
+        try:
+            until(lambda: function.latest == b'{"reason": "quiet"}')
+            assert asked.acquire(timeout=10)
+            while asked.acquire(timeout=0.3):
+                assert (tmp_path / "function.log").read_text().count("hello") == 1
+            function.invoke(b'{"found": "rest"}', "called")
+            assert asked.acquire(timeout=10)
+        finally:
+            ticker.close()
+
+
+def test_a_call_that_waits_for_its_turn_is_told_of(deployed: Deploy, tmp_path: Path) -> None:
+    with deployed() as function:
+        hanging = tmp_path / "pid"
+        function.invoke_later(json.dumps({"do": "hang", "path": str(hanging)}).encode(), "r")
+        until(hanging.exists)
+        assert not function.waits
+        function.invoke_later(b"{}", "r")
+        assert function.waits
+        function.kill()
+
+
 def test_a_ticker_that_cannot_read_its_rule_complains_and_goes_on(deployed: Deploy, tmp_path: Path) -> None:
     complaints: list[str] = []
     answers = iter([EndpointConnectionError(endpoint_url="x"), ClientError({}, "DescribeRule")])

@@ -84,6 +84,7 @@ OVER_TIME = "the run took longer than timeout.runDurationSeconds allows: 60 s"
         ("waits to try again after: x", {"tasks": (PENDING, RUNNING)}, {"tasks": (PENDING, FAILED)}),
         ("the pools that could hold it are short", {}, {"pools": {"short_until": 1e12}}),
         ("only closed cells could hold it", {}, {"pools": {"closed": "left out"}}),
+        ("this deployment has no fleets yet", {}, {"pools": {"fleet_id": ""}}),
         ("its results are being listed: 1 of 2", {}, {"tasks": (FAILED, FAILED)}),
     ],
 )

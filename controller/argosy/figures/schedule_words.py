@@ -1,0 +1,30 @@
+"""How is a schedule told to a person: its state, its rule, its times in its own zone?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from argosy.model.schedules.expressions import zone_of
+
+View = Mapping[str, Any]
+
+
+def state(view: View) -> str:
+    """What a user has to know of it first: ENABLED, PAUSED, OVERDUE, or NOT SET where the clock was not told."""
+    if not view["armed"]:
+        return "NOT SET"
+    return "OVERDUE" if view["overdue"] else str(view["state"])
+
+
+def rule(view: View) -> str:
+    """`cron(0 3 * * ? *) Europe/Berlin`."""
+    return f"{view['expression']} {view['zone']}"
+
+
+def local_time(time: str | None, zone: str) -> str:
+    """`2026-11-24 03:00 +0100`; `-` for none."""
+    if time is None:
+        return "-"
+    return f"{datetime.fromisoformat(time).astimezone(zone_of(zone)):%Y-%m-%d %H:%M %z}"

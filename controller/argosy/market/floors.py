@@ -1,0 +1,59 @@
+"""How large is the cluster to be, by whose wish, and which instances may go without it becoming smaller?
+
+Every setting and request that keeps a number of instances is a floor here, and nowhere else. All of them hold at once:
+an instance counts towards each one that it fits, so that the cluster is as large as the largest of them asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.moment import Moment
+
+
+class LeastSize(NamedTuple):
+    """So many instances of these types; () = of all. for_work: only such as open runs could use are bought."""
+
+    instances: int
+    types: tuple[str, ...] = ()
+    for_work: bool = False
+
+    def is_of(self, instance_type: str) -> bool:
+        return not self.types or instance_type in self.types
+
+
+def least_sizes(moment: Moment) -> list[LeastSize]:
+    """The floors that are above 0 now: `minInstances` while runs are open, and what a user has asked for last."""
+    state, found = moment.state, list[LeastSize]()
+    if moment.policy.min_instances and any(not run.done for run in state.runs.values()):
+        found.append(LeastSize(moment.policy.min_instances, for_work=True))
+    if state.floor.instances:
+        found.append(LeastSize(state.floor.instances, state.floor.types))
+    return found
+
+
+def counts(instance: Instance) -> bool:
+    """Whether it is one of those that a floor asks for: here or booting, and not about to go."""
+    leaves = instance.cordon or instance.rebalance_at or instance.status is InstanceStatus.DRAINING
+    return instance.counts_for_target and not leaves
+
+
+def missing(moment: Moment, least: LeastSize) -> int:
+    """How many instances a floor lacks; 0 or more."""
+    has = sum(counts(each) and least.is_of(each.instance_type) for each in moment.state.instances.values())
+    return max(0, least.instances - has)
+
+
+def beyond(moment: Moment, spare: Iterable[Instance]) -> Iterator[Instance]:
+    """Those of the instances, in their order, without which every floor still has enough that can take work."""
+    floors = least_sizes(moment)
+    able = [each.instance_type for each in moment.state.instances.values() if each.placeable] if floors else []
+    left = [sum(map(least.is_of, able)) - least.instances for least in floors]
+    for instance in spare:
+        its = [number for number, least in enumerate(floors) if least.is_of(instance.instance_type)]
+        if all(left[number] > 0 for number in its):
+            for number in its:
+                left[number] -= 1
+            yield instance

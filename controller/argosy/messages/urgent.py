@@ -1,0 +1,67 @@
+"""Which messages cannot wait for the controller's next minute?
+
+All messages go into its queue (`eventbridge`). While nothing is to do no controller reads it (decision 39), so rules of
+their own call the function for what a service's users would feel. The call carries the message and nobody reads it
+there: the queue is the only way in. The stacks, local mode and the simulation take their rules from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.model.run_terms import SERVICE_GROUP
+
+JSON = dict[str, Any]
+ENDS = ["shutting-down", "stopped", "stopping", "terminated"]  # of EC2's states of an instance
+
+
+@dataclass(frozen=True, slots=True)
+class UrgentKind:
+    """One kind of message: the name of its rule, and which of these messages. detail: names -> what may stand there, as
+    event patterns say it."""
+
+    rule: str
+    source: str
+    detail_type: str
+    detail: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    def pattern(self, cluster_arns: list[Any] | None = None) -> JSON:
+        """The EventBridge event pattern. cluster_arns: only ECS messages of these clusters (ARNs or tokens) match."""
+        detail = dict(self.detail)
+        if self.source == "aws.ecs" and cluster_arns:
+            detail["clusterArn"] = cluster_arns
+        pattern: JSON = {"source": [self.source], "detail-type": [self.detail_type]}
+        return {**pattern, "detail": detail} if detail else pattern
+
+    def matches(self, message: Mapping[str, Any]) -> bool:
+        """As EventBridge would say."""
+        named = (message.get("source"), message.get("detail-type")) == (self.source, self.detail_type)
+        said = message.get("detail") or {}
+        return named and all(_allows(allowed, said.get(name)) for name, allowed in self.detail.items())
+
+
+URGENT_KINDS = (
+    # Each end of a batch's task would be a call for nothing: a controller is at work while there are any.
+    UrgentKind(
+        "urgent-ends-of-tasks",
+        "aws.ecs",
+        "ECS Task State Change",
+        {"lastStatus": ["STOPPED"], "group": [{"prefix": SERVICE_GROUP}]},
+    ),
+    UrgentKind("urgent-interruptions", "aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    UrgentKind("urgent-ends-of-instances", "aws.ec2", "EC2 Instance State-change Notification", {"state": ENDS}),
+)
+
+
+def rule_of(message: Mapping[str, Any]) -> str:
+    """The name of the rule that the message matches; "" = it can wait."""
+    return next((kind.rule for kind in URGENT_KINDS if kind.matches(message)), "")
+
+
+def _allows(allowed: list[Any], said: object) -> bool:
+    return any(
+        isinstance(said, str) and said.startswith(each["prefix"]) if isinstance(each, dict) else said == each
+        for each in allowed
+    )

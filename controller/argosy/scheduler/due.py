@@ -1,0 +1,148 @@
+"""When is something to be done next, if nothing happens meanwhile?
+
+The controller leaves while there is nothing to do (`engine.loop`), so all that follows from the time alone has to be
+named here: pauses, patience and limits that end. `decide` gives no action before the time that is said, unless a fact
+comes in. Where it is not sure that nothing is under way, the answer is now: that costs a little money, and to be late
+costs more. What a tick does beside deciding (sweeps, samples, what is forgotten) may be a minute late.
+
+A run that waits for a time, or for another run, is looked at again at that time, or when the other one has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from argosy.market.floors import least_sizes, missing
+from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.environments import Environment
+from argosy.model.history_parts import FOLDED_AFTER_S
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.moment import Moment
+from argosy.model.policy import Policy
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.upkeep import UNUSED_S
+
+STEADY_INSTANCES = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING, InstanceStatus.GONE)
+
+
+def next_due(moment: Moment) -> float:
+    """Epoch seconds: `moment.now` while something is under way; infinity if nothing is ever to be done.
+
+    Asked after `decide` had nothing to do: what was due before is held back by something else, and does not count.
+    """
+    if _is_under_way(moment):
+        return moment.now
+    return min((at for at in _times(moment) if at > moment.now), default=math.inf)
+
+
+def _is_under_way(moment: Moment) -> bool:
+    state = moment.state
+    losses = state.losses
+    if state.suspended or state.orphans or state.open_ends or losses.blind or losses.attempts or losses.buckets:
+        return True
+    if any(pool.ordered_since or pool.surplus or not pool.confirmed for pool in state.pools.values()):
+        return True
+    if any(missing(moment, least) for least in least_sizes(moment)):
+        return True
+    if any(_is_changing(instance) for instance in state.instances.values()):
+        return True
+    if _attempts_change(state) or any(not _is_settled(moment, env) for env in state.environments.values()):
+        return True
+    return any(not _is_kept_running(state, run) for run in state.runs.values())
+
+
+def _is_changing(instance: Instance) -> bool:
+    """Whether it comes or goes, or may be gone."""
+    if instance.losing:
+        return True
+    if not (instance.owned and instance.alive):
+        return False
+    return instance.status not in STEADY_INSTANCES or bool(instance.interrupted_at or instance.absent_since)
+
+
+def _attempts_change(state: State) -> bool:
+    """Whether any is about to begin or to end."""
+    table = state.attempts
+    live = table["status"] != AttemptStatus.FREE
+    steady = (table["status"] == AttemptStatus.RUNNING) & (table["stop_cause"] == StopCause.NONE)
+    return bool((live & ~(steady & (table["left_at"] == 0))).any())
+
+
+def _is_kept_running(state: State, run: Run) -> bool:
+    """Whether it is open without end, and neither begins nor ends, or waits to begin. All other runs that are open have
+    work to do."""
+    if run.held:
+        return bool(run.task_definition) and not (run.halted or run.revives)
+    env = state.environments.get(run.name) if run.terms.service else None
+    if run.done or env is None or run.id not in env.runs():
+        return run.done
+    may_change = run.halted or run.revives or not run.task_definition or run.unaffordable_since
+    return not may_change
+
+
+def _is_settled(moment: Moment, env: Environment) -> bool:
+    """Whether it is as it is wanted, or has to wait for the end of a pause."""
+    deployment = env.deployment
+    if env.deleting or (deployment is not None and not deployment.has_ended):
+        return False
+    wanted = 0
+    for run in (moment.state.runs[run_id] for run_id in env.runs() if run_id in moment.state.runs):
+        counts = run.tasks.counts()
+        if counts[[TaskStatus.STARTING, TaskStatus.VERIFYING]].any() or not _pauses(moment, env, run):
+            return False
+        wanted += int(counts[[TaskStatus.PENDING, TaskStatus.RUNNING]].sum())
+        if wanted and not (env.frozen_reason or (env.target is not None and env.target.run_id == run.id)):
+            return False
+    return bool(env.frozen_reason) or wanted == (env.desired if env.target is not None else 0)
+
+
+def _pauses(moment: Moment, env: Environment, run: Run) -> bool:
+    """Whether all of its pending tasks wait for the end of a pause; those that are short of spot or money do not."""
+    pending = run.tasks["status"] == TaskStatus.PENDING
+    if not pending.any():
+        return True
+    if env.frozen_reason or run.terms.purchase.mixes:
+        return False
+    return bool((run.tasks["not_before"][pending] > moment.now).all())
+
+
+def _times(moment: Moment) -> Iterator[float]:
+    state, policy = moment.state, moment.policy
+    yield state.floor.until
+    for run in state.runs.values():
+        yield from _times_of_run(run, state)
+    for instance in state.instances.values():
+        if instance.owned and instance.alive:
+            yield from _times_of_instance(instance, policy)
+    for pool in state.pools.values():
+        yield from (pool.grown_at + policy.cool_down_s, pool.history_at + policy.history_every_s)
+    yield from (setback.not_before for setback in state.setbacks.values())
+    yield from (since + UNUSED_S for since in state.unused_definitions.values())
+
+
+def _times_of_run(run: Run, state: State) -> Iterator[float]:
+    yield run.not_before
+    if run.unfolded_since:
+        yield run.unfolded_since + FOLDED_AFTER_S
+    pending = run.tasks["status"] == TaskStatus.PENDING
+    if pending.any():
+        yield float(run.tasks["not_before"][pending].min())
+    if run.terms.service is not None:
+        started_at = state.attempts["started_at"][state.attempts.of_run(run.number)]
+        healthy_at = started_at + run.terms.service.healthy_s
+        yield from np.unique(healthy_at).tolist()
+
+
+def _times_of_instance(instance: Instance, policy: Policy) -> Iterator[float]:
+    if instance.idle_since:
+        yield instance.idle_since + policy.linger_of(instance.instance_type)
+    if instance.disconnected_at:
+        yield instance.disconnected_at + policy.agent_patience_s
+    if instance.draining_since:
+        yield instance.draining_since + policy.drain_patience_s
+        yield instance.draining_since + policy.drain_patience_s + policy.agent_patience_s

@@ -1,0 +1,96 @@
+"""How high has each sharer climbed, and how far does each of a run's tasks lift it?
+
+The level of a sharer is the largest part of a limit that it uses, over its weight (dominant resource fairness, Ghodsi
+and others 2011; the resources are the limits). Levels are whole numbers of 2^-40, so that ties are ties.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
+
+ONE = 1 << 40  # the level of who uses the whole of a limit with the weight 1
+_HALF = 20  # bits of one step of the division
+_HIGHEST = 1_000  # times a whole limit: no level rises above this, whatever is used
+FULL = 1 << 60  # above every level that can be reached
+
+
+def scaled(amount: IntArray, capacity: IntArray, weight: IntArray, parts: IntArray) -> IntArray:
+    """ceil(amount x parts x 2^40 / (capacity x weight)), exactly, in two divisions of 20 bits each.
+
+    Rounded up, so that only what takes nothing of a limit has no part of it. `columns` keeps both products below 2^43,
+    so that neither they nor the remainders leave 63 bits when they are shifted.
+    """
+    below = np.maximum(capacity, 1) * np.maximum(weight, 1)
+    above = np.minimum(amount * parts, below * _HIGHEST)
+    whole, rest = np.divmod(above << _HALF, below)
+    found: IntArray = (whole << _HALF) - (-(rest << _HALF) // below)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """How the sharers' levels rise as their runs get tasks one after the other."""
+
+    columns: Columns
+    levels: IntArray  # (sharers, limits) as they are before any task is given
+    steps: IntArray  # (runs, limits) by how much one task lifts its sharer
+
+    @classmethod
+    def of(cls, columns: Columns, sharers: Sharers, limits: Limits) -> Climb:
+        """What is used now is counted as it is; a weight of 0 counts as 1 among others of that kind."""
+        weight, parts = sharers.weight[:, None], sharers.parts[:, None]
+        levels = scaled(sharers.used, limits.capacity, weight, parts)
+        steps = scaled(columns.takes, limits.capacity, weight[columns.sharer], parts[columns.sharer])
+        return cls(columns, levels, steps)
+
+    def starts(self, counts: IntArray) -> IntArray:
+        """(runs, limits) the level of its sharer before a run's first task, if every run gets `counts` tasks."""
+        rises = counts[:, None] * self.steps
+        before = np.cumsum(rises, axis=0) - rises  # sums of all sharers may wrap around; a sharer's own come out right
+        first = np.searchsorted(self.columns.sharer, self.columns.sharer)
+        exact = self.levels[self.columns.sharer] + before - before[first]
+        return np.where(self._leaves_the_range(counts, first), FULL, exact)
+
+    def _leaves_the_range(self, counts: IntArray, first: IntArray) -> BoolArray:
+        rises = counts[:, None] * self.steps.astype(np.float64)
+        before = np.cumsum(rises, axis=0) - rises
+        found: BoolArray = before - before[first] >= FULL
+        return found
+
+
+def keys(starts: IntArray, steps: IntArray, task: IntArray) -> IntArray:
+    """(n,) the level at which it is the turn of each run's task of this number, counted from 0."""
+    found: IntArray = (starts + task[:, None] * steps).max(axis=1, initial=0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Heights:
+    """How many tasks of each run have their turn below a level: laid out for being asked again and again."""
+
+    starts: IntArray  # (limits, runs)
+    steps: IntArray  # (limits, runs), 1 where a task takes nothing
+    nothing: BoolArray  # (limits, runs) where it does so
+    wants: IntArray  # (runs,)
+
+    @classmethod
+    def of(cls, starts: IntArray, steps: IntArray, wants: IntArray) -> Heights:
+        lying = np.ascontiguousarray(steps.T)
+        return cls(np.ascontiguousarray(starts.T), np.maximum(lying, 1), lying == 0, wants)
+
+    def below(self, level: int) -> IntArray:
+        """(runs,) how many tasks have their turn before anybody stands at `level`."""
+        counts = -((self.starts - level) // self.steps)
+        counts = np.where(self.nothing & (counts > 0), FULL, counts)
+        found: IntArray = np.clip(counts.min(axis=0, initial=FULL), 0, self.wants)
+        return found
+
+    def last(self) -> int:
+        """A level below which every task has its turn."""
+        some = self.wants > 0
+        ends = self.starts + np.where(self.nothing, 0, (self.wants - 1) * self.steps)
+        return int(ends[:, some].max(initial=0)) + 1

@@ -1,0 +1,92 @@
+"""Which bugs are planted? The fourteenth part: the number of instances that a user wants kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from argosy.engine import steps
+from argosy.engine import tick as tick_module
+from argosy.market import floors, release
+from argosy.market.floors import LeastSize
+from argosy.model.floor import NO_FLOOR
+from argosy.model.instances import Instance
+from argosy.model.moment import Moment
+from argosy.model.state import State
+from argosy.scheduler import least_size
+from argosy.simulation.campaign import run_trial
+from argosy.simulation.plan import TrialPlan
+from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
+
+KEPT = "tests.scenarios.test_kept_size"
+NO_REST = "test_the_reason_is_stored_and_the_controller_does_not_rest"
+
+
+def kept(*kinds: str) -> Check:
+    """Trials in which a user wants instances kept nearly always, and with all of these faults."""
+
+    def check() -> Found | None:
+        for seed in range(SEEDS):
+            plan = TrialPlan(seed, frozenset({"cluster-scaled", *kinds}), every_kind=True, limit_s=7200.0)
+            verdict = run_trial(plan)
+            if not verdict.ok:
+                return Found(f"simulation: {verdict.violations[0].invariant}", seed + 1)
+        return None
+
+    return check
+
+
+@planted("idle instances are let go although a user wants them kept", check=kept())
+def floor_is_let_go(patch: Patch) -> None:
+    def beyond(moment: Moment, spare: list[Instance]) -> Iterator[Instance]:
+        yield from floors.beyond(replace(moment, state=replace(moment.state, floor=NO_FLOOR)), spare)
+
+    patch.setattr(release, "beyond", beyond)
+
+
+@planted("instances that are about to go count among those that are kept", check=kept("rebalance", "interruption"))
+def what_leaves_counts_as_kept(patch: Patch) -> None:
+    def beyond(moment: Moment, spare: Any) -> Iterator[Instance]:
+        size = sum(each.alive for each in moment.state.instances.values())
+        most = min((size - least.instances for least in floors.least_sizes(moment)), default=size)
+        yield from list(spare)[: max(0, most)]
+
+    patch.setattr(release, "beyond", beyond)
+
+
+@planted("the controller goes to rest before it has what a user wants kept", check=scenario(KEPT, NO_REST))
+def rests_below_the_floor(patch: Patch) -> None:
+    real = steps.is_idle
+
+    def is_idle(state: State) -> bool:
+        return real(replace(state, floor=NO_FLOOR))
+
+    patch.setattr(tick_module, "is_idle", is_idle)
+
+
+@planted("what is kept without work is bought only for runs", check=kept())
+def floor_needs_runs(patch: Patch) -> None:
+    real = least_size.least_sizes
+
+    def least_sizes(moment: Moment) -> list[LeastSize]:
+        return real(moment) if moment.state.runs else []
+
+    patch.setattr(least_size, "least_sizes", least_sizes)
+
+
+@planted("a number of instances that was wanted for a while is kept for ever", check=kept())
+def floor_never_ends(patch: Patch) -> None:
+    patch.setattr(floors, "least_sizes", _of_the_largest_ever(floors.least_sizes))
+
+
+def _of_the_largest_ever(real: Any) -> Any:
+    largest: dict[str, LeastSize] = {}
+
+    def least_sizes(moment: Moment) -> list[LeastSize]:
+        for least in real(moment):
+            before = largest.setdefault(moment.state.epoch, least)
+            largest[moment.state.epoch] = max(before, least)
+        return [largest[moment.state.epoch]] if moment.state.epoch in largest else []
+
+    return least_sizes

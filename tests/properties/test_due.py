@@ -1,0 +1,70 @@
+"""Until the time that `next_due` says nothing is decided: on states of trials in which the controller has left."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from argosy.catalogue.lookup import load_catalogue
+from argosy.lifecycle.apply import pass_time
+from argosy.model.moment import Moment
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.model.touched import ChangedIds
+from argosy.scheduler.decide import decide
+from argosy.scheduler.due import next_due
+from argosy.simulation.faults import kinds_of
+from argosy.simulation.plan import TrialPlan
+from argosy.simulation.trial import Trial
+
+SEEDS = 16
+LONGEST_S = 4 * 3600.0
+KINDS = "service,interruption,host-loss,partition,shortage,call-lost,events-late,bad-gpu,clean-exit"
+CATALOGUE = load_catalogue()
+
+
+def quiet_states(seed: int) -> Iterator[tuple[State, float, Policy]]:
+    """As they were when controllers left, and when that was."""
+    trial = Trial(TrialPlan(seed, kinds_of(KINDS), every_kind=seed % 2 == 0, controllers=1))
+    found: list[tuple[State, float]] = []
+    (controller,) = trial.controllers
+    left = trial.deployment.invocations.left
+
+    def note(reason: str) -> None:
+        left(reason)
+        if reason == "quiet" and controller.engine.state is not None:
+            found.append((copied(controller.engine.state), controller.engine.now()))
+
+    trial.deployment.invocations.left = note  # type: ignore[method-assign]
+    assert trial.run().violations == []
+    return ((state, at, trial.deployment.policy) for state, at in found)
+
+
+def copied(state: State) -> State:
+    return copy.deepcopy(state, {id(state.changed_instances): ChangedIds()})
+
+
+def decided(state: State, at: float, policy: Policy) -> list[object]:
+    state = copied(state)
+    pass_time(state, at, policy)
+    return list(decide(Moment(state, CATALOGUE, at, policy)))
+
+
+@pytest.mark.slow
+def test_before_it_is_due_nothing_is_decided_in_states_of_trials() -> None:
+    looked_at = waited = 0
+    for seed in range(SEEDS):
+        for state, at, policy in quiet_states(seed):
+            due = next_due(Moment(state, CATALOGUE, at, policy))
+            assert due > at, (seed, at)
+            until = min(due, at + LONGEST_S)
+            looked_at, waited = looked_at + 1, waited + (due < math.inf)
+            for share in (0.0, 0.1, 0.5, 0.9, 0.999):
+                moment = at + share * (until - at)
+                actions = decided(state, moment, policy)
+                assert not actions, (seed, at, due, moment - at, actions[:3])
+    assert looked_at >= SEEDS
+    assert waited >= SEEDS / 4

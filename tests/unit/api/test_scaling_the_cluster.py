@@ -1,0 +1,65 @@
+"""ScaleCluster: a request to the controller, shown as soon as it is folded in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.model import inbox
+from tests.builders import NOW, POLICY
+from tests.fakes.api import Desk, error_of, running
+
+
+def asked(desk: Desk) -> list[inbox.Request]:
+    return [inbox.from_bytes(body) for body in desk.store.read_partition(inbox.INBOX).values()]
+
+
+def test_a_wish_goes_to_the_controller_and_is_shown_once_it_is_known(desk: Desk) -> None:
+    running(desk)
+    reply = desk.body("ScaleCluster", instances=3, instanceTypes=["p3.8xlarge", "p3.8xlarge"], until=NOW + 60)
+    assert asked(desk) == [inbox.ScaleRequest(desk.time, 3, ("p3.8xlarge",), NOW + 60)]
+    assert (reply["floor"]["instances"], reply["floor"]["instanceTypes"]) == (3, ["p3.8xlarge"])
+    assert desk.body("DescribeCluster")["floor"] is None
+    desk.fold_in()
+    shown = desk.body("DescribeCluster")["floor"]
+    assert shown == {**reply["floor"], "waiting": None}
+    desk.body("ScaleCluster", instances=0)
+    desk.fold_in()
+    assert desk.body("DescribeCluster")["floor"] is None
+
+
+def test_two_who_ask_at_the_same_moment_are_both_heard(desk: Desk) -> None:
+    desk.body("ScaleCluster", instances=3)
+    desk.body("ScaleCluster", instances=4)
+    assert [each.instances for each in asked(desk) if isinstance(each, inbox.ScaleRequest)] == [3, 4]
+
+
+def test_too_many_at_the_same_moment_are_told_to_ask_again(desk: Desk) -> None:
+    for _ in range(10):
+        desk.body("ScaleCluster", instances=3)
+    assert error_of(desk.ask("ScaleCluster", instances=3))["code"] == "ThrottlingException"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "sentence"),
+    [
+        ({"instances": -1}, "instances", "must be at least 0"),
+        ({"instances": POLICY.max_instances + 1}, "instances", "must be at most maxInstances of the deployment"),
+        (
+            {"instances": 1, "instanceTypes": ["p3.8xlarge", "x9.huge"]}, "instanceTypes[1]",
+            "this deployment has no fleet of x9.huge; it has: p3.8xlarge",
+        ),
+        ({"instances": 1, "until": NOW - 1}, "until", "is over: name a later time, or instances 0 to keep none"),
+        ({}, "instances", "required"),
+    ],
+)  # fmt: skip
+def test_what_could_never_be_kept_is_refused_and_nothing_is_changed(
+    desk: Desk, fields: dict[str, Any], path: str, sentence: str
+) -> None:
+    running(desk)
+    error = error_of(desk.ask("ScaleCluster", **fields))
+    (fault,) = error["fieldList"]
+    assert fault["path"] == path
+    assert sentence in fault["message"]
+    assert not asked(desk)

@@ -1,0 +1,140 @@
+"""Fair order over limits, by hand and by the thousand."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from argosy.sharing.columns import Columns, Limits, Sharers
+from argosy.sharing.fill import OPEN, Filled, fill
+from argosy.sharing.turns import first_runs, turns
+from tests.sharing_oracle import Case, dealt, drawn
+
+AT_A_TIME = 10_000
+
+
+def filled(case: Case) -> Filled:
+    return fill(*arrays(case))
+
+
+def arrays(case: Case) -> tuple[Columns, Sharers, Limits]:
+    sharer, wants, takes = zip(*case.runs, strict=True) if case.runs else ((), (), ())
+    weight, parts, used = zip(*case.sharers, strict=True)
+    capacity, free = zip(*case.limits, strict=True)
+    empty = np.zeros((0, len(case.limits)))
+    columns = Columns.of(sharer, wants, takes if case.runs else empty)
+    return columns, Sharers.of(weight, used, parts), Limits.of(capacity, free)
+
+
+def in_turn(case: Case, counts: list[int], quantum: int = 1) -> list[int]:
+    return turns(*arrays(case), np.array(counts, dtype=np.int64), quantum).tolist()
+
+
+def sharing(weights: list[int], runs: list[tuple[int, int, tuple[int, ...]]], limits: list[tuple[int, int]]) -> Case:
+    return Case(tuple((weight, 1, (0,) * len(limits)) for weight in weights), tuple(runs), tuple(limits))
+
+
+def test_two_sharers_get_what_their_weights_say() -> None:
+    case = sharing([1, 3], [(0, 1_000, (1,)), (1, 1_000, (1,))], [(100, 100)])
+    assert filled(case).counts.tolist() == [25, 75]
+
+
+def test_who_wants_less_than_his_share_leaves_the_rest_to_the_others() -> None:
+    case = sharing([1, 1, 1], [(0, 5, (1,)), (1, 1_000, (1,)), (2, 1_000, (1,))], [(100, 100)])
+    assert filled(case).counts.tolist() == [5, 48, 47]
+
+
+def test_who_uses_much_already_waits_until_the_others_have_as_much() -> None:
+    case = Case(((1, 1, (60,)), (1, 1, (0,))), ((0, 100, (1,)), (1, 100, (1,))), ((100, 40),))
+    assert filled(case).counts.tolist() == [0, 40]
+
+
+def test_a_large_task_is_not_overtaken_by_small_ones_in_its_limit() -> None:
+    case = sharing([1, 1], [(0, 1, (8,)), (1, 100, (1,))], [(10, 7)])
+    assert filled(case).counts.tolist() == [0, 0]
+    assert filled(case).held_by.tolist() == [0, 0]
+
+
+def test_nobody_waits_for_a_limit_that_he_does_not_need() -> None:
+    case = sharing([1, 1], [(0, 10, (1, 1)), (0, 4, (1, 0)), (1, 3, (1, 0))], [(100, 100), (2, 2)])
+    found = filled(case)
+    assert found.counts.tolist() == [2, 4, 3]
+    assert found.held_by.tolist() == [1, OPEN, OPEN]
+    assert found.closed.tolist() == [False, True]
+    assert found.free.tolist() == [91, 0]
+
+
+def test_a_limit_is_shared_by_what_each_has_most_of() -> None:
+    """The example of the paper on dominant resource fairness: 9 CPUs and 18 GB; (1 CPU, 4 GB) and (3 CPUs, 1 GB)."""
+    case = sharing([1, 1], [(0, 99, (1, 4)), (1, 99, (3, 1))], [(9, 9), (18, 18)])
+    assert filled(case).counts.tolist() == [3, 2]
+
+
+def test_weight_0_gets_what_nobody_else_wants() -> None:
+    case = sharing([0, 1, 0], [(0, 9, (1,)), (1, 6, (1,)), (2, 9, (1,))], [(10, 10)])
+    assert filled(case).counts.tolist() == [2, 6, 2]
+
+
+def test_owners_divide_a_weight_among_them() -> None:
+    case = Case(((2, 2, (0,)), (2, 2, (0,)), (2, 1, (0,))), tuple((n, 99, (1,)) for n in range(3)), ((8, 8),))
+    assert filled(case).counts.tolist() == [2, 2, 4]
+
+
+def test_within_one_sharer_the_first_run_comes_first() -> None:
+    case = sharing([1], [(0, 7, (1,)), (0, 7, (1,))], [(10, 10)])
+    assert filled(case).counts.tolist() == [7, 3]
+
+
+def test_runs_that_are_not_sorted_are_refused() -> None:
+    with pytest.raises(ValueError, match="sorted by sharer"):
+        Columns.of([1, 0], [1, 1], [[1], [1]])
+
+
+def test_nobody_who_wants_anything_gets_nothing_out_of_no_runs() -> None:
+    assert filled(sharing([1], [], [(10, 10)])).counts.tolist() == []
+
+
+def test_impossible_amounts_neither_overflow_nor_let_anybody_through() -> None:
+    case = Case(
+        ((1, 1_000, (2**62,)), (1, 1, (0,))), ((0, 10**6, (2**62,)), *[(1, 10**6, (2**33,))] * 2_000), ((1, 2**62),)
+    )
+    assert filled(case).counts.sum() <= 2
+
+
+def test_tasks_start_in_the_order_of_their_turns() -> None:
+    case = sharing([1, 2], [(0, 9, (1,)), (1, 9, (1,))], [(6, 6)])
+    assert in_turn(case, [2, 4]) == [0, 1, 1, 0, 1, 1]
+
+
+def test_a_quantum_of_tasks_goes_together() -> None:
+    case = sharing([1, 1], [(0, 9, (1,)), (1, 9, (1,))], [(8, 8)])
+    assert in_turn(case, [4, 4], quantum=2) == [0, 0, 1, 1, 0, 0, 1, 1]
+
+
+def test_where_few_runs_may_start_tasks_those_that_come_first_do() -> None:
+    assert first_runs(np.array([3, 1, 3, 0, 1, 2]), 3).tolist() == [3, 1, 0]
+
+
+def check(case: Case) -> None:
+    order, counts, closed = dealt(case)
+    found = filled(case)
+    assert found.counts.tolist() == counts, case
+    assert found.closed.tolist() == closed, case
+    assert in_turn(case, counts) == order, case
+
+
+@pytest.mark.slow
+def test_the_closed_form_equals_dealing_out_one_task_at_a_time() -> None:
+    random = Random(16)
+    for _ in range(AT_A_TIME):
+        check(drawn(random))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(10))
+def test_the_closed_form_equals_it_in_a_hundred_thousand_cases(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(AT_A_TIME):
+        check(drawn(random))
