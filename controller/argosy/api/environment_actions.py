@@ -215,7 +215,7 @@ def _describe(means: Means, request: requests.DescribeEnvironment, request_id: s
 def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> JSON:
     state = reading.cluster(means.store)[0]
     after = "" if request.next_token is None else page_place(request.next_token)
-    names = sorted(name for name in state.environments if name > after)
+    names = sorted(name for name in state.environments if name > after and name.startswith(request.prefix))
     page = names[: request.max_results]
     return {
         "environments": _views(means, [state.environments[name] for name in page], state),

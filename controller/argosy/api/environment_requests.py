@@ -95,8 +95,9 @@ class DescribeEnvironment(Strict):
 
 
 class ListEnvironments(Strict):
-    """Environments by name, in pages."""
+    """Environments by name, in pages. prefix: what their names begin with."""
 
     action: Literal["ListEnvironments"]
+    prefix: Annotated[str, Field(pattern=r"^[a-z0-9-]{0,63}$")] = ""
     max_results: int = Field(default=50, ge=1, le=PAGE_LIMIT)
     next_token: str | None = None

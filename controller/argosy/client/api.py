@@ -222,9 +222,9 @@ class ApiClient:
         """How it is doing, with its revisions and latest deployments."""
         return self._call("DescribeEnvironment", name=name)
 
-    def environments(self) -> dict[str, Any]:
-        """All of them, by name."""
-        return self._all_pages("ListEnvironments", "environments")
+    def environments(self, prefix: str = "") -> dict[str, Any]:
+        """All whose names begin so, by name."""
+        return self._all_pages("ListEnvironments", "environments", **({"prefix": prefix} if prefix else {}))
 
     def create_schedule(self, **wanted: Any) -> dict[str, Any]:
         """The schedule's view. wanted: members of CreateSchedule, camelCase. The same again gives `created` false."""

@@ -223,6 +223,15 @@ def test_the_list_comes_in_pages(desk: Desk) -> None:
     assert "nextToken: is not a token" in refused(desk, "ListEnvironments", nextToken="anything at all")
 
 
+def test_the_list_may_be_of_names_that_begin_alike(desk: Desk) -> None:
+    for name in ("web", "web-blue", "api"):
+        created(desk, name=name)
+    desk.fold_in()
+    assert [each["name"] for each in desk.body("ListEnvironments", prefix="web")["environments"]] == ["web", "web-blue"]
+    assert desk.body("ListEnvironments", prefix="other") == {"environments": [], "nextToken": None}
+    assert "prefix" in refused(desk, "ListEnvironments", prefix="Web*")
+
+
 def test_healthy_tasks_are_those_that_have_run_for_long_enough(desk: Desk) -> None:
     created(desk)
     deployed(desk)

@@ -197,15 +197,20 @@ def _next_steps(view: Any) -> list[str]:
     return [f"tasks {run}" for run in runs if run]
 
 
-def listed(session: Session) -> None:
+def listed(
+    session: Session,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+) -> None:
     """All environments."""
     from argosy.cli.services.views import environment_table
 
-    found = session.api.environments()
+    found = session.api.environments(prefix)
     if session.wants_json:
         session.print_json(found)
     elif found["environments"]:
         session.console.print(environment_table(found["environments"]))
+    elif prefix:
+        session.console.print(f"No environment's name begins with {prefix}. next: {session.again('env list')}")
     else:
         session.console.print(f"No environments yet. next: {session.again('env create service.yaml')}")
 

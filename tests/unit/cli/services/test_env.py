@@ -230,6 +230,13 @@ def test_an_empty_list_says_how_to_begin() -> None:
     assert said == ["No environments yet. next: argosy env create service.yaml"]
 
 
+def test_a_list_may_be_of_names_that_begin_alike() -> None:
+    world = World().answers("ListEnvironments", {"environments": []})
+    said = lines(world.argosy("env", "list", "--prefix", "web"))
+    assert said == ["No environment's name begins with web. next: argosy env list"]
+    assert world.functions.requests == [{"action": "ListEnvironments", "prefix": "web"}]
+
+
 def test_deployments_are_a_table_with_their_reasons() -> None:
     view = seen(deployment(2, 2, "IN_PROGRESS", failures=2), deployment(3, 1, "FAILED", reason="exit code 3"))
     said = lines(World().answers("DescribeEnvironment", view).argosy("env", "deployments", "web", COLUMNS="200"))
