@@ -175,6 +175,7 @@ class RunTerms:
     cells: tuple[str, ...]  # the only ones that it may run in; empty = any
     max_instances: int | None
     deadline: Deadline | None
+    on_demand_base: int  # of a service: so many of its tasks run on on-demand instances
     fallback_wait_s: float  # how long tasks wait for spot that is short; infinite where only the deadline counts
     fallback_losses: int  # a task that was lost this often goes to on-demand itself
     budget_usd: float | None
@@ -231,6 +232,7 @@ class RunTerms:
             cells=tuple(capacity.get("cells", ())),
             max_instances=_optional(int, capacity.get("maxInstances")),
             deadline=_optional(Deadline.parse, capacity.get("deadline")),
+            on_demand_base=int(capacity.get("onDemandBase", 0)),
             fallback_wait_s=float(fallback.get("afterWaitSeconds", usual_wait_s)),
             fallback_losses=int(fallback.get("afterInterruptions", FALLBACK_LOSSES)),
             budget_usd=_optional(float, capacity.get("budgetUsd")),

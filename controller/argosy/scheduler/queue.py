@@ -24,6 +24,7 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import Assignment, place, place_further
 from argosy.placement.strategy import spread_attribute
+from argosy.scheduler.on_demand_base import tasks_of_base
 from argosy.scheduler.outlook import expected_end
 from argosy.scheduler.roster import Lineup
 
@@ -41,7 +42,7 @@ class Ask:
     run: Run
     batch: Batch
     among: NDArray[np.bool_] | None = None  # (tasks of the run,); None = all that are pending
-    moves: bool = False  # for the tasks that move to on-demand because spot lost them too often
+    moves: bool = False  # for the tasks that go to on-demand: spot lost them too often, or a service's base lacks them
 
 
 def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO_BOUND) -> list[Ask]:
@@ -58,20 +59,31 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
 
 
 def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
-    """Tasks that spot lost too often apart from the others. Where on-demand can never be bought, they stay on spot."""
-    lost = (
-        run.tasks["losses"] >= run.terms.fallback_losses
-        if SPOT_ONLY in batch.constraints and run.terms.purchase.mixes
-        else None
-    )
+    """Tasks that spot lost too often, or that a service's base lacks, apart from the others. Where on-demand can never
+    be bought, they stay on spot."""
     until = moment.now + moment.policy.linger_s
-    count = 0 if lost is None else min(batch.count, run.tasks.startable_count(until, lost))
-    if lost is None or not count or not is_ever_available(run, moment.state, moment.policy):
+    apart = _apart(run, moment, until) if SPOT_ONLY in batch.constraints else None
+    count = 0 if apart is None else min(batch.count, run.tasks.startable_count(until, apart))
+    if apart is None or not count or not is_ever_available(run, moment.state, moment.policy):
         yield Ask(run, batch)
         return
-    constraints = tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
-    yield Ask(run, replace(batch, count=count, constraints=constraints), lost, moves=True)
-    yield Ask(run, replace(batch, count=batch.count - count), ~lost)
+    yield Ask(run, replace(on_demand(batch), count=count), apart, moves=True)
+    yield Ask(run, replace(batch, count=batch.count - count), ~apart)
+
+
+def _apart(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:
+    """(tasks of the run,) those for which spot will not do; None = no such."""
+    if run.terms.on_demand_base:
+        return tasks_of_base(run, moment, until)
+    lost: NDArray[np.bool_] = run.tasks["losses"] >= run.terms.fallback_losses
+    return lost if run.terms.purchase.mixes else None
+
+
+def on_demand(batch: Batch) -> Batch:
+    """The same where spot cannot take it."""
+    return replace(
+        batch, constraints=tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
+    )
 
 
 def shunned_by(state: State) -> Mapping[str, frozenset[str]]:

@@ -26,6 +26,7 @@ FEWEST_CHANGES, MOST_CHANGES = 2, 8
 MOST_DESIRED = 5
 LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
 BROKEN, CRASHING = 0.3, 0.15  # of the revisions; of the attempts of the others
+WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
 STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
 PATIENCE_S = 4500.0  # after the faults: then it is deleted however it is
 
@@ -139,6 +140,9 @@ class TrialService:
             "resources": {"vcpus": self._draw.one_of((0.5, 1, 2)), "memory": 1024},
             "service": {"desired": self._draw.number(0, MOST_DESIRED), "update": self._update},
         }
+        if share(self._seed, "service", "has a base", number) < WITH_BASE:
+            base = 1 + int(MOST_BASE * share(self._seed, "service", "base", number))
+            spec["capacity"] = {"onDemandBase": base}
         self._specs[number] = to_json(parse_spec(spec))
         return number
 

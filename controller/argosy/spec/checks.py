@@ -13,7 +13,7 @@ from argosy.model.purchases import PurchaseMode
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.program import program_faults
-from argosy.spec.services import service_faults
+from argosy.spec.services import base_faults, service_faults
 from argosy.spec.shards import parse_range
 
 ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
@@ -22,7 +22,7 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
     checks = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    return [fault for check in (*checks, program_faults, service_faults) for fault in check(data)]
+    return [fault for check in (*checks, program_faults, service_faults, base_faults) for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -83,6 +83,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "purchase": "spot-then-on-demand",
         "deadline": "6h",
         "fallback": {"afterWaitSeconds": 900},
+        "onDemandBase": 2,
         "cells": ["us-east-1", "eu-west-1"],
         "maxInstances": 100,
         "transferGbPerTask": 0.5,

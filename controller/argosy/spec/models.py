@@ -47,7 +47,7 @@ from argosy.spec.fields import (
     Text,
     Version,
 )
-from argosy.spec.services import ServiceSpec, UpdateSpec
+from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
 
 
 class ContainerSpec(Strict):
@@ -205,6 +205,12 @@ class CapacitySpec(Strict):
     fallback: FallbackSpec | None = Field(
         default=None,
         description="When tasks turn to on-demand because spot is short or is interrupted again and again.",
+    )
+    on_demand_base: int | None = Field(
+        default=None,
+        ge=0,
+        le=SERVICE_LIMIT,
+        description="Of a service on spot instances: so many of its tasks run on on-demand instances. Default 0.",
     )
     cells: Cells | None = Field(
         default=None, description="Regions of the deployment in which instances may be bought. Default: all of them."

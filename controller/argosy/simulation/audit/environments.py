@@ -2,9 +2,10 @@
 
 E1: no stop of ours leaves fewer healthy tasks than the least, and none is sent before it is stored. E2: no start of
 ours leads to more active tasks than the most. E3: once nothing goes wrong any more, exactly the desired tasks of the
-target revision run, unless a reason is told. E4: what is frozen starts and replaces nothing. E5: tasks of a service are
-never taken away, numbered anew or done. E6: what counts against a deployment are ends that were its tasks' own. E7: a
-deleted service leaves no record and no task. E8: a deployment completes with its tasks healthy and no other alive.
+target revision run, as many of them as its base where spot cannot take them, unless a reason is told. E4: what is
+frozen starts and replaces nothing. E5: tasks of a service are never taken away, numbered anew or done. E6: what counts
+against a deployment are ends that were its tasks' own. E7: a deleted service leaves no record and no task. E8: a
+deployment completes with its tasks healthy and no other alive.
 """
 
 from __future__ import annotations
@@ -112,7 +113,23 @@ class EnvironmentChecker(Checker):
         if env.frozen_reason:
             return self.facts.world.now - self.facts.faults_ended_at > FROZEN_S
         done = env.deployment is not None and env.deployment.has_ended
-        return done and self._really_healthy(env) == ({env.target.run_id: env.desired} if env.desired else {})
+        as_desired = self._really_healthy(env) == ({env.target.run_id: env.desired} if env.desired else {})
+        return done and as_desired and self._on_demand(env.target.run_id) >= min(self._base(env), env.desired)
+
+    def _base(self, env: Environment) -> int:
+        """How many of its tasks are to be where spot cannot take them."""
+        job = self.facts.jobs.get(env.target.run_id) if env.target else None
+        return int(job.spec.get("capacity", {}).get("onDemandBase", 0)) if job else 0
+
+    def _on_demand(self, run_id: str) -> int:
+        """Its tasks that really run on on-demand instances."""
+        found = 0
+        for (of_run, _), arns in self.facts.arns.items():
+            for arn in arns if of_run == run_id else ():
+                task = self.facts.regions.task(arn)
+                host = self.facts.regions.find(task.instance.ec2_instance_id) if task else None
+                found += host is not None and host.purchase == "on-demand" and self._really_runs(arn)
+        return found
 
     def _has_reason(self, env: Environment) -> bool:
         """Why it is not as it is wanted, as users are told."""
