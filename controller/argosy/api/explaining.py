@@ -153,7 +153,7 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
         return "capped"
     if is_about_money(run.waiting):
         return "capped"
-    if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
+    if verdict == "placed" and run.ready and len(state.runs) > 1:
         launched = {launch.key.run_id for launch in assign(moment, Roster()).launches}
         return verdict if run.id in launched or not launched else "behind"
     return verdict
@@ -171,7 +171,7 @@ def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if verdict == "capped":
         return _cap_in_words(run)
     if verdict == "behind":
-        return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
+        return "there is room for its next task, but the tasks of runs that come before it take it first"
     return "; ".join(_what_it_waits_for(run, answers))
 
 

@@ -20,6 +20,7 @@ from argosy.lifecycle import (
     pools,
     quarantine,
     revival,
+    sharing,
     suspended_tasks,
     suspension,
 )
@@ -90,6 +91,11 @@ def _(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) 
 @_apply.register
 def _(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
     floor.scale(state, event.request)
+
+
+@_apply.register
+def _(event: events.SharingAsked, state: State, now: float, policy: Policy) -> None:
+    sharing.ask(state, event.request)
 
 
 @_apply.register

@@ -81,20 +81,33 @@ class ScaleRequest:
 
     @property
     def run_id(self) -> str:
+        """Of none."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRequest:
+    """Put another sharing document into force."""
+
+    document: Mapping[str, Any] = field(hash=False)  # validated
+    base: int  # the revision that it is to follow: under another one it changes nothing
+    requested_at: float
+    kind: str = "sharing"
+
+    @property
+    def run_id(self) -> str:
         """It is about no run."""
         return ""
 
 
-Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest | ScaleRequest
-KINDS: dict[
-    str,
-    type[SubmitRequest] | type[CancelRequest] | type[RetryRequest] | type[EnvironmentRequest] | type[ScaleRequest],
-] = {
+Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest | ScaleRequest | SharingRequest
+KINDS: dict[str, type[Request]] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
     "retry": RetryRequest,
     "environment": EnvironmentRequest,
     "scale": ScaleRequest,
+    "sharing": SharingRequest,
 }
 
 

@@ -15,6 +15,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 
 T = TypeVar("T")
 
+DEFAULT_QUEUE = "default"  # of runs that name none, and of those whose queue is there no more
 FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
 FALLBACK_LOSSES = 3
 # Of the runner that is every container's init (containers/runner). An instance whose runner speaks the protocol has the
@@ -190,6 +191,10 @@ class RunTerms:
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
     service: ServiceTerms | None  # None: its tasks come to an end
+    # how it shares the cluster with others
+    queue: str
+    owner: str  # "" = the queue's own
+    priority: int  # within its queue, higher first
 
     @property
     def serves(self) -> bool:
@@ -246,6 +251,9 @@ class RunTerms:
             attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
             duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
             service=_optional(ServiceTerms.of, spec.get("service")),
+            queue=str(spec.get("queue") or DEFAULT_QUEUE),
+            owner=str(spec.get("owner") or ""),
+            priority=int(spec.get("priority") or 0),
         )
 
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,15 @@ SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
 EMPTYING = ("least-waste", "busy-first", "best-fit")  # the default, for instances that can be let go
 NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
+
+
+class Dealing(Protocol):
+    """Who gets how much where room does not suffice (`scheduler.dealing`)."""
+
+    def meant_for(
+        self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+    ) -> tuple[list[int], list[int]] | None:
+        """As `_meant_for`; None where there is room for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +178,7 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
 
 
 def place_now(
-    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness], dealing: Dealing | None = None
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
     """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
 
@@ -177,29 +187,34 @@ def place_now(
     one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
     would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
     bought to spread them.
+
+    dealing: where several share the cluster, who gets how much of what is here or on its way if it does not suffice.
     """
     ours = [emptying(batch) for batch in batches]
-    meant = _meant_for(batches, lineup, fitness)
+    meant = None if dealing is None else dealing.meant_for(batches, lineup, fitness)
+    meant = meant or _meant_for(batches, lineup, fitness)
     if meant is None:
         found = place(ours, lineup.here, fitness=fitness)
-        return _counted(found), found.unplaced.tolist()
+        return counted(found), found.unplaced.tolist()
     now, waits = meant
     free = PassState(lineup.here, Queue.of(ours))
-    first = place_further(_queue(ours, now), free, fitness=fitness)
+    first = place_further(queue_of(ours, now), free, fitness=fitness)
     left = [batch.count - n + rest for batch, n, rest in zip(batches, now, first.unplaced.tolist(), strict=True)]
     asked = [n - wait for n, wait in zip(left, waits, strict=True)]
-    second = place_further(_queue(ours, asked), free, fitness=fitness)
-    return _counted(first) + _counted(second), [
+    second = place_further(queue_of(ours, asked), free, fitness=fitness)
+    return counted(first) + counted(second), [
         wait + rest for wait, rest in zip(waits, second.unplaced.tolist(), strict=True)
     ]
 
 
-def _counted(found: Assignment) -> Counter[tuple[int, int]]:
+def counted(found: Assignment) -> Counter[tuple[int, int]]:
+    """(batch, row) -> tasks."""
     pairs = zip(found.batch.tolist(), found.row.tolist(), strict=True)
     return Counter(dict(zip(pairs, found.count.tolist(), strict=True)))
 
 
-def _queue(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
+def queue_of(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
+    """The batches with other counts."""
     return Queue.of([replace(batch, count=count) for batch, count in zip(batches, counts, strict=True)])
 
 

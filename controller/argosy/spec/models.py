@@ -48,6 +48,7 @@ from argosy.spec.fields import (
     Version,
 )
 from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
+from argosy.spec.sharing import QUEUE_NAME
 
 
 class ContainerSpec(Strict):
@@ -350,6 +351,15 @@ class RunSpec(Strict):
     retry_strategy: RetrySpec = Field(default_factory=RetrySpec, description="When a failed task is tried again.")
     timeout: TimeoutSpec | None = Field(
         default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
+    )
+    queue: Annotated[str, Field(pattern=QUEUE_NAME)] | None = Field(
+        default=None, description="Where it waits when a limit is reached; `argosy queues` lists them. Default default."
+    )
+    owner: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
+        default=None, description="Whose run it is, in a queue that is shared by owners: a name that nobody checks."
+    )
+    priority: Annotated[int, Field(ge=-100, le=100)] | None = Field(
+        default=None, description="Which runs of the queue come first: higher before lower, then older. Default 0."
     )
     compat: Literal["aws-batch"] | None = Field(
         default=None,
