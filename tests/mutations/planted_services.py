@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from argosy.lifecycle import attempts, services
+from argosy.lifecycle import environments as lifecycle_environments
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.actions import ForgetEnvironment, NoteDeployment
 from argosy.model.environments import DeploymentStatus
@@ -152,3 +153,13 @@ def base_is_let_go(patch: Patch) -> None:
 @planted("tasks of a service's base are asked for wherever there is room", check=served())
 def base_is_asked_for_anywhere(patch: Patch) -> None:
     patch.setattr(queue, "on_demand", lambda batch: batch)
+
+
+@planted("a revision of the same content starts its tasks anew", check=served())
+def nothing_is_adopted(patch: Patch) -> None:
+    patch.setattr(lifecycle_environments, "content_of", lambda spec: object())
+
+
+@planted("an environment forgets what its earlier runs have cost", check=served())
+def costs_are_forgotten(patch: Patch) -> None:
+    patch.setattr(lifecycle_environments, "note_closed", lambda state, run: None)

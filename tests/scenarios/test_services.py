@@ -227,3 +227,89 @@ def test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_fail
     assert not run_of(cluster, 1).tasks["user_failures"].any()
     until(cluster, lambda: sum(running(cluster).values()) == 3)
     assert run_of(cluster, 1).interruptions == 3
+
+
+def cost_of(cluster: Controlled) -> float:
+    """Of the environment, as far as it is charged."""
+    env, runs = web(cluster), state_of(cluster).runs
+    return env.past_usd + sum(runs[run_id].cost_usd for run_id in env.all_runs() if run_id in runs)
+
+
+def test_a_revision_of_the_same_content_adopts_the_tasks_and_scales_them() -> None:
+    cluster = service()
+    up(cluster, 2)
+    first = run_of(cluster, 1).id
+    deploy(cluster, 2, {**form(4, healthySeconds=1), "placement": {"strategy": ["binpack:cpu"]}})
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert (run_of(cluster, 2).id, running(cluster)) == (first, {first: 4})
+    assert run_of(cluster, 2).attempts == 4
+    assert run_of(cluster, 2).terms.service == RunTerms.of(form(4, healthySeconds=1)).service
+    assert web(cluster).completed == 2
+    cluster.controllers = [cluster.controller()]
+    cluster.tick()
+    assert run_of(cluster, 2).terms.strategy == ("binpack:cpu",)
+    deploy(cluster, 3, form(4, "other"))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert first not in running(cluster)
+
+
+def test_what_a_deleted_service_leaves_runs_on_and_ends_with_a_second_deletion() -> None:
+    cluster = service()
+    up(cluster, 2)
+    ask(cluster, "delete", leaves_tasks=True)
+    ending(cluster, 1.0, index=0, attempts=99)
+    cluster.run_for(1200)
+    assert list(running(cluster).values()) == [2]
+    assert web(cluster).left
+    ask(cluster, "scale", desired=5)
+    cluster.run_for(60)
+    assert list(running(cluster).values()) == [2]
+    ask(cluster, "delete")
+    until(cluster, lambda: "web" not in state_of(cluster).environments)
+    assert running(cluster) == {}
+
+
+def test_a_service_that_was_left_is_forgotten_when_its_last_task_has_ended() -> None:
+    cluster = service()
+    up(cluster, 1)
+    ask(cluster, "delete", leaves_tasks=True)
+    until(cluster, lambda: web(cluster).left)
+    [arn] = cluster.ecs.list_tasks(cluster=cluster.world.cluster, desiredStatus="RUNNING")["taskArns"]
+    cluster.ecs.stop_task(cluster=cluster.world.cluster, task=arn, reason="by hand")
+    until(cluster, lambda: "web" not in state_of(cluster).environments)
+    cluster.run_for(600)
+    assert running(cluster) == {}
+
+
+@pytest.mark.parametrize(("command", "adopted"), [("serve", True), ("another", False)])
+def test_an_environment_that_is_created_again_adopts_or_replaces_what_was_left(command: str, adopted: bool) -> None:
+    cluster = service()
+    up(cluster, 2)
+    first = run_of(cluster, 1).id
+    ask(cluster, "delete", leaves_tasks=True)
+    until(cluster, lambda: web(cluster).left)
+    submit = SubmitRequest(
+        "web-261121-0700-k3f9", cluster.world.now, form(2, command), 2, "argosy/web", "s3://r/x/", False
+    )
+    ask(cluster, "create", revision=2, desired=2)
+    cluster.run_for(60)
+    assert running(cluster) == {first: 2}
+    ask(cluster, "deploy", revision=2, token="again", submit=submit)
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert running(cluster) == {first if adopted else "web-261121-0700-k3f9": 2}
+    cluster.run_for(120)
+    assert (web(cluster).past_usd > 0) is not adopted
+
+
+def test_the_cost_of_an_environment_counts_the_runs_that_it_has_given_up() -> None:
+    cluster = service()
+    up(cluster, 1)
+    given_up = [run_of(cluster, 1).id]
+    for number, command in enumerate(("two", "serve", "two", "three"), start=2):
+        deploy(cluster, number, form(1, command))
+        until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+        given_up.append(run_of(cluster, number).id)
+        cluster.run_for(600)
+    records = [cluster.record(run_id) for run_id in dict.fromkeys(given_up)]
+    assert web(cluster).past_usd > 0
+    assert cost_of(cluster) == pytest.approx(sum(each.cost_usd for each in records))

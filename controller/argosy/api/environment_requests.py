@@ -80,10 +80,12 @@ class ThawEnvironment(Strict):
 
 
 class DeleteEnvironment(Strict):
-    """Stop its tasks and forget it."""
+    """Stop its tasks and forget it, or leave them: they go on until they end, or until it is deleted with its tasks. An
+    environment that is created under the same name takes them over."""
 
     action: Literal["DeleteEnvironment"]
     name: Name
+    tasks: Literal["stop", "leave"] = "stop"
 
 
 class DescribeEnvironment(Strict):

@@ -216,9 +216,9 @@ class ApiClient:
         """The environment as it was."""
         return self._call("ThawEnvironment", name=name)
 
-    def delete_environment(self, name: str) -> dict[str, Any]:
-        """The environment as it was."""
-        return self._call("DeleteEnvironment", name=name)
+    def delete_environment(self, name: str, tasks: str = "stop") -> dict[str, Any]:
+        """The environment as it was. tasks: stop, or leave."""
+        return self._call("DeleteEnvironment", name=name, **({} if tasks == "stop" else {"tasks": tasks}))
 
     def environment(self, name: str) -> dict[str, Any]:
         """How it is doing, with its revisions and latest deployments."""

@@ -204,6 +204,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
     if run is None or run.done or not run.complete:
         return
     charges.close_run(state, run, now)
+    environments.note_closed(state, run)
     definitions.release(state, run, now)
     run.status, run.stopped_at, run.waiting = run.final_status, now, ""
     state.changed_runs.add(run.id)
@@ -251,6 +252,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
         return
     if event.about.what is What.CLOSE:
         charges.close_run(state, run, now)
+        environments.note_closed(state, run)
         definitions.release(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif event.about.what is What.VERIFY:

@@ -30,7 +30,7 @@ from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
 from argosy.model.sharing import SHARING, Sharing, sharing_in
 from argosy.model.state import State
-from argosy.model.stored_environments import ENVIRONMENT, environments_in
+from argosy.model.stored_environments import environment_records, environments_in
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
@@ -135,14 +135,12 @@ def changed(state: State) -> Documents:
     for chunk in state.attempts.dirty:
         documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
     for run_id in state.new_runs:
-        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
+        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)
     for run_id, record in state.quarantined.items():
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
-    for name in state.changed_environments:
-        env = state.environments.get(name)
-        documents[STATE, ENVIRONMENT + name] = encode(env.to_json() if env else None)
+    documents |= {(STATE, key): encode(record) for key, record in environment_records(state)}
     sharing = {(STATE, SHARING): state.sharing.to_bytes()} if state.changed_sharing else {}
     return documents | sharing | _changed_runs(state) | _history(state) | _course(state)
 
@@ -207,6 +205,7 @@ def committed(state: State) -> None:
     for env in state.environments.values():
         env.committed = env.facts()
     state.changed_environments.clear()
+    state.gone_environments.clear()
     state.ended.clear()
     state.orders.clear()
     state.sample = None

@@ -61,6 +61,7 @@ class EnvironmentRequest:
     reason: str = ""
     token: str = ""  # of a deployment: it begins once
     submit: SubmitRequest | None = None  # of a deployment: the run that the revision gets unless it has one
+    leaves_tasks: bool = False  # of a deletion: they go on until they end
     kind: str = "environment"
 
     @property

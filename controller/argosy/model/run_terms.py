@@ -150,6 +150,19 @@ class ServiceTerms:
         )
 
 
+_AROUND = ("array", "placement")  # the size of the array is what was desired at first
+_ROLLOUT = ("desired", "update")
+
+
+def content_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a service's spec makes its tasks what they are. The rest (how many there are, how they are replaced,
+    where further ones go) may change while they run. The group counts: RunTask is told of it, and a launch in doubt is
+    repeated with the very same request (DESIGN D4)."""
+    content = {name: value for name, value in spec.items() if name not in _AROUND}
+    content["service"] = {name: value for name, value in spec.get("service", {}).items() if name not in _ROLLOUT}
+    return {**content, "group": spec.get("placement", {}).get("group")}
+
+
 @dataclass(frozen=True, slots=True)
 class RunTerms:
     """What the spec of a run asks for. Never changes after submission. None: the spec does not say."""

@@ -252,14 +252,15 @@ def _retirements(
     env: Environment, runs: Sequence[Run], tasks: Tasks, now: Step
 ) -> Iterator[RetireRun | ForgetEnvironment]:
     """Runs that nothing goes back to any more."""
-    if env.deleting and not runs:
+    goes = env.deleting or env.left
+    if goes and not runs:
         yield ForgetEnvironment(env.name)
         return
     parked = {(slot.run_id, slot.index) for slot in now.parks}
     busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
-    kept = set() if env.deleting else {env.completed} | ({env.target.number} if env.target else set())
+    kept = set() if goes else {env.completed} | ({env.target.number} if env.target else set())
     needed = {each.run_id for each in env.revisions if each.number in kept}
     for run in runs:
         if run.id not in busy | needed and not run.halted:
-            why = "its environment was deleted" if env.deleting else f"replaced in environment {env.name}"
+            why = "its environment was deleted" if goes else f"replaced in environment {env.name}"
             yield RetireRun(run.id, why)

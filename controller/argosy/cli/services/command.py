@@ -188,6 +188,8 @@ def status(session: Session, name: Name) -> None:
 
 def _next_steps(view: Any) -> list[str]:
     name = view["name"]
+    if view["status"] == "LEFT":
+        return [f"env delete {name}"]
     tried = {each["revision"] for each in view["deployments"]}
     if view["latestRevision"] not in tried:
         return [f"env deploy {name}"]
@@ -252,11 +254,22 @@ def stop(session: Session, name: Name, reason: Why = "") -> None:
     _changed(session, session.api.stop_deployment(name, reason), f"The deployment of {name} is stopped.")
 
 
-def delete(session: Session, name: Name) -> None:
+def delete(
+    session: Session,
+    name: Name,
+    leave_tasks: Annotated[
+        bool, typer.Option("--leave-tasks", help="Its tasks go on; one that is created again takes them over.")
+    ] = False,
+) -> None:
     """Stop the tasks of an environment and forget it."""
-    view = session.api.delete_environment(name)
+    view = session.api.delete_environment(name, "leave" if leave_tasks else "stop")
     if session.wants_json:
         session.print_json(view)
+        return
+    if leave_tasks and view["running"]:
+        going = f"{counted(view['running'], 'running task')} {'goes' if view['running'] == 1 else 'go'} on"
+        session.console.print(f"{name} is deleted; {going}, and no other is started.")
+        session.console.print(f"stop them: {session.again(f'env delete {name}')}", style="dim")
         return
     told = f"{counted(view['running'], 'running task')} {'is' if view['running'] == 1 else 'are'} told to stop"
     session.console.print(f"{name} is being deleted: {told if view['running'] else 'no task is running'}.")

@@ -279,6 +279,20 @@ def test_delete_says_what_becomes_of_the_tasks(running: int, said: str) -> None:
     assert lines(world.argosy("env", "delete", "web")) == [f"web is being deleted: {said}"]
 
 
+def test_tasks_that_are_left_go_on_and_the_way_to_stop_them_is_told() -> None:
+    world = World().answers("DeleteEnvironment", environment(running=3))
+    said = lines(world.argosy("env", "delete", "web", "--leave-tasks"))
+    assert said == [
+        "web is deleted; 3 running tasks go on, and no other is started.",
+        "stop them: argosy env delete web",
+    ]
+    assert world.functions.requests == [{"action": "DeleteEnvironment", "name": "web", "tasks": "leave"}]
+    left = environment(status="LEFT", statusReason="the environment was deleted, and its tasks were left")
+    shown = lines(World().answers("DescribeEnvironment", left).argosy("env", "status", "web"))
+    assert shown[0].startswith("web  LEFT")
+    assert shown[-1] == "next: argosy env delete web"
+
+
 @pytest.mark.parametrize("words", [["scale", "web", "-1"], ["scale", "web"], ["deploy"], ["deploy", "web", "-w"]])
 def test_a_line_that_is_not_understood_exits_2_and_asks_for_nothing(words: list[str]) -> None:
     world = World()
