@@ -91,7 +91,7 @@ class Api:
         self.asked.append("runs")
         return {"runs": [self.view], "nextToken": None}
 
-    def environments(self) -> JSON:
+    def environments(self, prefix: str = "") -> JSON:
         self.asked.append("environments")
         found = [environments.in_use(), {**environments.created(), "name": "new"}]
         return {"environments": found}

@@ -58,6 +58,7 @@ class RolloutWorld:
         self.weather = Weather.drawn(self._draw)
         self.terms = self._drawn_terms()
         self.desired = self._draw.randint(0, 20)
+        self.base = self._draw.choice((0, 0, 1, 2, 5, 20))
         self.is_frozen = False
         self.revision, self.now = 1, 0
         self.tasks: dict[tuple[str, int], Task] = {}
@@ -86,8 +87,8 @@ class RolloutWorld:
         for name in list(self.tasks):
             self._live(name)
         slots = self.slots()
-        step = rollout.step(slots, self.desired, self.terms, is_frozen=self.is_frozen)
-        self.broken += broken_laws(slots, self.desired, self.terms, step, is_frozen=self.is_frozen)
+        step = self.step(slots)
+        self.broken += broken_laws(slots, self.desired, self.terms, step, is_frozen=self.is_frozen, base=self.base)
         for slot in (*step.parks, *step.stops):
             del self.tasks[slot.run_id, slot.index]
         for _ in range(step.starts):
@@ -95,12 +96,23 @@ class RolloutWorld:
             slot = Slot(self.target, index, SlotStatus.PENDING, is_target=True)
             self.tasks[self.target, index] = Task(slot, self.now + 1)
 
+    def step(self, slots: list[Slot]) -> rollout.Step:
+        """The next one."""
+        return rollout.step(slots, self.desired, self.terms, is_frozen=self.is_frozen, base=self.base)
+
     @property
     def is_settled(self) -> bool:
-        """Exactly the desired tasks of the target are there, and healthy."""
+        """Exactly the desired tasks of the target are there, and healthy, as many of the base among them as there can
+        be."""
         slots = self.slots()
         fit = [slot for slot in slots if slot.is_target and slot.status is SlotStatus.HEALTHY and not slot.leaves]
-        return len(fit) == len(slots) == self.desired
+        on_demand = sum(not slot.is_spot for slot in fit)
+        return len(fit) == len(slots) == self.desired and on_demand >= min(self.base, self.desired)
+
+    def _lacks_of_the_base(self) -> bool:
+        """As `scheduler.on_demand_base` has it."""
+        alive = [slot for slot in self.slots() if slot.is_target and slot.status is not SlotStatus.PENDING]
+        return sum(not (slot.is_spot or slot.leaves) for slot in alive) < self.base
 
     def grow_calm(self) -> None:
         """From now on nothing happens by itself."""
@@ -146,13 +158,15 @@ class RolloutWorld:
     def _further(self, task: Task) -> None:
         status = SlotStatus(task.slot.status + 1)
         is_sent = status is not SlotStatus.STARTING or not self._happens(self.weather.slow)
-        is_spot = self._draw.random() < 0.7 if status is SlotStatus.STARTING else task.slot.is_spot
+        is_spot = task.slot.is_spot
+        if status is SlotStatus.STARTING:
+            is_spot = not self._lacks_of_the_base() and self._draw.random() < 0.7
         task.slot = task.slot._replace(status=status, is_sent=is_sent, is_spot=is_spot)
         task.due = self.now + (self._draw.randint(1, SLOWEST) if self._happens(self.weather.slow) else 1)
 
 
 def broken_laws(
-    slots: list[Slot], desired: int, terms: ServiceTerms, step: rollout.Step, *, is_frozen: bool
+    slots: list[Slot], desired: int, terms: ServiceTerms, step: rollout.Step, *, is_frozen: bool, base: int = 0
 ) -> list[str]:
     """What our own acts may never do, in sentences. The bounds are computed here anew, from the percentages."""
     least, most = bounds(terms, desired)
@@ -160,7 +174,8 @@ def broken_laws(
     left = healthy - sum(slot.status is SlotStatus.HEALTHY for slot in step.stops)
     active = len(slots) - len(step.parks) - len(step.stops) + step.starts
     going = {*step.parks, *step.stops}
-    fit = sum(slot.is_target and not slot.leaves and slot not in going for slot in slots)
+    # With a base, what stands in for it on spot stays until that is healthy.
+    fit = sum(slot.is_target and not slot.leaves and slot not in going for slot in slots) if not base else 0
     laws = {
         f"{left} of {healthy} healthy tasks are left, {least} have to be": left >= min(healthy, least),
         f"{active} tasks are active, {most} may be": not step.starts or active <= most,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from argosy.lifecycle import attempts, services
+from argosy.lifecycle import environments as lifecycle_environments
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.actions import ForgetEnvironment, NoteDeployment
 from argosy.model.environments import DeploymentStatus
@@ -14,7 +15,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler import environments, rollout
+from argosy.scheduler import environments, queue, rollout
 from argosy.scheduler.rollout import Slot, SlotStatus, Step
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.plan import TrialPlan
@@ -93,8 +94,8 @@ def hand_over_stops_first(patch: Patch) -> None:
 
 @planted("what is frozen is replaced and scaled all the same", check=served())
 def frozen_is_replaced(patch: Patch) -> None:
-    def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool) -> Step:
-        return rollout.step(slots, desired, terms)
+    def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool, base: int) -> Step:
+        return rollout.step(slots, desired, terms, base=base)
 
     patch.setattr(environments, "step", step)
 
@@ -103,9 +104,9 @@ def frozen_is_replaced(patch: Patch) -> None:
 def all_tasks_count_as_healthy(patch: Patch) -> None:
     real = rollout.step
 
-    def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool = False) -> Step:
-        found = real(slots, desired, terms, is_frozen=is_frozen)
-        staying = rollout._staying(slots, desired)
+    def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool, base: int) -> Step:
+        found = real(slots, desired, terms, is_frozen=is_frozen, base=base)
+        staying = rollout._staying(slots, desired, base)
         going = [slot for slot in slots if slot not in staying]
         spare = len(slots) - rollout.least_healthy(terms, desired)
         return found if is_frozen else Step(found.starts, found.parks, rollout._stops(going, spare))
@@ -141,3 +142,24 @@ def deleted_is_forgotten_at_once(patch: Patch) -> None:
             yield from real(env, *rest)
 
     patch.setattr(environments, "_retirements", retirements)
+
+
+@planted("what a service lets go of is chosen without a look at its base", check=scenario(PROPERTIES, WORLDS))
+def base_is_let_go(patch: Patch) -> None:
+    real = rollout._staying
+    patch.setattr(rollout, "_staying", lambda slots, desired, base: real(slots, desired, 0))
+
+
+@planted("tasks of a service's base are asked for wherever there is room", check=served())
+def base_is_asked_for_anywhere(patch: Patch) -> None:
+    patch.setattr(queue, "on_demand", lambda batch: batch)
+
+
+@planted("a revision of the same content starts its tasks anew", check=served())
+def nothing_is_adopted(patch: Patch) -> None:
+    patch.setattr(lifecycle_environments, "content_of", lambda spec: object())
+
+
+@planted("an environment forgets what its earlier runs have cost", check=served())
+def costs_are_forgotten(patch: Patch) -> None:
+    patch.setattr(lifecycle_environments, "note_closed", lambda state, run: None)

@@ -55,7 +55,7 @@ def play(seeds: range) -> int:
             took += 1
         assert not world.broken, (seed, world.now, world.broken)
         assert took <= MOST_TICKS, (seed, world.desired, world.terms, world.slots())
-        assert rollout.step(world.slots(), world.desired, world.terms) == Step(), seed
+        assert world.step(world.slots()) == Step(), seed
         longest = max(longest, took)
     return longest
 
@@ -70,13 +70,13 @@ def test_no_act_of_ours_does_so_in_twenty_thousand_worlds(part: int) -> None:
     play(range(part * MANY_WORLDS, (part + 1) * MANY_WORLDS))
 
 
-@given(crowds(), st.integers(0, 20), updates, st.booleans())
+@given(crowds(), st.integers(0, 20), updates, st.booleans(), st.sampled_from((0, 1, 3, 20)))
 @ORDINARY
 def test_the_laws_hold_for_any_slots_at_all(
-    slots: list[Slot], desired: int, terms: ServiceTerms, is_frozen: bool
+    slots: list[Slot], desired: int, terms: ServiceTerms, is_frozen: bool, base: int
 ) -> None:
-    step = rollout.step(slots, desired, terms, is_frozen=is_frozen)
-    assert broken_laws(slots, desired, terms, step, is_frozen=is_frozen) == []
+    step = rollout.step(slots, desired, terms, is_frozen=is_frozen, base=base)
+    assert broken_laws(slots, desired, terms, step, is_frozen=is_frozen, base=base) == []
 
 
 @given(crowds(), st.integers(0, 20), updates, st.randoms(use_true_random=False))
@@ -118,3 +118,14 @@ def test_a_hand_over_with_room_keeps_ten_of_ten_healthy_and_without_it_nine() ->
         slots = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True, leaves=n == 0) for n in range(10)]
         step = rollout.step(slots, 10, terms)
         assert (len(step.stops), step.starts) == (10 - expected, 1)
+
+
+def test_of_a_base_what_spot_cannot_take_stays_and_what_stands_in_for_it_serves_until_it_is_there() -> None:
+    terms = ServiceTerms(2, 100, 50, 0.0, 0.0, rolls_back=False)
+    spot = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True) for n in range(2)]
+    young = Slot("run1", 2, SlotStatus.YOUNG, is_target=True, is_spot=False)
+    assert rollout.step([*spot, young], 2, terms).stops == (young,)
+    assert rollout.step([*spot, young], 2, terms, base=1) == Step()
+    healthy = young._replace(status=SlotStatus.HEALTHY)
+    assert rollout.step([*spot, healthy], 2, terms, base=1).stops == (spot[1],)
+    assert rollout.step(spot, 2, terms, base=1) == Step(starts=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.documents import changed, committed
 from argosy.model.events import Event
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest
+from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest, SharingRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.state import State
@@ -43,7 +43,11 @@ from tests.builders import (
 
 RUNS = ("a-261121-062733-aaaa", "b-261121-062734-bbbb", "c-261121-062735-cccc")
 ZONE = "attribute:ecs.availability-zone"
-FORMS = (  # each looks at something else of an instance
+DOCUMENTS: tuple[dict[str, Any], ...] = (
+    {"version": 1, "queues": {"team": {"weight": 2}}},
+    {"version": 1, "queues": {"default": {"within": "owners"}, "team": {"weight": 0}}},
+)
+FORMS: tuple[dict[str, Any], ...] = (  # each looks at something else of an instance
     {"placement": {"group": "team", "constraints": [f"{ZONE} == us-east-1a"]}},
     {
         "resources": {"vcpus": 0.5, "memory": 512, "diskGiB": 5},
@@ -51,6 +55,8 @@ FORMS = (  # each looks at something else of an instance
         "placement": {"group": "team", "strategy": [f"spread:{ZONE}", "binpack:memory"]},
     },
     {
+        "queue": "team",
+        "priority": 3,
         "resources": {"vcpus": 1, "memory": 900},
         "placement": {"constraints": ["not(task:group == team)"], "strategy": ["finish-together"]},
     },
@@ -96,6 +102,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     ),
     lambda _, d, at: events.DependencyEnded(RUNS[d[0]], RunStatus.SUCCEEDED, (0,) * 7),
     lambda _, d, at: events.ClusterScaled(ScaleRequest(at, d[3] % 4, until=at + 60 * (d[1] % 3))),
+    lambda s, d, at: events.SharingAsked(SharingRequest(DOCUMENTS[d[3] % 2], s.sharing.revision, at)),
     lambda _, d, at: events.RunClosed(RUNS[d[0]]),
     lambda _, d, at: events.DefinitionDeregistered(family_of(prepared().task_definition)),
     lambda _, d, at: events.ManifestPartWritten(RUNS[d[0]], 0, ManifestBound(), ManifestBound(5)),

@@ -6,116 +6,27 @@ from typing import Any
 
 import pytest
 
-from argosy.model.environments import DeploymentStatus, Environment
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.environments import DeploymentStatus
+from argosy.model.inbox import SubmitRequest
 from argosy.model.run_terms import RunTerms
-from argosy.model.runs import Run
-from argosy.model.state import State
 from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.spec.parse import parse_spec, to_json
 from tests.scenarios.controlled import Controlled
-
-FOR_EVER_S = 1e9
-
-
-def service(**fields: Any) -> Controlled:
-    return Controlled(work_s=FOR_EVER_S, tick_s=5.0, **fields)
-
-
-def form(desired: int, command: str = "serve", **update: Any) -> dict[str, Any]:
-    spec = {
-        "version": 1,
-        "kind": "service",
-        "name": "web",
-        "container": {"image": "argosy/web", "command": [command]},
-        "resources": {"vcpus": 0.5, "memory": 512},
-        "service": {"desired": desired, "update": update},
-    }
-    return to_json(parse_spec(spec))
-
-
-def ask(cluster: Controlled, change: str, **fields: Any) -> None:
-    cluster.put(EnvironmentRequest("web", cluster.world.now, change, **fields), f"web#{change}#{cluster.world.now}")
-
-
-def deploy(cluster: Controlled, revision: int, spec: dict[str, Any]) -> None:
-    run_id = f"web-261121-0627{revision:02d}-k3f9"
-    now = cluster.world.now
-    submit = SubmitRequest(run_id, now, spec, spec["array"]["size"], "argosy/web", f"s3://results/{run_id}/", False)
-    if revision == 1:
-        ask(cluster, "create", revision=1, desired=RunTerms.of(spec).service.desired)  # type: ignore[union-attr]
-    else:
-        ask(cluster, "update", revision=revision)
-    ask(cluster, "deploy", revision=revision, token=f"{revision}@{now}", submit=submit)
-
-
-def state_of(cluster: Controlled) -> State:
-    state = cluster.controllers[0].state
-    assert state is not None
-    return state
-
-
-def web(cluster: Controlled) -> Environment:
-    return state_of(cluster).environments["web"]
-
-
-def status(cluster: Controlled) -> DeploymentStatus | None:
-    env = state_of(cluster).environments.get("web")
-    return env.deployment.status if env and env.deployment else None
-
-
-def running(cluster: Controlled) -> dict[str, int]:
-    """By revision's run, its RUNNING ECS tasks."""
-    found: dict[str, int] = {}
-    arns = cluster.ecs.list_tasks(cluster=cluster.world.cluster, desiredStatus="RUNNING")["taskArns"]
-    tasks = cluster.ecs.describe_tasks(cluster=cluster.world.cluster, tasks=arns)["tasks"] if arns else []
-    for task in tasks:
-        if task["lastStatus"] == "RUNNING":
-            run_id = variables(task)["ARGOSY_RUN_ID"]
-            found[run_id] = found.get(run_id, 0) + 1
-    return found
-
-
-def variables(task: dict[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in task["overrides"]["containerOverrides"][0]["environment"]}
-
-
-def ending(cluster: Controlled, after_s: float, index: int = 0, attempts: int = 1, exit_code: int = 3) -> None:
-    """The first attempts of a task end by themselves."""
-
-    def behaviour(task: dict[str, Any], instance: Any) -> TaskBehaviour:
-        told = variables(task)
-        ends = int(told["ARGOSY_TASK_INDEX"]) == index and int(told["ARGOSY_TASK_ATTEMPT"]) <= attempts
-        return TaskBehaviour(after_s, exit_code=exit_code) if ends else TaskBehaviour(FOR_EVER_S)
-
-    cluster.world.workload = behaviour
-
-
-def until(cluster: Controlled, condition: Any, limit_s: float = 1800.0) -> None:
-    began = cluster.world.now
-    cluster.tick()
-    while not condition():
-        cluster.tick()
-        assert cluster.world.now - began < limit_s, (status(cluster), running(cluster))
-
-
-def run_of(cluster: Controlled, revision: int) -> Run:
-    found = web(cluster).revision(revision)
-    assert found is not None
-    return state_of(cluster).runs[found.run_id]
-
-
-def up(cluster: Controlled, desired: int, **update: Any) -> None:
-    deploy(cluster, 1, form(desired, **update))
-    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
-
-
-def up_partly(cluster: Controlled) -> None:
-    """Two healthy tasks, then a third one that crashes at once: it is no deployment's affair."""
-    deploy(cluster, 1, form(1))
-    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
-    ask(cluster, "scale", desired=3)
-    until(cluster, lambda: sum(running(cluster).values()) >= 2)
+from tests.scenarios.services import (
+    FOR_EVER_S,
+    ask,
+    deploy,
+    ending,
+    form,
+    run_of,
+    running,
+    service,
+    state_of,
+    status,
+    until,
+    up,
+    up_partly,
+    web,
+)
 
 
 def test_a_deployment_starts_the_desired_tasks_and_completes_once_they_are_healthy() -> None:
@@ -319,3 +230,89 @@ def test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_fail
     assert not run_of(cluster, 1).tasks["user_failures"].any()
     until(cluster, lambda: sum(running(cluster).values()) == 3)
     assert run_of(cluster, 1).interruptions == 3
+
+
+def cost_of(cluster: Controlled) -> float:
+    """Of the environment, as far as it is charged."""
+    env, runs = web(cluster), state_of(cluster).runs
+    return env.past_usd + sum(runs[run_id].cost_usd for run_id in env.all_runs() if run_id in runs)
+
+
+def test_a_revision_of_the_same_content_adopts_the_tasks_and_scales_them() -> None:
+    cluster = service()
+    up(cluster, 2)
+    first = run_of(cluster, 1).id
+    deploy(cluster, 2, {**form(4, healthySeconds=1), "placement": {"strategy": ["binpack:cpu"]}})
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert (run_of(cluster, 2).id, running(cluster)) == (first, {first: 4})
+    assert run_of(cluster, 2).attempts == 4
+    assert run_of(cluster, 2).terms.service == RunTerms.of(form(4, healthySeconds=1)).service
+    assert web(cluster).completed == 2
+    cluster.controllers = [cluster.controller()]
+    cluster.tick()
+    assert run_of(cluster, 2).terms.strategy == ("binpack:cpu",)
+    deploy(cluster, 3, form(4, "other"))
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert first not in running(cluster)
+
+
+def test_what_a_deleted_service_leaves_runs_on_and_ends_with_a_second_deletion() -> None:
+    cluster = service()
+    up(cluster, 2)
+    ask(cluster, "delete", leaves_tasks=True)
+    ending(cluster, 1.0, index=0, attempts=99)
+    cluster.run_for(1200)
+    assert list(running(cluster).values()) == [2]
+    assert web(cluster).left
+    ask(cluster, "scale", desired=5)
+    cluster.run_for(60)
+    assert list(running(cluster).values()) == [2]
+    ask(cluster, "delete")
+    until(cluster, lambda: "web" not in state_of(cluster).environments)
+    assert running(cluster) == {}
+
+
+def test_a_service_that_was_left_is_forgotten_when_its_last_task_has_ended() -> None:
+    cluster = service()
+    up(cluster, 1)
+    ask(cluster, "delete", leaves_tasks=True)
+    until(cluster, lambda: web(cluster).left)
+    [arn] = cluster.ecs.list_tasks(cluster=cluster.world.cluster, desiredStatus="RUNNING")["taskArns"]
+    cluster.ecs.stop_task(cluster=cluster.world.cluster, task=arn, reason="by hand")
+    until(cluster, lambda: "web" not in state_of(cluster).environments)
+    cluster.run_for(600)
+    assert running(cluster) == {}
+
+
+@pytest.mark.parametrize(("command", "adopted"), [("serve", True), ("another", False)])
+def test_an_environment_that_is_created_again_adopts_or_replaces_what_was_left(command: str, adopted: bool) -> None:
+    cluster = service()
+    up(cluster, 2)
+    first = run_of(cluster, 1).id
+    ask(cluster, "delete", leaves_tasks=True)
+    until(cluster, lambda: web(cluster).left)
+    submit = SubmitRequest(
+        "web-261121-0700-k3f9", cluster.world.now, form(2, command), 2, "argosy/web", "s3://r/x/", False
+    )
+    ask(cluster, "create", revision=2, desired=2)
+    cluster.run_for(60)
+    assert running(cluster) == {first: 2}
+    ask(cluster, "deploy", revision=2, token="again", submit=submit)
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+    assert running(cluster) == {first if adopted else "web-261121-0700-k3f9": 2}
+    cluster.run_for(120)
+    assert (web(cluster).past_usd > 0) is not adopted
+
+
+def test_the_cost_of_an_environment_counts_the_runs_that_it_has_given_up() -> None:
+    cluster = service()
+    up(cluster, 1)
+    given_up = [run_of(cluster, 1).id]
+    for number, command in enumerate(("two", "serve", "two", "three"), start=2):
+        deploy(cluster, number, form(1, command))
+        until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
+        given_up.append(run_of(cluster, number).id)
+        cluster.run_for(600)
+    records = [cluster.record(run_id) for run_id in dict.fromkeys(given_up)]
+    assert web(cluster).past_usd > 0
+    assert cost_of(cluster) == pytest.approx(sum(each.cost_usd for each in records))

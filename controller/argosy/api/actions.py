@@ -18,6 +18,7 @@ from argosy.api import (
     query_actions,
     run_actions,
     schedule_actions,
+    sharing_actions,
     submit_actions,
 )
 from argosy.api.changes import ChangesExpired
@@ -34,6 +35,7 @@ _ACTIONS: Actions = {
     **cluster_actions.ACTIONS,
     **environment_actions.ACTIONS,
     **schedule_actions.ACTIONS,
+    **sharing_actions.ACTIONS,
 }
 REQUESTS: Mapping[str, type[Strict]] = {model.__name__: model for model in _ACTIONS}
 

@@ -28,7 +28,12 @@ from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.stored_environments import ENVIRONMENT, environment_from
+from argosy.model.stored_environments import (
+    ENVIRONMENT,
+    MARK_KEPT_S,
+    environment_from,
+    last_revision_of_deleted,
+)
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.faults import Fault, SpecError
 
@@ -36,15 +41,17 @@ JSON = dict[str, Any]
 REVISIONS = "REVISIONS"  # partition of specs; sort key = name and number
 LAST = "~"  # sorts after every number
 TRIES = 10
-JUST_NOW_S = 600.0  # a revision that is older belongs to an environment that the controller knew
 
 
 def _create(means: Means, request: requests.CreateEnvironment, request_id: str) -> JSON:
     revision = _admitted(means, request.spec)
     name = str(revision["form"]["name"])
-    newest = _newest(means, name)
-    is_new = newest is not None and means.now() - newest["createdAt"] < JUST_NOW_S
-    if _environment(means, name) is not None or (is_new and not _was_deleted(means, name)):
+    env, newest = _environment(means, name), _newest(means, name)
+    if env is not None and env.deleting:
+        raise RequestRefused(
+            "ConflictException", f"the environment {name!r} is being deleted: create it when its tasks have stopped"
+        )
+    if (env is not None and not env.left) or _is_to_come(means, name, newest):
         raise RequestRefused(
             "ConflictException", f"there is an environment {name!r} already: update it, or take another name"
         )
@@ -166,7 +173,7 @@ def _run_of(means: Means, revision: JSON, token: str, now: float) -> SubmitReque
 
 
 def _change(means: Means, name: str, change: str, **fields: Any) -> JSON:
-    env = _known(means, name)
+    env = _known(means, name, even_left=change == "delete")
     now = means.now()
     request = EnvironmentRequest(name, now, change, **fields)
     for again in range(TRIES):
@@ -200,11 +207,13 @@ def _thaw(means: Means, request: requests.ThawEnvironment, request_id: str) -> J
 
 
 def _delete(means: Means, request: requests.DeleteEnvironment, request_id: str) -> JSON:
-    return {**_change(means, request.name, "delete"), "status": "DELETING"}
+    leaves = request.tasks == "leave"
+    view = _change(means, request.name, "delete", leaves_tasks=leaves)
+    return {**view, "status": "LEFT" if leaves else "DELETING"}
 
 
 def _describe(means: Means, request: requests.DescribeEnvironment, request_id: str) -> JSON:
-    view = _view(means, _known(means, request.name))
+    view = _view(means, _known(means, request.name, even_left=True))
     if "specs" in request.include:
         for each in view["revisions"]:
             body = means.store.read(_key(request.name, each["revision"]))
@@ -215,7 +224,7 @@ def _describe(means: Means, request: requests.DescribeEnvironment, request_id: s
 def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> JSON:
     state = reading.cluster(means.store)[0]
     after = "" if request.next_token is None else page_place(request.next_token)
-    names = sorted(name for name in state.environments if name > after)
+    names = sorted(name for name in state.environments if name > after and name.startswith(request.prefix))
     page = names[: request.max_results]
     return {
         "environments": _views(means, [state.environments[name] for name in page], state),
@@ -223,15 +232,22 @@ def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> 
     }
 
 
-def _known(means: Means, name: str) -> Environment:
+def _known(means: Means, name: str, *, even_left: bool = False) -> Environment:
     """Raises RequestRefused for one that there is not."""
     env = _environment(means, name)
-    if env is not None and not env.deleting:
+    if env is not None and not env.deleting and (even_left or not env.left):
         return env
-    if env is None and (newest := _newest(means, name)) is not None and not _was_deleted(means, name):
+    newest = _newest(means, name) if env is None or env.left else None
+    if newest is not None and _is_to_come(means, name, newest):
         # Created, and not folded in yet: what is asked for comes after it in the inbox.
         desired = int(newest["form"]["service"]["desired"])
         return Environment.new(name, newest["createdAt"], desired, newest["revision"])
+    if env is not None and env.left:
+        raise RequestRefused(
+            "ConflictException",
+            f"the environment {name!r} was deleted and its tasks were left: create it again, which takes them over, or"
+            " delete it with its tasks",
+        )
     why = "is being deleted" if env is not None else "does not exist"
     raise RequestRefused("ResourceNotFoundException", f"the environment {name!r} {why}")
 
@@ -248,9 +264,17 @@ def _environment(means: Means, name: str) -> Environment | None:
         ) from fault
 
 
-def _was_deleted(means: Means, name: str) -> bool:
+def _is_to_come(means: Means, name: str, newest: JSON | None) -> bool:
+    """Of one that the controller does not know, or has left: whether it was created a moment ago. Otherwise its newest
+    revision is one of those that what is stored of it counts, or is older than the mark of a deletion is kept."""
+    if newest is None or means.now() - newest["createdAt"] > MARK_KEPT_S:
+        return False
     body = means.store.read((documents.STATE, ENVIRONMENT + name))
-    return body is not None and environment_from(body) is None
+    if body is None:
+        return True
+    env = environment_from(body)
+    last = last_revision_of_deleted(body) if env is None else env.latest.number
+    return last is not None and last < newest["revision"]
 
 
 def _newest(means: Means, name: str) -> JSON | None:
@@ -268,12 +292,12 @@ def _view(means: Means, env: Environment) -> JSON:
 
 
 def _views(means: Means, environments: Sequence[Environment], state: State) -> list[JSON]:
-    run_ids = [run_id for env in environments for run_id in env.runs()]
+    run_ids = [run_id for env in environments for run_id in env.all_runs()]
     readable = list(_readable(records_of(means.store, run_ids).values()))
     now = means.now()
     records = {each.id: each for each in spending.up_to_now(means.store, readable, now, means.policy)}
     return [
-        environment_view(env, {run_id: records[run_id] for run_id in env.runs() if run_id in records}, state, now)
+        environment_view(env, {run_id: records[run_id] for run_id in env.all_runs() if run_id in records}, state, now)
         for env in environments
     ]
 

@@ -80,10 +80,12 @@ class ThawEnvironment(Strict):
 
 
 class DeleteEnvironment(Strict):
-    """Stop its tasks and forget it."""
+    """Stop its tasks and forget it, or leave them: they go on until they end, or until it is deleted with its tasks. An
+    environment that is created under the same name takes them over."""
 
     action: Literal["DeleteEnvironment"]
     name: Name
+    tasks: Literal["stop", "leave"] = "stop"
 
 
 class DescribeEnvironment(Strict):
@@ -95,8 +97,9 @@ class DescribeEnvironment(Strict):
 
 
 class ListEnvironments(Strict):
-    """Environments by name, in pages."""
+    """Environments by name, in pages. prefix: what their names begin with."""
 
     action: Literal["ListEnvironments"]
+    prefix: Annotated[str, Field(pattern=r"^[a-z0-9-]{0,63}$")] = ""
     max_results: int = Field(default=50, ge=1, le=PAGE_LIMIT)
     next_token: str | None = None

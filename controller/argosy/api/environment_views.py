@@ -18,7 +18,7 @@ JSON = dict[str, Any]
 
 
 def environment_view(env: Environment, records: Mapping[str, RunRecord], state: State, now: float) -> JSON:
-    """records: by run id, of the runs that its revisions have. state: of the cluster."""
+    """records: by run id, of the runs that it has, or has replaced. state: of the cluster."""
     tasks = {each.number: _tasks(records.get(each.run_id), state, now) for each in env.revisions}
     target = env.target.number if env.target else 0
     return {
@@ -36,7 +36,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
         "latestRevision": env.latest.number,
         "targetRevision": target or None,
         "completedRevision": env.completed or None,
-        "costUsd": sum(record.cost_usd for record in records.values()),
+        "costUsd": env.past_usd + sum(each.cost_usd for each in records.values() if not each.has_ended),
         "revisions": [
             {
                 "revision": each.number,
@@ -55,6 +55,8 @@ def status_of(env: Environment) -> str:
     """In one word."""
     if env.deleting:
         return "DELETING"
+    if env.left:
+        return "LEFT"
     if env.frozen_reason:
         return "FROZEN"
     return str(env.deployment.status) if env.deployment else "CREATED"

@@ -19,8 +19,9 @@ from argosy.model.runs import CANCELLING, Run
 from argosy.model.tasks import TaskStatus
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.budget import is_about_money
+from argosy.scheduler.on_demand_base import base_of, lacking, tasks_of_base
 from argosy.scheduler.places import assign
-from argosy.scheduler.queue import batch_of, shunned_by
+from argosy.scheduler.queue import batch_of, on_demand, shunned_by
 from argosy.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
 
@@ -73,6 +74,8 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
 def _answers(moment: Moment, run: Run) -> _Answers:
     state = moment.state
     batch = replace(batch_of(state, run, math.inf, shunned_by(state)), count=1)
+    if _is_of_the_base(run, moment):
+        batch = on_demand(batch)
     lineup = Roster().at(moment)
     # The scheduler knows which limit it was.
     limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
@@ -86,22 +89,35 @@ def _answers(moment: Moment, run: Run) -> _Answers:
 
 def purchase_now(run: Run, moment: Moment) -> dict[str, Any] | None:
     """What is bought for a run that may change between spot and on-demand, why, and what slack its deadline leaves."""
-    if not run.terms.purchase.mixes and run.deadline_at is None:
+    base = base_of(run, moment)
+    if not (run.terms.purchase.mixes or base) and run.deadline_at is None:
         return None
     progress = progress_of(run, moment)
     return {
         "now": " or ".join(sorted(purchases(run, moment))),
-        "reason": run.steering.reason or None,
+        "reason": run.steering.reason or (_of_base(run, moment, base) if base else None),
         "slackSeconds": None if progress is None else round(progress.slack_s),
         "leftSeconds": None if progress is None else round(progress.left_s),
         "late": run.steering.late,
     }
 
 
+def _of_base(run: Run, moment: Moment, base: int) -> str:
+    there = base - lacking(run, moment, base)
+    return f"capacity.onDemandBase: {there} of {base} tasks have a place on on-demand instances"
+
+
+def _is_of_the_base(run: Run, moment: Moment) -> bool:
+    """Whether all that waits is asked for on on-demand instances."""
+    apart = tasks_of_base(run, moment, math.inf)
+    return apart is not None and int(apart.sum()) == int(run.tasks.counts()[TaskStatus.PENDING])
+
+
 def _offers(moment: Moment, run: Run) -> list[Offer]:
     """All that the run may buy, including offers that are cooling off."""
     everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
-    return [offer for offer in everything if run.terms.purchase.allows(offer.purchase)]
+    either = run.terms.on_demand_base
+    return [offer for offer in everything if either or run.terms.purchase.allows(offer.purchase)]
 
 
 def not_open(record: RunRecord) -> dict[str, Any]:
@@ -137,7 +153,7 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
         return "capped"
     if is_about_money(run.waiting):
         return "capped"
-    if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
+    if verdict == "placed" and run.ready and len(state.runs) > 1:
         launched = {launch.key.run_id for launch in assign(moment, Roster()).launches}
         return verdict if run.id in launched or not launched else "behind"
     return verdict
@@ -155,7 +171,7 @@ def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if verdict == "capped":
         return _cap_in_words(run)
     if verdict == "behind":
-        return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
+        return "there is room for its next task, but the tasks of runs that come before it take it first"
     return "; ".join(_what_it_waits_for(run, answers))
 
 

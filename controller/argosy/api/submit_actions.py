@@ -16,6 +16,7 @@ from argosy.api.caps import budget_warnings, hourly_faults
 from argosy.api.dependencies import with_dependencies
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
+from argosy.api.sharing_actions import check_queue
 from argosy.model import inbox
 from argosy.model.inbox import SubmitRequest
 from argosy.model.run_terms import RunTerms
@@ -77,6 +78,7 @@ def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> d
 def admitted(means: Means, spec: Any) -> Admission:
     """What a run of this spec would be now. Raises SpecError with every fault."""
     admission = admit(spec, means.limits, means.sources, means.now())
+    check_queue(means, admission.form)
     has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
     if has_cap and (faults := hourly_faults(admission.form, means.market())):
         raise SpecError(faults)
@@ -145,6 +147,7 @@ def _plan(means: Means, request: requests.PlanRun, request_id: str) -> dict[str,
     from argosy.api.plan_question import answer  # loads the market and the placement engine: only plans need them
 
     admission = admit(request.spec, means.limits, means.sources, means.now())
+    check_queue(means, admission.form)
     if admission.form.get("kind") == "service":
         raise SpecError([Fault("kind", "a service is never done, so that it has no plan of its cost and its end")])
     return answer(means, admission)

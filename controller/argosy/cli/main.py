@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from argosy.cli import help, panels
-from argosy.cli.cluster import instances, prices
+from argosy.cli.cluster import instances, prices, queues
 from argosy.cli.deployment import doctor
 from argosy.cli.here import local
 from argosy.cli.here.demo import command as demo
@@ -85,7 +85,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (*_RUNS, instances, prices, doctor, local, demo):
+for part in (*_RUNS, instances, queues, prices, doctor, local, demo):
     part.register(app)
 help.register(app, panels.HERE)
 

@@ -36,6 +36,8 @@ def _next_step(code: str, request_id: str, action: str, message: str) -> str:
         return ""  # its message says what to do
     if code == "ResourceNotFoundException" and is_of_environments:
         return "type `argosy env list` to see the environments there are"
+    if action == "ApplySharing":
+        return "type `argosy queues` to see what is in force"
     if "schedule" in message and code == "ResourceNotFoundException":
         return "type `argosy schedule list` to see the schedules there are"
     if "look at it again" in message or "update it" in message:
@@ -215,17 +217,28 @@ class ApiClient:
         """The environment as it was."""
         return self._call("ThawEnvironment", name=name)
 
-    def delete_environment(self, name: str) -> dict[str, Any]:
-        """The environment as it was."""
-        return self._call("DeleteEnvironment", name=name)
+    def delete_environment(self, name: str, tasks: str = "stop") -> dict[str, Any]:
+        """The environment as it was. tasks: stop, or leave."""
+        return self._call("DeleteEnvironment", name=name, **({} if tasks == "stop" else {"tasks": tasks}))
 
     def environment(self, name: str) -> dict[str, Any]:
         """How it is doing, with its revisions and latest deployments."""
         return self._call("DescribeEnvironment", name=name)
 
-    def environments(self) -> dict[str, Any]:
-        """All of them, by name."""
-        return self._all_pages("ListEnvironments", "environments")
+    def environments(self, prefix: str = "") -> dict[str, Any]:
+        """All whose names begin so, by name."""
+        return self._all_pages("ListEnvironments", "environments", **({"prefix": prefix} if prefix else {}))
+
+    def apply_sharing(
+        self, document: Mapping[str, Any] | None, restore: int | None = None, revision: int | None = None
+    ) -> dict[str, Any]:
+        """The new `revision`. document: None = the one of the revision `restore`. revision: the one that it follows."""
+        given = {"document": document, "restore": restore, "revision": revision}
+        return self._call("ApplySharing", **{name: value for name, value in given.items() if value is not None})
+
+    def sharing(self) -> dict[str, Any]:
+        """The queues: their shares, what they use and what waits in them."""
+        return self._call("DescribeSharing")
 
     def create_schedule(self, **wanted: Any) -> dict[str, Any]:
         """The schedule's view. wanted: members of CreateSchedule, camelCase. The same again gives `created` false."""

@@ -16,7 +16,15 @@ from argosy.engine.steps import Fact
 from argosy.messages.eventbridge import to_event
 from argosy.model import inbox
 from argosy.model.actions import Action
-from argosy.model.events import ClusterScaled, EnvironmentAsked, Event, RunCancelled, RunRetried, RunSubmitted
+from argosy.model.events import (
+    ClusterScaled,
+    EnvironmentAsked,
+    Event,
+    RunCancelled,
+    RunRetried,
+    RunSubmitted,
+    SharingAsked,
+)
 from argosy.model.open_ends import OpenEnds
 from argosy.model.state import State
 from argosy.ports import Message, Store, Switches
@@ -73,6 +81,8 @@ def event_of(store: Store, state: State, request: inbox.Request) -> Event:
         return EnvironmentAsked(request)
     if isinstance(request, inbox.ScaleRequest):
         return ClusterScaled(request)
+    if isinstance(request, inbox.SharingRequest):
+        return SharingAsked(request)
     is_open = request.run_id in state.runs or request.run_id in state.suspended
     if isinstance(request, inbox.CancelRequest):
         return RunCancelled(request, None if is_open else load_run(store, request.run_id, ended=False))

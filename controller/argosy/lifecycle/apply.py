@@ -21,6 +21,7 @@ from argosy.lifecycle import (
     pools,
     quarantine,
     revival,
+    sharing,
     suspended_tasks,
     suspension,
 )
@@ -98,6 +99,11 @@ def _(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) 
 @_apply.register
 def _(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
     floor.scale(state, event.request)
+
+
+@_apply.register
+def _(event: events.SharingAsked, state: State, now: float, policy: Policy) -> None:
+    sharing.ask(state, event.request)
 
 
 @_apply.register
@@ -214,6 +220,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
     if run is None or run.done or not run.complete:
         return
     charges.close_run(state, run, now)
+    environments.note_closed(state, run)
     definitions.release(state, run, now)
     run.status, run.stopped_at, run.waiting = run.final_status, now, ""
     state.changed_runs.add(run.id)
@@ -261,6 +268,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
         return
     if event.about.what is What.CLOSE:
         charges.close_run(state, run, now)
+        environments.note_closed(state, run)
         definitions.release(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif event.about.what is What.VERIFY:

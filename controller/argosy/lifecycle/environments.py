@@ -14,7 +14,8 @@ from argosy.model.environments import (
     ServiceDeployment,
 )
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
-from argosy.model.run_terms import ServiceTerms
+from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import ServiceTerms, content_of
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
@@ -24,8 +25,9 @@ def ask(state: State, request: EnvironmentRequest) -> None:
     """Fold a request in. One that is about nothing there is, or comes again, changes nothing."""
     env = state.environments.get(request.name)
     if request.change == "create":
-        _create(state, request)
-    elif env is None or env.deleting:
+        _create(state, env, request)
+    elif env is None or env.deleting or (env.left and request.change != "delete"):
+        _note_lost(state, env, request)
         return
     elif request.change == "update":
         _revise(state, env, Revision(request.revision, request.requested_at))
@@ -40,16 +42,41 @@ def ask(state: State, request: EnvironmentRequest) -> None:
     elif request.change == "stop":
         _stop(env, request)
     elif request.change == "delete":
-        env.deleting, env.frozen_reason = True, ""
-        _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, "the environment was deleted")
+        _delete(env, request)
     state.changed_environments.add(request.name)
 
 
-def _create(state: State, request: EnvironmentRequest) -> None:
-    if request.name not in state.environments:
-        state.environments[request.name] = Environment.new(
-            request.name, request.requested_at, request.desired or 0, request.revision
-        )
+def _create(state: State, env: Environment | None, request: EnvironmentRequest) -> None:
+    """It takes over what a deleted one of its name has left: what it has cost, and its tasks, until the first
+    deployment adopts or replaces them."""
+    if env is not None and not env.left:
+        _note_lost(state, env, request)
+        return
+    new = Environment.new(request.name, request.requested_at, request.desired or 0, request.revision)
+    if env is not None:
+        known = state.runs.keys() | state.suspended.keys()
+        new.revisions[:0] = [each for each in env.revisions if each.run_id in known]
+        new.past_usd, new.replaced = env.past_usd, env.replaced
+    state.environments[request.name] = new
+
+
+def _note_lost(state: State, env: Environment | None, request: EnvironmentRequest) -> None:
+    """A revision that the api has stored for an environment that is going, or is gone: its number is not free any more,
+    and no sign of an environment that is to come."""
+    if request.change not in ("create", "update"):
+        return
+    if env is not None:
+        _revise(state, env, Revision(request.revision, request.requested_at))
+        state.changed_environments.add(env.name)
+    else:
+        state.gone_environments[request.name] = max(request.revision, state.gone_environments.get(request.name, 0))
+
+
+def _delete(env: Environment, request: EnvironmentRequest) -> None:
+    why = "the environment was deleted"
+    _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, why)
+    env.left, env.deleting = request.leaves_tasks, not request.leaves_tasks
+    env.frozen_reason = f"{why}, and its tasks were left" if env.left else ""
 
 
 def _revise(state: State, env: Environment, revision: Revision) -> None:
@@ -115,8 +142,26 @@ def _give_run(state: State, env: Environment, revision: Revision, submit: Submit
         return
     if run is not None:
         run.cancelled = True
+        env.replaced.append(run.id)
         state.changed_runs.add(run.id)
-    revision.run_id = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED).id
+    if not _adopts(state, env, revision, submit):
+        revision.run_id = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED).id
+
+
+def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRequest) -> bool:
+    """Whether another revision's tasks are what this one asks for: then their run is this one's from now on, and none
+    of them is started anew. What else its spec says holds for what is decided next."""
+    for other in env.revisions:
+        run = state.runs.get(other.run_id)
+        if run is None or run.halted or run.image != submit.image or content_of(run.spec) != content_of(submit.spec):
+            continue
+        revision.run_id, other.run_id = run.id, ""
+        env.completed = revision.number if env.completed == other.number else env.completed
+        run.change_spec({**submit.spec, "array": run.spec["array"]})  # whose size tasks are told: see `content_of`
+        state.new_runs.add(run.id)  # its spec is stored again
+        state.changed_runs.add(run.id)
+        return True
+    return False
 
 
 def begin_deployment(
@@ -197,7 +242,16 @@ def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, no
         env.frozen_reason = f"deployment {failed.number} failed: {failed.reason}"
 
 
+def note_closed(state: State, run: Run | RunRecord) -> None:
+    """A run is closed: what it has cost is known for good. Its record may be forgotten by its environment then."""
+    env = state.environments.get(run.name)
+    if env is not None and run.id in env.all_runs():
+        env.past_usd += run.cost_usd
+        env.replaced = [each for each in env.replaced if each != run.id]
+        state.changed_environments.add(env.name)
+
+
 def forget(state: State, name: str) -> None:
     """It was deleted, and nothing of it runs any more."""
-    del state.environments[name]
+    state.gone_environments[name] = state.environments.pop(name).latest.number
     state.changed_environments.add(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.lifecycle import charges, definitions, suspended_tasks
+from argosy.lifecycle import charges, definitions, environments, suspended_tasks
 from argosy.lifecycle.marks import left_out_if_it_fails
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import Event, RunNotResumed, RunResumed
@@ -64,6 +64,7 @@ def close(state: State, run_id: str, status: RunStatus, reason: str, now: float)
     record = state.suspended[run_id].record
     with left_out_if_it_fails(state, f"charging run {run_id} at its end"):
         charges.close_run(state, record, now)
+        environments.note_closed(state, state.suspended[run_id].record)
     with left_out_if_it_fails(state, f"giving up the task definition of run {run_id}"):
         definitions.release(state, record, now)
     _end(state, run_id, status, reason, now)

@@ -28,8 +28,9 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
+from argosy.model.sharing import SHARING, Sharing, sharing_in
 from argosy.model.state import State
-from argosy.model.stored_environments import ENVIRONMENT, environments_in
+from argosy.model.stored_environments import environment_records, environments_in
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
@@ -127,21 +128,21 @@ def changed(state: State) -> Documents:
     """Every document that differs from what was last committed; always the root, which says what is active."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
-        documents[STATE, POOLS] = encode([_pool_record(pool) for pool in state.pools.values()])
+        pools = [{name: getattr(pool, name) for name in _POOL_FIELDS} for pool in state.pools.values()]
+        documents[STATE, POOLS] = encode(pools)
     for bucket, members in _changed_buckets(state).items():
         documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
     for chunk in state.attempts.dirty:
         documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
     for run_id in state.new_runs:
-        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
+        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)
     for run_id, record in state.quarantined.items():
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
-    for name in state.changed_environments:
-        env = state.environments.get(name)
-        documents[STATE, ENVIRONMENT + name] = encode(env.to_json() if env else None)
-    return documents | _changed_runs(state) | _history(state) | _course(state)
+    documents |= {(STATE, key): encode(record) for key, record in environment_records(state)}
+    sharing = {(STATE, SHARING): state.sharing.to_bytes()} if state.changed_sharing else {}
+    return documents | sharing | _changed_runs(state) | _history(state) | _course(state)
 
 
 def _changed_runs(state: State) -> Documents:
@@ -200,10 +201,11 @@ def committed(state: State) -> None:
     state.new_runs.clear()
     state.changed_runs.clear()
     state.changed_instances.clear()
-    state.changed_pools = False
+    state.changed_pools = state.changed_sharing = False
     for env in state.environments.values():
         env.committed = env.facts()
     state.changed_environments.clear()
+    state.gone_environments.clear()
     state.ended.clear()
     state.orders.clear()
     state.sample = None
@@ -247,11 +249,13 @@ def restore(
         if (subject := Subject.from_text(text)) is not None
     }
     _restore_capacity(state, items)
-    for environment in environments_in(items):
-        if isinstance(environment, Damage):
-            state.losses.found.append(environment)
+    for each in (*environments_in(items), sharing_in(items)):
+        if isinstance(each, Damage):
+            state.losses.found.append(each)
+        elif isinstance(each, Sharing):
+            state.sharing = each
         else:
-            state.environments[environment.name] = environment
+            state.environments[each.name] = each
     state.committed.note(state.instances, state.instances, state.pools, state.last_order, state.floor)
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
@@ -336,10 +340,6 @@ _POOL_FIELDS = [field.name for field in fields(Pool)]
 
 def _instance_record(instance: Instance) -> dict[str, Any]:
     return {name: getattr(instance, name) for name in _INSTANCE_FIELDS}
-
-
-def _pool_record(pool: Pool) -> dict[str, Any]:
-    return {name: getattr(pool, name) for name in _POOL_FIELDS}
 
 
 def _instance_from(record: Mapping[str, Any]) -> Instance:

@@ -84,6 +84,9 @@ class Environment:
     completed: int = 0  # the revision that a deployment last completed with; 0 = none
     frozen_reason: str = ""  # "" = it is not frozen
     deleting: bool = False
+    left: bool = False  # it was deleted and its tasks were left: frozen, until it is created again or deleted with them
+    past_usd: float = 0.0  # what its closed runs have cost
+    replaced: list[str] = field(default_factory=list)  # runs that are no revision's any more, until they are closed
     committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing of it was; not stored
 
     @classmethod
@@ -116,6 +119,10 @@ class Environment:
     def runs(self) -> list[str]:
         """Ids of the runs that its revisions have, or had."""
         return [each.run_id for each in self.revisions if each.run_id]
+
+    def all_runs(self) -> list[str]:
+        """With those that are no revision's any more and have not closed yet."""
+        return [*self.runs(), *self.replaced]
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest, SubmitRequest
+from argosy.model.inbox import (
+    CancelRequest,
+    EnvironmentRequest,
+    RetryRequest,
+    ScaleRequest,
+    SharingRequest,
+    SubmitRequest,
+)
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
@@ -47,6 +54,13 @@ class ClusterScaled:
     """A user wants so many instances to be kept."""
 
     request: ScaleRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SharingAsked:
+    """A user wants the cluster to be shared in another way."""
+
+    request: SharingRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +369,7 @@ Event = (
     | EnvironmentAsked
     | DependencyEnded
     | ClusterScaled
+    | SharingAsked
     | ActionFailed
     | RunPrepared
     | RunNotPrepared

@@ -62,6 +62,7 @@ class EnvironmentRequest:
     reason: str = ""
     token: str = ""  # of a deployment: it begins once
     submit: SubmitRequest | None = None  # of a deployment: the run that the revision gets unless it has one
+    leaves_tasks: bool = False  # of a deletion: they go on until they end
     kind: str = "environment"
 
     @property
@@ -82,20 +83,33 @@ class ScaleRequest:
 
     @property
     def run_id(self) -> str:
+        """Of none."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRequest:
+    """Put another sharing document into force."""
+
+    document: Mapping[str, Any] = field(hash=False)  # validated
+    base: int  # the revision that it is to follow: under another one it changes nothing
+    requested_at: float
+    kind: str = "sharing"
+
+    @property
+    def run_id(self) -> str:
         """It is about no run."""
         return ""
 
 
-Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest | ScaleRequest
-KINDS: dict[
-    str,
-    type[SubmitRequest] | type[CancelRequest] | type[RetryRequest] | type[EnvironmentRequest] | type[ScaleRequest],
-] = {
+Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest | ScaleRequest | SharingRequest
+KINDS: dict[str, type[Request]] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
     "retry": RetryRequest,
     "environment": EnvironmentRequest,
     "scale": ScaleRequest,
+    "sharing": SharingRequest,
 }
 
 

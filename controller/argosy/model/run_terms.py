@@ -16,6 +16,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 
 T = TypeVar("T")
 
+DEFAULT_QUEUE = "default"  # of runs that name none, and of those whose queue is there no more
 FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
 FALLBACK_LOSSES = 3
 # Of the runner that is every container's init (containers/runner). An instance whose runner speaks the protocol has the
@@ -150,6 +151,19 @@ class ServiceTerms:
         )
 
 
+_AROUND = ("array", "placement")  # the size of the array is what was desired at first
+_ROLLOUT = ("desired", "update")
+
+
+def content_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a service's spec makes its tasks what they are. The rest (how many there are, how they are replaced,
+    where further ones go) may change while they run. The group counts: RunTask is told of it, and a launch in doubt is
+    repeated with the very same request (DESIGN D4)."""
+    content = {name: value for name, value in spec.items() if name not in _AROUND}
+    content["service"] = {name: value for name, value in spec.get("service", {}).items() if name not in _ROLLOUT}
+    return {**content, "group": spec.get("placement", {}).get("group")}
+
+
 @dataclass(frozen=True, slots=True)
 class RunTerms:
     """What the spec of a run asks for. Never changes after submission. None: the spec does not say."""
@@ -176,6 +190,7 @@ class RunTerms:
     cells: tuple[str, ...]  # the only ones that it may run in; empty = any
     max_instances: int | None
     deadline: Deadline | None
+    on_demand_base: int  # of a service: so many of its tasks run on on-demand instances
     fallback_wait_s: float  # how long tasks wait for spot that is short; infinite where only the deadline counts
     fallback_losses: int  # a task that was lost this often goes to on-demand itself
     budget_usd: float | None
@@ -192,6 +207,10 @@ class RunTerms:
     service: ServiceTerms | None  # None: its tasks come to an end
     depends_on: tuple[Dependency, ...]  # nothing of it starts before these
     not_before: Deadline | None  # nothing of it starts earlier
+    # how it shares the cluster with others
+    queue: str
+    owner: str  # "" = the queue's own
+    priority: int  # within its queue, higher first
 
     @property
     def serves(self) -> bool:
@@ -238,6 +257,7 @@ class RunTerms:
             cells=tuple(capacity.get("cells", ())),
             max_instances=_optional(int, capacity.get("maxInstances")),
             deadline=_optional(Deadline.parse, capacity.get("deadline")),
+            on_demand_base=int(capacity.get("onDemandBase", 0)),
             fallback_wait_s=float(fallback.get("afterWaitSeconds", usual_wait_s)),
             fallback_losses=int(fallback.get("afterInterruptions", FALLBACK_LOSSES)),
             budget_usd=_optional(float, capacity.get("budgetUsd")),
@@ -253,6 +273,9 @@ class RunTerms:
             service=_optional(ServiceTerms.of, spec.get("service")),
             depends_on=tuple(map(Dependency.of, spec.get("dependsOn", ()))),
             not_before=_optional(Deadline.parse, spec.get("notBefore")),
+            queue=str(spec.get("queue") or DEFAULT_QUEUE),
+            owner=str(spec.get("owner") or ""),
+            priority=int(spec.get("priority") or 0),
         )
 
 

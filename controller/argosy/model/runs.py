@@ -71,7 +71,7 @@ class ManifestBound(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """A run and its tasks. What its spec says is `spec`, validated JSON that never changes after submit."""
+    """A run and its tasks. What its spec says is `spec`, validated JSON. What of it its tasks know never changes."""
 
     id: str
     number: int  # small, unique in this deployment; how attempt rows name the run
@@ -138,6 +138,10 @@ class Run:
         self.tasks.must_meet = all_bits(self.terms.depends_on)
         if self.new_budget_usd:
             self.set_budget(self.new_budget_usd)
+
+    def change_spec(self, spec: Mapping[str, Any]) -> None:
+        """To one of the same content (`run_terms.content_of`): of a service, whose tasks a later revision adopts."""
+        self.spec, self.terms = spec, RunTerms.of(spec)
 
     def facts(self) -> RunFacts:
         """As they are now."""

@@ -23,6 +23,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
+from argosy.model.sharing import Sharing
 from argosy.model.suspensions import Suspension
 from argosy.model.touched import ChangedIds
 
@@ -43,6 +44,7 @@ class State:
     runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
     environments: dict[str, Environment] = field(default_factory=dict)  # by name
     floor: Floor = NO_FLOOR  # what a user wants the cluster to be kept at
+    sharing: Sharing = field(default_factory=Sharing)
     attempts: AttemptTable = field(default_factory=AttemptTable)
     instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
     pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key
@@ -78,6 +80,8 @@ class State:
     changed_instances: ChangedIds = field(default_factory=ChangedIds)
     changed_pools: bool = False
     changed_environments: set[str] = field(default_factory=set)
+    changed_sharing: bool = False
+    gone_environments: dict[str, int] = field(default_factory=dict)  # deleted ones, and the last revision of each
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
     sample: ClusterSample | None = None  # of the cluster
     orders: list[PlacedOrder] = field(default_factory=list)
@@ -234,6 +238,6 @@ class State:
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
         history = sum(-(-len(rows) // ROWS_PER_ITEM) for rows in self.ended.values())
         history += sum(run.series.dirty for run in self.runs.values())
-        history += len(self.changed_environments)
+        history += len(self.changed_environments | self.gone_environments.keys()) + self.changed_sharing
         journal = 1 + self._journal_bytes // BYTES_PER_ITEM
         return chunks + records + 2 * len(self.new_runs) + instances + history + journal + 2

@@ -1,21 +1,51 @@
-"""Where do environments lie in the store, and how are they read?"""
+"""Where do environments lie in the store, and how are they read?
+
+What is left of a deleted one is a mark with its last revision. It tells a name that was given free from one that was
+created a moment ago, and of which the controller does not know yet.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from argosy.model.damage import Damage, tried
 from argosy.model.environments import Environment
+from argosy.model.state import State
 
-ENVIRONMENT = "ENVIRONMENT#"  # of the partition STATE; and its name. null once it is deleted
+ENVIRONMENT = "ENVIRONMENT#"  # of the partition STATE; and its name
+MARK_KEPT_S = 30 * 86_400.0  # of a deleted one; a revision that is older than this belongs to one that was deleted
+EVERY_REVISION = 10**6
+_DELETED = "deleted"  # the only member of a mark: the last revision
 
 
 def environment_from(body: bytes) -> Environment | None:
     """None for one that is deleted. Raises one of `damage.FAULTS`."""
     record = json.loads(zlib.decompress(body))
-    return None if record is None else Environment.from_json(record)
+    return None if _is_mark(record) else Environment.from_json(record)
+
+
+def environment_records(state: State) -> Iterator[tuple[str, dict[str, Any]]]:
+    """By key, what has to be stored of those that were changed or deleted."""
+    for name in state.changed_environments & state.environments.keys():
+        yield ENVIRONMENT + name, state.environments[name].to_json()
+    for name in state.gone_environments.keys() - state.environments.keys():
+        yield ENVIRONMENT + name, {_DELETED: state.gone_environments[name]}
+
+
+def last_revision_of_deleted(body: bytes) -> int | None:
+    """None for one that is not deleted. Raises one of `damage.FAULTS`."""
+    record = json.loads(zlib.decompress(body))
+    if not _is_mark(record):
+        return None
+    return EVERY_REVISION if record is None else int(record[_DELETED])
+
+
+def _is_mark(record: Any) -> bool:
+    """Earlier versions wrote null."""
+    return record is None or _DELETED in record
 
 
 def environments_in(items: Mapping[str, bytes]) -> Iterator[Environment | Damage]:

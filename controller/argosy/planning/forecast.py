@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,9 +92,11 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     places = assign(moment, Roster(), fitness)
     mine = next(its for its in places.runs if its.run.id == run.id)
     offers = offers_of(pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected)
-    order = order_for(_after_others(moment, places, mine, offers), _only(places, mine), offers, fitness)
-    bought = _bought(order.instances, mine.left_over, offers)
-    here = mine.batch.count - mine.left_over.count
+    left = [mine.left_over, *([mine.ordinary] if run.terms.on_demand_base and mine.ordinary else [])]
+    order = order_for(_after_others(moment, places, mine, offers), _only(places, mine, left), offers, fitness)
+    bought = _bought(order.instances, left, offers)
+    asked = run.tasks.startable_count(math.inf) if run.terms.on_demand_base else mine.batch.count
+    here = asked - sum(batch.count for batch in left)
     groups = _groups(moment.state, run, bought, here)
     cheap, dear = (_repriced(moment, groups, bought, end) for end in (0, 1))
     quick = _ForecastCase(seconds.low, boots=_QUICK_BOOTS, redo=0.0)
@@ -118,10 +121,11 @@ def _all_equal(candidates: Candidates) -> AnyArray:
     return np.ones(len(candidates.price_usd_per_hour))
 
 
-def _only(places: Places, mine: RunPlaces) -> Places:
-    """What is left over of one run alone, within its cap on money an hour."""
+def _only(places: Places, mine: RunPlaces, left: Sequence[Batch]) -> Places:
+    """What is left over of one run alone, each batch of it within its cap on money an hour."""
     cap = mine.run.terms.max_hourly_usd
-    return replace(places, runs=(replace(mine, usd_room=math.inf if cap is None else cap),))
+    alone = replace(mine, usd_room=math.inf if cap is None else cap, ordinary=None)
+    return replace(places, runs=tuple(replace(alone, left_over=batch) for batch in left))
 
 
 def _after_others(moment: Moment, places: Places, mine: RunPlaces, offers: list[Offer]) -> Moment:
@@ -135,9 +139,12 @@ def _after_others(moment: Moment, places: Places, mine: RunPlaces, offers: list[
     return replace(moment, policy=replace(moment.policy, max_instances=moment.policy.max_instances - theirs))
 
 
-def _bought(instances: Counter[tuple[str, Purchase]], batch: Batch, offers: list[Offer]) -> tuple[Bought, ...]:
+def _bought(
+    instances: Counter[tuple[str, Purchase]], batches: Sequence[Batch], offers: list[Offer]
+) -> tuple[Bought, ...]:
+    """batches: of one run; each instance is for one of them."""
     chosen = [offer for offer in offers if instances[offer.pool, offer.purchase]]
-    fits = tasks_per_instance(batch, chosen).tolist()
+    fits = np.max([tasks_per_instance(batch, chosen) for batch in batches], axis=0).tolist()
     return tuple(
         Bought(offer, instances[offer.pool, offer.purchase], places) for offer, places in zip(chosen, fits, strict=True)
     )

@@ -28,6 +28,7 @@ _OF_USERS = (
     events.RunRetried,
     events.EnvironmentAsked,
     events.ClusterScaled,
+    events.SharingAsked,
 )
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from argosy.catalogue.overheads import transfer_usd_per_gb
 from argosy.catalogue.quotas import quota_key
-from argosy.market.buy import NO_FITNESS, Backlog, Order, buy
+from argosy.market.buy import NO_FITNESS, Backlog, Order, Shortfall, buy
+from argosy.market.cover import alike, tasks_per_instance
 from argosy.market.limits import AT_ONCE, BatchLimits, Headroom, OrderLimits, QuotaKey, ShareKey
 from argosy.market.release import releasable
 from argosy.model.actions import SetTarget, Terminate
@@ -16,10 +17,11 @@ from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.pools import Offer, Pool
+from argosy.model.pools import Offer, Patterns, Pool
 from argosy.model.runs import Run
 from argosy.model.setbacks import What
 from argosy.model.state import State
+from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.least_size import bring_to_size
 from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
@@ -34,7 +36,59 @@ def order_for(
 ) -> Order:
     """What to buy for the demand that is left over."""
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
-    return buy(backlog, offers, order_limits(moment), fitness, moment.state.last_order.patterns)
+    limits = order_limits(moment)
+    order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
+    if places.dealing is None or all(each.reason != limits.instances_limit for each in order.shortfalls):
+        return order
+    due = due_instances(moment, places, offers, limits)
+    return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns)
+
+
+def due_instances(moment: Moment, places: Places, offers: Sequence[Offer], limits: OrderLimits) -> list[int]:
+    """For how many tasks of each run instances may be bought where there may not be enough for all."""
+    assert places.dealing is not None
+    known: dict[Batch, int] = {}
+    takes = {each.run.id: _per_instance(each.left_over, offers, known) for each in places.runs}
+    batches = {each.run.id: each.left_over for each in places.runs}
+    room, most = max(0, limits.instances), max(1, moment.policy.max_instances)
+    found = places.dealing.affordable(batches, takes, room, most)
+    return [found.get(each.run.id, each.left_over.count) for each in places.runs]
+
+
+def _per_instance(batch: Batch, offers: Sequence[Offer], known: dict[Batch, int]) -> int:
+    """How many tasks of the batch the offer takes that is cheapest for each of them; 0 = none takes any."""
+    key = alike(batch)
+    if key not in known:
+        fits = zip(tasks_per_instance(key, offers).tolist(), offers, strict=True)
+        known[key] = min(((o.effective / tasks, tasks) for tasks, o in fits if tasks), default=(0.0, 0))[1]
+    return known[key]
+
+
+def buy_in_turn(
+    backlog: Sequence[Backlog],
+    due: Sequence[int],
+    offers: Sequence[Offer],
+    limits: OrderLimits,
+    fitness: Mapping[str, Fitness],
+    patterns: Patterns,
+) -> Order:
+    """The order for as many tasks of each batch as are due to it. Who is due all that he wants comes first, so that
+    what others want more than they are due takes nothing from him."""
+    cut = [max(0, each.batch.count - most) for each, most in zip(backlog, due, strict=True)]
+    turn = sorted(range(len(backlog)), key=lambda number: cut[number] > 0)
+    asked = [
+        replace(each, batch=replace(each.batch, count=each.batch.count - less))
+        for each, less in zip(backlog, cut, strict=True)
+    ]
+    order = buy([asked[number] for number in turn], offers, limits, fitness, patterns)
+    found = dict(zip(turn, order.shortfalls, strict=True))
+    order.shortfalls = [
+        Shortfall(found[number].tasks + less, found[number].reason or (limits.instances_limit if less else ""))
+        for number, less in enumerate(cut)
+    ]
+    if any(cut):
+        order.lower_bound_usd_per_hour = None  # it speaks of what was due alone
+    return order
 
 
 def order_in_turn(

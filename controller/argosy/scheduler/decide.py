@@ -33,6 +33,8 @@ from argosy.scheduler.roster import Roster
 from argosy.scheduler.steering import steers
 
 NO_FUNCTIONS = OwnFunctions()
+ORDERED = "waiting for ordered instances to join the cluster"
+NOT_ORDERED = "no instance is ordered for it yet: {} are ordered at once, those for others first; the next tick goes on"
 TAKEN_DOWN = "nothing is started or bought any more: the deployment is being taken down"
 
 
@@ -162,7 +164,8 @@ def _remarks(moment: Moment, places: Places, order: Order, capped: CappedRuns) -
                 known[key] = why_nothing_is_bought(moment, its.left_over, limit)
             sentence = known[key]
         elif run.id not in short_of_money and (its.left_over.count or its.coming):
-            sentence = "waiting for ordered instances to join the cluster"
+            is_ordered = its.coming or shortfall.tasks < its.left_over.count
+            sentence = ORDERED if is_ordered else NOT_ORDERED.format(moment.policy.growth_per_tick)
         elif run.id not in short_of_money:
             sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
         unaffordable = run.id in capped.unaffordable

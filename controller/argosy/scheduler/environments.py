@@ -26,6 +26,7 @@ from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.upkeep import REPLACED, arn_of_row
 
@@ -52,7 +53,7 @@ def rollouts(moment: Moment) -> list[Action]:
     found: list[Action] = []
     for env in environments:
         try:
-            found += [] if _is_steady(moment.state, env, leaving) else list(_rollout(moment, env))
+            found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env))
         except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
             found.append(EnvironmentFailed(env.name, f"{type(error).__name__}: {error}"))
     return found
@@ -75,14 +76,18 @@ def _leaves(instance: Instance | None) -> bool:
     return instance is None or instance.leaves or bool(instance.interrupted_at)
 
 
-def _is_steady(state: State, env: Environment, leaving: frozenset[bytes]) -> bool:
+def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> bool:
     """Whether there is nothing to do, found by columns: of two hundred environments few change."""
+    state = moment.state
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
     is_quiet = env.deployment is not None and env.deployment.has_ended and not (env.frozen_reason or env.deleting)
     if not is_quiet or len(runs) != 1 or env.target is None or runs[0].id != env.target.run_id or runs[0].halted:
         return False
     counts = runs[0].tasks.counts()
     if counts[TaskStatus.RUNNING] != env.desired or counts[TaskStatus.PENDING] or counts[TaskStatus.STARTING]:
+        return False
+    base = min(base_of(runs[0], moment), env.desired)
+    if base and lacking(runs[0], moment, base):
         return False
     rows = np.array(state.attempts.of_run(runs[0].number), dtype=np.int64)
     table = state.attempts
@@ -102,7 +107,8 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     terms = target.terms.service if target is not None and target.terms.service else NOWHERE
     desired = 0 if target is None or env.deleting else env.desired
     stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
-    now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is)
+    base = base_of(target, moment) if target is not None else 0
+    now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
     yield from _slots(now, target, moment)
     yield from _stops(moment, tasks, now.stops)
     if env.deployment is not None and _is_watched(env, env.deployment, target):
@@ -246,14 +252,15 @@ def _retirements(
     env: Environment, runs: Sequence[Run], tasks: Tasks, now: Step
 ) -> Iterator[RetireRun | ForgetEnvironment]:
     """Runs that nothing goes back to any more."""
-    if env.deleting and not runs:
+    goes = env.deleting or env.left
+    if goes and not runs:
         yield ForgetEnvironment(env.name)
         return
     parked = {(slot.run_id, slot.index) for slot in now.parks}
     busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
-    kept = set() if env.deleting else {env.completed} | ({env.target.number} if env.target else set())
+    kept = set() if goes else {env.completed} | ({env.target.number} if env.target else set())
     needed = {each.run_id for each in env.revisions if each.number in kept}
     for run in runs:
         if run.id not in busy | needed and not run.halted:
-            why = "its environment was deleted" if env.deleting else f"replaced in environment {env.name}"
+            why = "its environment was deleted" if goes else f"replaced in environment {env.name}"
             yield RetireRun(run.id, why)

@@ -23,8 +23,10 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions, spread_attribute
 from argosy.placement.supply import Supply
+from argosy.scheduler.dealing import FairDealing, LaunchRoom
+from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.outlook import Outlook
-from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
+from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, counted, place_now
 from argosy.scheduler.roster import Roster
 from argosy.scheduler.upkeep import next_key
 
@@ -53,6 +55,7 @@ class Places:
     owed: Mapping[str, PoolPurchase] = field(default_factory=dict)  # by id in `instances`, of those only ordered
     owed_used: Mapping[PoolPurchase, int] = field(default_factory=dict)  # ordered instances that the demand needs
     no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
+    dealing: FairDealing | None = None  # where several share the cluster
 
 
 NO_PLACES = Places()
@@ -74,15 +77,20 @@ def assign(
     fitness: Mapping[str, Fitness] = NO_FITNESS,
     at_most: Mapping[str, int] = NO_BOUND,
 ) -> Places:
-    """Place the pending tasks of all ready runs, first come first served.
+    """Place the pending tasks of all ready runs: those of who comes first (`fair_order`), as far as they are due to it
+    where there is not room for all.
 
     roster: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
     that names another function is left out. at_most: by run id, the number of tasks that it may ask for.
     """
     state = moment.state
     ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, moment.now)]
-    runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
+    order = FairOrder.of(
+        state, [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
+    )
+    runs = order.runs
     asks = asks_of(moment, runs, at_most)
+    dealing = FairDealing(order, asks) if order.is_shared else None
     lineup = roster.at(moment)
     owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
@@ -90,18 +98,21 @@ def assign(
     )
     lineup = replace(lineup, supply=seen)
     here, coming = lineup.here, lineup.coming
-    placed, not_here = place_now([ask.batch for ask in asks], lineup, fitness)
+    placed, not_here = place_now([ask.batch for ask in asks], lineup, fitness, dealing)
     counted_on = _instances_in_use(moment.state, runs)
     for number, row in placed:
         counted_on[asks[number].run.id].add(here.row(row).id)
     on_here = [(number, here.row(row).id, count) for (number, row), count in sorted(placed.items())]
-    ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), asks, coming, fitness, counted_on)
+    ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), coming, fitness, dealing)
+    for number, row in ordered.tasks:
+        counted_on[asks[number].run.id].add(coming.row(row).id)
     return Places(
         runs=_with_spreads(_per_run(asks, ordered, counted_on), asks, [(here, placed), (coming, ordered.tasks)]),
-        launches=tuple(_launches(moment, asks, on_here)),
+        launches=tuple(_launches(moment, asks, on_here, dealing)),
         wanted=frozenset({here.row(row).id for _, row in placed} | (ordered.used - owed.keys())),
         owed=owed,
         owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
+        dealing=dealing,
     )
 
 
@@ -123,18 +134,16 @@ def _rest(
 
 def _place_on_ordered(
     asked: list[Batch],
-    asks: Sequence[Ask],
     coming: Supply,
     fitness: Mapping[str, Fitness],
-    counted_on: Mapping[str, set[str]],
+    dealing: FairDealing | None,
 ) -> _Ordered:
-    """Adds the instances that the runs are promised to `counted_on`."""
-    placed = place(asked, coming, fitness=fitness)
-    keys = zip(placed.batch.tolist(), placed.row.tolist(), strict=True)
-    tasks = dict(zip(keys, placed.count.tolist(), strict=True))
-    for number, row in tasks:
-        counted_on[asks[number].run.id].add(coming.row(row).id)
-    return _Ordered(asked, placed.unplaced.tolist(), tasks, {coming.row(row).id for _, row in tasks})
+    if dealing is None:
+        found = place(asked, coming, fitness=fitness)
+        tasks, unplaced = counted(found), found.unplaced.tolist()
+    else:
+        tasks, unplaced = dealing.placed(asked, coming, fitness)
+    return _Ordered(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks})
 
 
 def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
@@ -195,11 +204,17 @@ def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[st
     )
 
 
-def _launches(moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]]) -> list[Launch]:
+def _launches(
+    moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]], dealing: FairDealing | None
+) -> list[Launch]:
     """As many of the tasks that were placed, (ask, instance id, count) each, as the tick and a cell may start."""
     state, policy = moment.state, moment.policy
     launches: list[Launch] = []
     room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
+    if dealing is not None and placed:
+        cell_of = {name: state.instances[name].cell for _, name, _ in placed}
+        may_start = LaunchRoom(room, cell_room, max(1, policy.max_promised_documents // 2))
+        placed = dealing.launched(_startable(moment, asks, placed), cell_of, may_start)
     next_index = {
         number: iter(asks[number].run.tasks.startable(moment.now, room, asks[number].among).tolist())
         for number in {number for number, _, _ in placed}
@@ -215,6 +230,22 @@ def _launches(moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, s
             for offset, index in enumerate(indexes)
         ]
     return launches
+
+
+def _startable(
+    moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]]
+) -> list[tuple[int, str, int]]:
+    """Without the places of tasks that are backing off."""
+    left = {
+        number: asks[number].run.tasks.startable_count(moment.now, asks[number].among)
+        for number in {number for number, _, _ in placed}
+    }
+    found = []
+    for number, name, count in placed:
+        if (now := min(count, left[number])) > 0:
+            left[number] -= now
+            found.append((number, name, now))
+    return found
 
 
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import Assignment, place, place_further
 from argosy.placement.strategy import spread_attribute
+from argosy.scheduler.on_demand_base import tasks_of_base
 from argosy.scheduler.outlook import expected_end
 from argosy.scheduler.roster import Lineup
 
@@ -34,6 +36,15 @@ NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
 
 
+class Dealing(Protocol):
+    """Who gets how much where room does not suffice (`scheduler.dealing`)."""
+
+    def meant_for(
+        self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+    ) -> tuple[list[int], list[int]] | None:
+        """As `_meant_for`; None where there is room for all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One batch of a run, and the tasks it is made of."""
@@ -41,7 +52,7 @@ class Ask:
     run: Run
     batch: Batch
     among: NDArray[np.bool_] | None = None  # (tasks of the run,); None = all that are pending
-    moves: bool = False  # for the tasks that move to on-demand because spot lost them too often
+    moves: bool = False  # for the tasks that go to on-demand: spot lost them too often, or a service's base lacks them
 
 
 def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO_BOUND) -> list[Ask]:
@@ -58,20 +69,31 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
 
 
 def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
-    """Tasks that spot lost too often apart from the others. Where on-demand can never be bought, they stay on spot."""
-    lost = (
-        run.tasks["losses"] >= run.terms.fallback_losses
-        if SPOT_ONLY in batch.constraints and run.terms.purchase.mixes
-        else None
-    )
+    """Tasks that spot lost too often, or that a service's base lacks, apart from the others. Where on-demand can never
+    be bought, they stay on spot."""
     until = moment.now + moment.policy.linger_s
-    count = 0 if lost is None else min(batch.count, run.tasks.startable_count(until, lost))
-    if lost is None or not count or not is_ever_available(run, moment.state, moment.policy):
+    apart = _apart(run, moment, until) if SPOT_ONLY in batch.constraints else None
+    count = 0 if apart is None else min(batch.count, run.tasks.startable_count(until, apart))
+    if apart is None or not count or not is_ever_available(run, moment.state, moment.policy):
         yield Ask(run, batch)
         return
-    constraints = tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
-    yield Ask(run, replace(batch, count=count, constraints=constraints), lost, moves=True)
-    yield Ask(run, replace(batch, count=batch.count - count), ~lost)
+    yield Ask(run, replace(on_demand(batch), count=count), apart, moves=True)
+    yield Ask(run, replace(batch, count=batch.count - count), ~apart)
+
+
+def _apart(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:
+    """(tasks of the run,) those for which spot will not do; None = no such."""
+    if run.terms.on_demand_base:
+        return tasks_of_base(run, moment, until)
+    lost: NDArray[np.bool_] = run.tasks["losses"] >= run.terms.fallback_losses
+    return lost if run.terms.purchase.mixes else None
+
+
+def on_demand(batch: Batch) -> Batch:
+    """The same where spot cannot take it."""
+    return replace(
+        batch, constraints=tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
+    )
 
 
 def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
@@ -156,7 +178,7 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
 
 
 def place_now(
-    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness], dealing: Dealing | None = None
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
     """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
 
@@ -165,29 +187,34 @@ def place_now(
     one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
     would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
     bought to spread them.
+
+    dealing: where several share the cluster, who gets how much of what is here or on its way if it does not suffice.
     """
     ours = [emptying(batch) for batch in batches]
-    meant = _meant_for(batches, lineup, fitness)
+    meant = None if dealing is None else dealing.meant_for(batches, lineup, fitness)
+    meant = meant or _meant_for(batches, lineup, fitness)
     if meant is None:
         found = place(ours, lineup.here, fitness=fitness)
-        return _counted(found), found.unplaced.tolist()
+        return counted(found), found.unplaced.tolist()
     now, waits = meant
     free = PassState(lineup.here, Queue.of(ours))
-    first = place_further(_queue(ours, now), free, fitness=fitness)
+    first = place_further(queue_of(ours, now), free, fitness=fitness)
     left = [batch.count - n + rest for batch, n, rest in zip(batches, now, first.unplaced.tolist(), strict=True)]
     asked = [n - wait for n, wait in zip(left, waits, strict=True)]
-    second = place_further(_queue(ours, asked), free, fitness=fitness)
-    return _counted(first) + _counted(second), [
+    second = place_further(queue_of(ours, asked), free, fitness=fitness)
+    return counted(first) + counted(second), [
         wait + rest for wait, rest in zip(waits, second.unplaced.tolist(), strict=True)
     ]
 
 
-def _counted(found: Assignment) -> Counter[tuple[int, int]]:
+def counted(found: Assignment) -> Counter[tuple[int, int]]:
+    """(batch, row) -> tasks."""
     pairs = zip(found.batch.tolist(), found.row.tolist(), strict=True)
     return Counter(dict(zip(pairs, found.count.tolist(), strict=True)))
 
 
-def _queue(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
+def queue_of(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
+    """The batches with other counts."""
     return Queue.of([replace(batch, count=count) for batch, count in zip(batches, counts, strict=True)])
 
 

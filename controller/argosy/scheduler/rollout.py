@@ -59,30 +59,43 @@ def most_active(terms: ServiceTerms, desired: int) -> int:
     return desired + math.ceil(desired * terms.max_over_percent / 100)
 
 
-def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool = False) -> Step:
-    """The next step towards `desired` healthy tasks of the target revision.
+def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen: bool = False, base: int = 0) -> Step:
+    """The next step towards `desired` healthy tasks of the target revision, `base` of them where spot cannot take them.
 
     slots: those that are wanted so far, without those that were told to stop. is_frozen: nothing is started, replaced
     or scaled.
     """
     if is_frozen:
         return Step(parks=tuple(slot for slot in slots if slot.status is SlotStatus.PENDING))
-    staying = _staying(slots, desired)
+    staying = _staying(slots, desired, min(base, desired))
     going = [slot for slot in slots if slot not in staying]
     parks = tuple(slot for slot in going if slot.status is SlotStatus.PENDING)
     healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
-    stops = _stops(going, healthy - least_healthy(terms, desired))
+    lent = _staying(slots, desired, 0) - staying if base else set()
+    stops = _stops([slot for slot in going if slot not in lent], healthy - least_healthy(terms, desired))
+    stops += _stops_of_lent(lent, healthy - sum(slot.status is SlotStatus.HEALTHY for slot in stops), desired, terms)
     active = len(slots) - len(parks) - len(stops)
     starts = max(0, min(desired - len(staying), most_active(terms, desired) - active))
     return Step(starts, parks, stops)
 
 
-def _staying(slots: Sequence[Slot], desired: int) -> set[Slot]:
+def _staying(slots: Sequence[Slot], desired: int, base: int) -> set[Slot]:
     """Slots of the target revision on instances that stay, at most as many as are desired: those that have come
-    furthest, and of these first those that spot cannot take."""
+    furthest, and of these first those that spot cannot take. Before them as many as the base takes: those that spot
+    cannot take, and what waits for a place, which is asked for there."""
     fit = [slot for slot in slots if slot.is_target and not slot.leaves]
     fit.sort(key=lambda slot: (-slot.status, slot.is_spot, slot.index))
-    return set(fit[:desired])
+    able = [slot for slot in fit if slot.status is not SlotStatus.PENDING and not slot.is_spot]
+    able += [slot for slot in fit if slot.status is SlotStatus.PENDING]
+    kept = set(able[:base])
+    return kept | set([slot for slot in fit if slot not in kept][: desired - base])
+
+
+def _stops_of_lent(lent: set[Slot], healthy: int, desired: int, terms: ServiceTerms) -> tuple[Slot, ...]:
+    """Of tasks on spot that stand in for those of the base. healthy: how many there are, these among them. They serve
+    until others are healthy in their place, unless the update policy has no room for both."""
+    has_room = most_active(terms, desired) > desired
+    return _stops(sorted(lent), healthy - (desired if has_room else least_healthy(terms, desired)))
 
 
 def _stops(going: Sequence[Slot], spare: int) -> tuple[Slot, ...]:

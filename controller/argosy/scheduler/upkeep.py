@@ -38,6 +38,7 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
+from argosy.scheduler.fair_order import one_each, shares
 
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
@@ -68,9 +69,11 @@ def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
 
 def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
     """Runs that have no task definition yet, except those that will be halted."""
-    for run in state.unprepared():
-        if run.prepare_after <= now and not functions.missing(run.terms.strategy):
-            yield PrepareRun(run.id)
+    waiting = [
+        run for run in state.unprepared() if run.prepare_after <= now and not functions.missing(run.terms.strategy)
+    ]
+    for run in one_each(state, waiting):
+        yield PrepareRun(run.id)
 
 
 def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
@@ -113,9 +116,11 @@ def waits_that_are_over(state: State) -> Iterator[Remark]:
 
 
 def closings(state: State, now: float) -> Iterator[CloseRun]:
-    for run in state.runs.values():
-        if run.complete and not run.done and state.may_try(What.CLOSE, run.id, now):
-            yield CloseRun(run.id)
+    ended = [
+        run for run in state.runs.values() if run.complete and not run.done and state.may_try(What.CLOSE, run.id, now)
+    ]
+    for run in one_each(state, ended):
+        yield CloseRun(run.id)
 
 
 def folds(state: State, now: float) -> Iterator[FoldHistory]:
@@ -127,22 +132,25 @@ def folds(state: State, now: float) -> Iterator[FoldHistory]:
 
 
 def verifications(moment: Moment) -> Iterator[VerifyResult]:
-    """Results to look up, the lowest indexes first, within the tick's bounds. None that is known to be missing and
-    waits for the fate of its instance."""
+    """Results to look up, the lowest indexes first, within the tick's bounds, which those who share the cluster share.
+    None that is known to be missing and waits for the fate of its instance."""
     state, room = moment.state, moment.policy.max_verifications_per_tick
     missing: defaultdict[str, list[int]] = defaultdict(list)
     for run_id, index in state.open_ends.missing_results:
         missing[run_id].append(index)
+    ended: dict[str, NDArray[np.int64]] = {}
     for run in state.runs.values():
         if not state.may_try(What.VERIFY, run.id, moment.now):
             continue
         rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)
         if run.id in missing:
             rows = rows[~np.isin(rows, missing[run.id])]
-        rows = run.tasks.in_few_chunks(rows[:room])
-        for index in rows.tolist():
-            yield VerifyResult(run.id, index, int(run.tasks["attempts"][index]))
-        room -= len(rows)
+        if len(rows):
+            ended[run.id] = run.tasks.in_few_chunks(rows[:room])
+    for run_id, most in shares(state, {run_id: len(rows) for run_id, rows in ended.items()}, room).items():
+        attempts = state.runs[run_id].tasks["attempts"]
+        for index in ended[run_id][:most].tolist():
+            yield VerifyResult(run_id, index, int(attempts[index]))
 
 
 def histories(moment: Moment) -> Iterator[ReadHistory]:

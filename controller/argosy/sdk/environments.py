@@ -156,10 +156,10 @@ class Environments:
         """Raises ArgosyError where there is none."""
         return self._asked(self._access.api.environment, name)
 
-    def all(self) -> list[EnvironmentView]:
-        """By name. Raises ArgosyError."""
+    def all(self, prefix: str = "") -> list[EnvironmentView]:
+        """By name. prefix: what their names begin with. Raises ArgosyError."""
         with explained():
-            return [EnvironmentView(each) for each in self._access.api.environments()["environments"]]
+            return [EnvironmentView(each) for each in self._access.api.environments(prefix)["environments"]]
 
     def scale(self, name: str, desired: int) -> EnvironmentView:
         """How many tasks are to run; makes no revision. This and what follows give the environment as it was before,

@@ -34,6 +34,10 @@ class Limits:
     def __len__(self) -> int:
         return len(self.capacity)
 
+    def first(self) -> Limits:
+        """The first of them alone."""
+        return Limits(self.capacity[:1], self.free[:1])
+
 
 @dataclass(frozen=True, slots=True)
 class Sharers:

@@ -26,6 +26,9 @@ FEWEST_CHANGES, MOST_CHANGES = 2, 8
 MOST_DESIRED = 5
 LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
 BROKEN, CRASHING = 0.3, 0.15  # of the revisions; of the attempts of the others
+WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
+ALIKE = 0.3  # of the later revisions: they differ from an earlier one in how many are desired
+LEAVES = 0.15  # of the trials: it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
 PATIENCE_S = 4500.0  # after the faults: then it is deleted however it is
 
@@ -89,6 +92,10 @@ class TrialService:
             self._world.later(self._draw.between(first_s, faulty_s), self._draw.one_of(changes))
         if self._draw.share() < 0.15:
             self._world.later(self._draw.between(first_s, faulty_s), partial(self._change, "delete"))
+        if share(self._seed, "service left") < LEAVES:
+            between = first_s, faulty_s
+            self._world.later(self._draw.between(*between), partial(self._change, "delete", leaves_tasks=True))
+            self._world.later(self._draw.between(*between), self._deploy_new)
 
     def leave_alone(self) -> None:
         """The faults have ended: nothing changes any more until it is as it is wanted."""
@@ -125,6 +132,14 @@ class TrialService:
     def _new_revision(self) -> int:
         self._revisions += 1
         number = self._revisions
+        earlier = 1 + int((number - 1) * share(self._seed, "earlier", number))
+        if number > 1 and share(self._seed, "alike", number) < ALIKE:
+            self._specs[number] = {
+                **self._specs[earlier],
+                "service": {**self._specs[earlier]["service"], **self._desired()},
+            }
+            self._broken |= {number} if earlier in self._broken else set()
+            return number
         if self._draw.share() < BROKEN:
             self._broken.add(number)
         spec = {
@@ -137,10 +152,16 @@ class TrialService:
                 "environment": {"TOKEN": CANARY},
             },
             "resources": {"vcpus": self._draw.one_of((0.5, 1, 2)), "memory": 1024},
-            "service": {"desired": self._draw.number(0, MOST_DESIRED), "update": self._update},
+            "service": {**self._desired(), "update": self._update},
         }
+        if share(self._seed, "service", "has a base", number) < WITH_BASE:
+            base = 1 + int(MOST_BASE * share(self._seed, "service", "base", number))
+            spec["capacity"] = {"onDemandBase": base}
         self._specs[number] = to_json(parse_spec(spec))
         return number
+
+    def _desired(self) -> JSON:
+        return {"desired": self._draw.number(0, MOST_DESIRED)}
 
     def _create(self) -> None:
         number = self._new_revision()
@@ -148,8 +169,8 @@ class TrialService:
         self._deploy(number)
 
     def _deploy_new(self) -> None:
-        """Also of one that was deleted before, and is forgotten."""
-        if self._env is None:
+        """Also of one that was deleted before, and is forgotten or has left its tasks."""
+        if self._env is None or self._env.left:
             self._create()
             return
         number = self._new_revision()
@@ -185,8 +206,8 @@ class TrialService:
     def _scale(self) -> None:
         self._ask("scale", desired=self._draw.number(0, MOST_DESIRED))
 
-    def _change(self, change: str) -> None:
-        self._ask(change, reason="so it is wanted")
+    def _change(self, change: str, **fields: Any) -> None:
+        self._ask(change, reason="so it is wanted", **fields)
 
     def _ask(self, change: str, **fields: Any) -> None:
         """Nothing is asked of a deployment that is being taken down."""

@@ -14,7 +14,7 @@ from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.program import program_faults
-from argosy.spec.services import service_faults
+from argosy.spec.services import base_faults, service_faults
 from argosy.spec.shards import parse_range
 
 ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
@@ -23,7 +23,7 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
     checks = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    more = (program_faults, service_faults, dependency_faults)
+    more = (program_faults, service_faults, base_faults, dependency_faults)
     return [fault for check in (*checks, *more) for fault in check(data)]
 
 

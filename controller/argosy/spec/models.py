@@ -13,13 +13,10 @@ from pydantic import Field
 from argosy.layout import DEFAULT_PART_SUFFIX
 from argosy.spec.dependencies import DEPENDENCY_LIMIT, DependencySpec
 from argosy.spec.fields import (
-    ATTEMPT_LIMIT,
     DISK_LIMIT_GIB,
     GROUP_LIMIT,
     MEMORY_LIMIT_MIB,
     PACKAGE_LIMIT,
-    RULE_LIMIT,
-    RUN_LIMIT_S,
     SOFT_LIMIT,
     TAG_LIMIT,
     TASK_LIMIT,
@@ -30,14 +27,12 @@ from argosy.spec.fields import (
     Deadline,
     Environment,
     EnvironmentEntry,
-    ExitCodeGlob,
     GroupName,
     HostPorts,
     Image,
     Inputs,
     Program,
     RangeText,
-    ReasonGlob,
     Requirement,
     S3Folder,
     S3Object,
@@ -48,7 +43,9 @@ from argosy.spec.fields import (
     Text,
     Version,
 )
-from argosy.spec.services import ServiceSpec, UpdateSpec
+from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
+from argosy.spec.sharing import QUEUE_NAME
+from argosy.spec.tries import ExitRuleSpec, RetrySpec, TimeoutSpec
 
 
 class ContainerSpec(Strict):
@@ -207,6 +204,12 @@ class CapacitySpec(Strict):
         default=None,
         description="When tasks turn to on-demand because spot is short or is interrupted again and again.",
     )
+    on_demand_base: int | None = Field(
+        default=None,
+        ge=0,
+        le=SERVICE_LIMIT,
+        description="Of a service on spot instances: so many of its tasks run on on-demand instances. Default 0.",
+    )
     cells: Cells | None = Field(
         default=None, description="Regions of the deployment in which instances may be bought. Default: all of them."
     )
@@ -235,42 +238,6 @@ class CapacitySpec(Strict):
     on_cap: Literal["drain", "finish"] | None = Field(
         default=None,
         description="When budgetUsd is used up, drain stops running tasks and finish lets them end. Default drain.",
-    )
-
-
-class ExitRuleSpec(Strict):
-    """Conditions that must all hold, and what happens then."""
-
-    on_exit_code: ExitCodeGlob | None = Field(default=None, description="Glob over the exit code.")
-    on_reason: ReasonGlob | None = Field(
-        default=None, description="Glob over the container's reason, such as OutOfMemoryError*."
-    )
-    on_status_reason: ReasonGlob | None = Field(default=None, description="Glob over the task's stopped reason.")
-    action: Literal["RETRY", "EXIT"] = Field(description="RETRY while attempts are left, or EXIT at once.")
-
-
-class RetrySpec(Strict):
-    """When a failed task is tried again. Interruptions and other losses of instances never use up an attempt."""
-
-    attempts: int = Field(
-        default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
-    )
-    evaluate_on_exit: Annotated[list[ExitRuleSpec], Field(max_length=RULE_LIMIT)] = Field(
-        default=[], description="The first rule that matches decides; if none does, the task is tried again."
-    )
-
-
-class TimeoutSpec(Strict):
-    """How long one attempt may take, and how long the whole run."""
-
-    attempt_duration_seconds: int | None = Field(
-        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds, after which the attempt is stopped."
-    )
-    run_duration_seconds: int | None = Field(
-        default=None,
-        ge=1,
-        le=RUN_LIMIT_S,
-        description="Seconds from the submission, after which the run ends, with or without its remaining tasks.",
     )
 
 
@@ -353,6 +320,15 @@ class RunSpec(Strict):
     retry_strategy: RetrySpec = Field(default_factory=RetrySpec, description="When a failed task is tried again.")
     timeout: TimeoutSpec | None = Field(
         default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
+    )
+    queue: Annotated[str, Field(pattern=QUEUE_NAME)] | None = Field(
+        default=None, description="Where it waits when a limit is reached; `argosy queues` lists them. Default default."
+    )
+    owner: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
+        default=None, description="Whose run it is, in a queue that is shared by owners: a name that nobody checks."
+    )
+    priority: Annotated[int, Field(ge=-100, le=100)] | None = Field(
+        default=None, description="Which runs of the queue come first: higher before lower, then older. Default 0."
     )
     compat: Literal["aws-batch"] | None = Field(
         default=None,

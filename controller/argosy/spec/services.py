@@ -76,14 +76,23 @@ def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     for name, why in _NOT_OF_SERVICES.items():
         if data.get(name) is not None:
             yield Fault(name, f"is not possible with kind: service: {why}")
-    given = data.get("capacity")
-    capacity = given if isinstance(given, Mapping) else {}
-    for name, why in _NOT_IN_CAPACITY.items():
-        if capacity.get(name) is not None:
-            yield Fault(f"capacity.{name}", f"is not possible with kind: service: {why}")
     if data.get("run") is not None and data.get("result") != "none":
         yield Fault("result", "must be none with kind: service: its tasks leave no results")
     yield from _update_faults(data.get("service"))
+
+
+def base_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What may be bought for a service, and what a base goes with."""
+    given = data.get("capacity")
+    capacity = given if isinstance(given, Mapping) else {}
+    serves = data.get("kind") == "service"
+    for name, why in _NOT_IN_CAPACITY.items() if serves else ():
+        if capacity.get(name) is not None:
+            yield Fault(f"capacity.{name}", f"is not possible with kind: service: {why}")
+    if not serves and capacity.get("onDemandBase") is not None:
+        yield Fault("capacity.onDemandBase", "is only possible with kind: service; a run has capacity.fallback")
+    elif capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":
+        yield Fault("capacity.onDemandBase", "is only possible with purchase: spot, from which it takes tasks away")
 
 
 def _update_faults(service: Any) -> Iterator[Fault]:

@@ -23,7 +23,7 @@ ACTIONS = (
     "CreateEnvironment, UpdateEnvironment, StartDeployment, RollBackDeployment, StopDeployment, ScaleEnvironment, "
     "FreezeEnvironment, ThawEnvironment, DeleteEnvironment, DescribeEnvironment, ListEnvironments, CreateSchedule, "
     "UpdateSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule, RunScheduleNow, DeleteSchedule, "
-    "FireSchedule, ReleaseSchedules"
+    "FireSchedule, ReleaseSchedules, ApplySharing, DescribeSharing"
 )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
 
+from argosy.lifecycle.environments import ask, forget
 from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.environments import DeploymentStatus
-from argosy.model.stored_environments import ENVIRONMENT
+from argosy.model.inbox import EnvironmentRequest
+from argosy.model.journal.commit import documents_of_commit
+from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S, last_revision_of_deleted
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of
@@ -41,6 +45,12 @@ def deployed(desk: Desk, **fields: Any) -> dict[str, Any]:
     body = desk.body("StartDeployment", name="web", **{"clientToken": f"at-{desk.time}", **fields})
     desk.fold_in()
     return body
+
+
+def forgotten(desk: Desk) -> None:
+    """Its tasks have stopped, and the controller has forgotten it."""
+    forget(desk.state, "web")
+    desk.commit()
 
 
 def view(desk: Desk) -> dict[str, Any]:
@@ -86,9 +96,7 @@ def test_a_deleted_environment_gives_its_name_free_and_its_numbers_are_not_used_
     assert desk.body("DeleteEnvironment", name="web")["status"] == "DELETING"
     desk.fold_in()
     assert "is being deleted" in refused(desk, "StartDeployment", name="web")
-    del desk.state.environments["web"]
-    desk.state.changed_environments.add("web")
-    desk.commit()
+    forgotten(desk)
     assert "does not exist" in refused(desk, "DescribeEnvironment", name="web")
     assert created(desk)["revision"] == 2
 
@@ -223,6 +231,15 @@ def test_the_list_comes_in_pages(desk: Desk) -> None:
     assert "nextToken: is not a token" in refused(desk, "ListEnvironments", nextToken="anything at all")
 
 
+def test_the_list_may_be_of_names_that_begin_alike(desk: Desk) -> None:
+    for name in ("web", "web-blue", "api"):
+        created(desk, name=name)
+    desk.fold_in()
+    assert [each["name"] for each in desk.body("ListEnvironments", prefix="web")["environments"]] == ["web", "web-blue"]
+    assert desk.body("ListEnvironments", prefix="other") == {"environments": [], "nextToken": None}
+    assert "prefix" in refused(desk, "ListEnvironments", prefix="Web*")
+
+
 def test_healthy_tasks_are_those_that_have_run_for_long_enough(desk: Desk) -> None:
     created(desk)
     deployed(desk)
@@ -263,3 +280,91 @@ def test_a_damaged_environment_is_a_sentence_for_who_asks_for_it(desk: Desk) -> 
     desk.store.items[documents.STATE, ENVIRONMENT + "web"] = b"junk"
     assert "corrupt" in refused(desk, "DescribeEnvironment", name="web")
     assert "corrupt" in refused(desk, "DeleteEnvironment", name="web")
+
+
+def test_a_name_that_is_created_again_can_be_deployed_before_the_controller_has_heard_of_it(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    desk.body("DeleteEnvironment", name="web")
+    desk.fold_in()
+    assert "is being deleted: create it when its tasks have stopped" in refused(desk, "CreateEnvironment", spec=SPEC)
+    forgotten(desk)
+    assert created(desk)["revision"] == 2
+    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+    assert deployed(desk)["deploying"] == 2
+    assert view(desk)["status"] == "IN_PROGRESS"
+
+
+def test_an_update_that_comes_too_late_brings_no_environment_back(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    desk.body("DeleteEnvironment", name="web")
+    updated(desk, 1, "two")
+    desk.fold_in()
+    forgotten(desk)
+    assert "does not exist" in refused(desk, "StartDeployment", name="web")
+    assert created(desk)["revision"] == 3
+
+
+def test_one_that_overtakes_the_deletion_does_not_either(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    desk.body("DeleteEnvironment", name="web")
+    updated(desk, 1, "two")
+    ask(desk.state, EnvironmentRequest("web", desk.time, "delete"))
+    forgotten(desk)
+    desk.fold_in()
+    assert "does not exist" in refused(desk, "StartDeployment", name="web")
+
+
+def test_the_mark_of_a_deletion_expires_and_its_name_stays_free(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    forget(desk.state, "web")
+    puts, expires_at = documents_of_commit(desk.state, desk.time)
+    key = (documents.STATE, ENVIRONMENT + "web")
+    assert expires_at[key] == desk.time + MARK_KEPT_S
+    assert last_revision_of_deleted(puts[key]) == 1
+    desk.commit()
+    desk.store.items.pop(key)
+    desk.time += MARK_KEPT_S + 60
+    assert "does not exist" in refused(desk, "DescribeEnvironment", name="web")
+    assert created(desk)["revision"] == 2
+
+
+def test_what_an_earlier_version_deleted_stays_deleted(desk: Desk) -> None:
+    created(desk)
+    desk.fold_in()
+    forgotten(desk)
+    desk.store.items[documents.STATE, ENVIRONMENT + "web"] = zlib.compress(b"null")
+    assert "does not exist" in refused(desk, "DescribeEnvironment", name="web")
+
+
+def test_tasks_are_left_only_until_somebody_wants_them_or_their_end(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    desk.time += 1
+    assert desk.body("DeleteEnvironment", name="web", tasks="leave")["status"] == "LEFT"
+    desk.fold_in()
+    assert (view(desk)["status"], view(desk)["statusReason"]) == (
+        "LEFT", "the environment was deleted, and its tasks were left",
+    )  # fmt: skip
+    assert [each["name"] for each in desk.body("ListEnvironments")["environments"]] == ["web"]
+    said = refused(desk, "ScaleEnvironment", name="web", desired=2)
+    assert "create it again, which takes them over, or delete it with its tasks" in said
+    desk.time += 1
+    assert desk.body("DeleteEnvironment", name="web")["status"] == "DELETING"
+
+
+def test_what_was_left_is_taken_over_by_the_one_that_is_created_again(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    [run_id] = desk.state.environments["web"].runs()
+    desk.time += 1
+    desk.body("DeleteEnvironment", name="web", tasks="leave")
+    desk.fold_in()
+    desk.time += 1
+    assert created(desk)["revision"] == 2
+    assert deployed(desk)["deploying"] == 2
+    env = desk.state.environments["web"]
+    assert (env.latest.run_id, env.runs(), env.left, env.frozen_reason) == (run_id, [run_id], False, "")

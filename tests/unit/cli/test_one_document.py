@@ -15,6 +15,7 @@ from tests.fakes.cli import RUN_ID, Pages, World, ended, instance, run_view, tas
 from tests.fakes.command_lines import GROUP
 from tests.fakes.environments import SERVICE, deploying, environment
 from tests.fakes.looks import PLAN
+from tests.fakes.sharing import sharing
 
 ROOT = Path(__file__).parents[3]
 SPEC = str(ROOT / "containers" / "digits" / "run.yaml")
@@ -46,6 +47,7 @@ CASES: dict[str, list[list[str]]] = {
     "cluster": [[], ["--since", "1d"]],
     "cluster scale": [["3"]],
     "instances": [[]],
+    "queues": [[], ["apply", "QUEUES"], ["apply", "--restore", "2"]],
     "query": [["attribute:x == y", "--instances", "INSTANCES"]],
     "catalogue": [["--type", "g4dn.*"]],
     "env create": [["SERVICE"]],
@@ -121,6 +123,7 @@ def world() -> World:
     replies |= {f"{verb}Schedule": SCHEDULE for verb in ("Create", "Update", "Describe", "Pause", "Resume", "Delete")}
     replies |= {"ScaleCluster": {"floor": None}}
     replies |= {"ListSchedules": {"schedules": [SCHEDULE], "nextToken": None}, "RunScheduleNow": FIRED}
+    replies |= {"DescribeSharing": sharing(), "ApplySharing": {"revision": 4, "document": sharing()["document"]}}
     for action, reply in replies.items():
         made.answers(action, reply)
     return made
@@ -149,11 +152,13 @@ def test_the_answer_is_one_document(
 ) -> None:
     (tmp_path / "instances.json").write_text("[]")
     (tmp_path / "web.yaml").write_text(SERVICE)
+    (tmp_path / "queues.yaml").write_text("version: 1\nqueues: {research: {}}\n")
     (tmp_path / "batch.yaml").write_text(BATCH)
     given = {
         "SERVICE": str(tmp_path / "web.yaml"),
         "BATCH": str(tmp_path / "batch.yaml"),
         "OUT": str(tmp_path / "out"),
+        "QUEUES": str(tmp_path / "queues.yaml"),
         "INSTANCES": str(tmp_path / "instances.json"),
     }
     monkeypatch.chdir(tmp_path)

@@ -19,6 +19,7 @@ from tests.fakes.cli import NOW, OUTPUT, RUN_ID, Pages, World, ended, instance, 
 from tests.fakes.environments import deployment, environment
 from tests.fakes.histories import cluster_history
 from tests.fakes.looks import PLAN
+from tests.fakes.sharing import sharing
 
 ROOT = Path(__file__).parents[3]
 WIDTHS = (60, 80, 200)
@@ -171,6 +172,11 @@ VIEWS: dict[str, tuple[tuple[str, ...], World, tuple[str, ...]]] = {
         )
         for by, expected in (("pool", ("g4dn.12xlarge", "$12,345.67")), ("waste", ("redone",)), ("line", ("together",)))
     },
+    "queues": (
+        ("queues",),
+        World().answers("DescribeSharing", sharing()),
+        ("research", "default", "50%"),
+    ),
     "env list": (
         ("env", "list"),
         World().answers("ListEnvironments", {"environments": [environment(statusReason=LONG)]}),

@@ -51,10 +51,18 @@ from argosy.model.events import (
     RunNotResumed,
     RunResumed,
     RunRetried,
+    SharingAsked,
     TargetAccepted,
 )
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest, SubmitRequest
+from argosy.model.inbox import (
+    CancelRequest,
+    EnvironmentRequest,
+    RetryRequest,
+    ScaleRequest,
+    SharingRequest,
+    SubmitRequest,
+)
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
@@ -94,6 +102,7 @@ GONE = Observed(LATER, hosts=(host(1),), container_instances=(container_instance
 BACK = replace(GONE, at=LATER + 1, tasks=(task(1, "RUNNING"),))  # nothing new about it
 UP = [LaunchAccepted(KEY, task_arn(1)), task(1, "RUNNING")]
 ONLY_TASK = [*UP, task(1, "STOPPED", 9, exit_code=0)]
+DOCUMENT = {"version": 1, "queues": {"research": {"weight": 2}, "team": {"within": "owners"}}}
 CASES: list[list[Event]] = [
     [submitted("second-261121-062733-k3f9"), prepared("second-261121-062733-k3f9")],
     [RunNotPrepared(RUN_ID, "no such image", final=False), RunNotPrepared(RUN_ID, "no such image", final=True)],
@@ -139,6 +148,7 @@ CASES: list[list[Event]] = [
         EnvironmentAsked(EnvironmentRequest("web", NOW, "delete")),
         ClusterScaled(ScaleRequest(NOW, 3, ("c5.xlarge",), NOW + 60)),
     ],
+    [SharingAsked(SharingRequest(DOCUMENT, 0, NOW)), SharingAsked(SharingRequest({**DOCUMENT, "queues": {}}, 1, NOW))],
     [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
 ]
 

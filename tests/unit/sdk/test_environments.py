@@ -62,7 +62,8 @@ def test_an_environment_says_how_it_is_doing() -> None:
     assert deployed.ended_at is not None
     assert (deployed.ended_at - deployed.started_at).total_seconds() == 30
     assert repr(web) == "<argosy environment web COMPLETED 3/3 healthy>"
-    assert environments.all() == []
+    assert environments.all("we") == []
+    assert sent(world) == {"action": "ListEnvironments", "prefix": "we"}
 
 
 def test_one_that_was_never_deployed_has_no_target() -> None:

@@ -17,6 +17,7 @@ SPEC: dict[str, Any] = {
     "array": {"range": "0:100"},
 }
 OF_ITS_OWN = {"size", "items", "itemsFrom"}  # each excludes the range
+OF_SERVICES = {"onDemandBase"}
 WITHOUT_CONTAINER = {"run", "job", "taskDefinition", "workdir", "setup", "packages", "inputs", "result"}
 NEEDS = {
     "gpuModel": {"gpus": 1},
@@ -77,6 +78,9 @@ def test_the_example_of_a_part_is_accepted(field: str) -> None:
 def test_the_example_of_a_field_is_accepted(part: str, model: str, field: str) -> None:
     inside = {} if field in OF_ITS_OWN else SPEC.get(part, {})
     spec = {**SPEC, part: {**inside, **NEEDS.get(field, {}), field: EXAMPLES[model][field]}}
+    if field in OF_SERVICES:
+        del spec["array"]
+        spec |= {"kind": "service", "service": {"desired": 3}}
     assert parse_spec(spec)
 
 

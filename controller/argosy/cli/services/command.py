@@ -188,6 +188,8 @@ def status(session: Session, name: Name) -> None:
 
 def _next_steps(view: Any) -> list[str]:
     name = view["name"]
+    if view["status"] == "LEFT":
+        return [f"env delete {name}"]
     tried = {each["revision"] for each in view["deployments"]}
     if view["latestRevision"] not in tried:
         return [f"env deploy {name}"]
@@ -197,15 +199,20 @@ def _next_steps(view: Any) -> list[str]:
     return [f"tasks {run}" for run in runs if run]
 
 
-def listed(session: Session) -> None:
+def listed(
+    session: Session,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+) -> None:
     """All environments."""
     from argosy.cli.services.views import environment_table
 
-    found = session.api.environments()
+    found = session.api.environments(prefix)
     if session.wants_json:
         session.print_json(found)
     elif found["environments"]:
         session.console.print(environment_table(found["environments"]))
+    elif prefix:
+        session.console.print(f"No environment's name begins with {prefix}. next: {session.again('env list')}")
     else:
         session.console.print(f"No environments yet. next: {session.again('env create service.yaml')}")
 
@@ -247,11 +254,22 @@ def stop(session: Session, name: Name, reason: Why = "") -> None:
     _changed(session, session.api.stop_deployment(name, reason), f"The deployment of {name} is stopped.")
 
 
-def delete(session: Session, name: Name) -> None:
+def delete(
+    session: Session,
+    name: Name,
+    leave_tasks: Annotated[
+        bool, typer.Option("--leave-tasks", help="Its tasks go on; one that is created again takes them over.")
+    ] = False,
+) -> None:
     """Stop the tasks of an environment and forget it."""
-    view = session.api.delete_environment(name)
+    view = session.api.delete_environment(name, "leave" if leave_tasks else "stop")
     if session.wants_json:
         session.print_json(view)
+        return
+    if leave_tasks and view["running"]:
+        going = f"{counted(view['running'], 'running task')} {'goes' if view['running'] == 1 else 'go'} on"
+        session.console.print(f"{name} is deleted; {going}, and no other is started.")
+        session.console.print(f"stop them: {session.again(f'env delete {name}')}", style="dim")
         return
     told = f"{counted(view['running'], 'running task')} {'is' if view['running'] == 1 else 'are'} told to stop"
     session.console.print(f"{name} is being deleted: {told if view['running'] else 'no task is running'}.")

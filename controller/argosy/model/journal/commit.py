@@ -14,6 +14,7 @@ from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import run_lines
 from argosy.model.journal.tasks import task_lines
 from argosy.model.state import State
+from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S
 
 Expiries = dict[tuple[str, str], float]
 """Epoch seconds by key."""
@@ -32,6 +33,8 @@ def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -
     puts = documents.changed(state)
     history = [key for key in puts if key[0].startswith(documents.history_partition(""))]
     expiries = dict.fromkeys(journal, now + stored.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
+    gone = state.gone_environments.keys() - state.environments.keys()
+    expiries |= {(documents.STATE, ENVIRONMENT + name): now + MARK_KEPT_S for name in gone}
     expiries |= {key: now + cluster_course.KEPT_S for key in puts if key[0] == cluster_course.PARTITION}
     return puts | journal, expiries
 

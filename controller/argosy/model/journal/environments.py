@@ -22,8 +22,9 @@ def _changes(env: Environment) -> Iterator[Line]:
     now = env.facts()
     before = env.committed
     if before is None:
-        yield line(LineType.ENV_CREATED, environment=env.name, revision=env.revisions[0].number, desired=now.desired)
-        before = EnvironmentFacts(env.revisions[0].number, now.desired, "", deleting=False, deployments={})
+        first = next((each.number for each in env.revisions if each.created_at >= env.created_at), now.latest)
+        yield line(LineType.ENV_CREATED, environment=env.name, revision=first, desired=now.desired)
+        before = EnvironmentFacts(first, now.desired, "", deleting=False, deployments={})
     if now.latest != before.latest:
         yield line(LineType.ENV_UPDATED, environment=env.name, revision=now.latest)
     if now.desired != before.desired:

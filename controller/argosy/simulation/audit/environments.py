@@ -2,9 +2,11 @@
 
 E1: no stop of ours leaves fewer healthy tasks than the least, and none is sent before it is stored. E2: no start of
 ours leads to more active tasks than the most. E3: once nothing goes wrong any more, exactly the desired tasks of the
-target revision run, unless a reason is told. E4: what is frozen starts and replaces nothing. E5: tasks of a service are
-never taken away, numbered anew or done. E6: what counts against a deployment are ends that were its tasks' own. E7: a
-deleted service leaves no record and no task. E8: a deployment completes with its tasks healthy and no other alive.
+target revision run, as many of them as its base where spot cannot take them, unless a reason is told. E4: what is
+frozen starts and replaces nothing. E5: tasks of a service are never taken away, numbered anew or done. E6: what counts
+against a deployment are ends that were its tasks' own. E7: a deleted service leaves no record and no task. E8: a
+deployment completes with its tasks healthy and no other alive. E9: a revision whose content runs already gets no run of
+its own. E10: what an environment has cost counts every run that it ever had.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment
-from argosy.model.run_terms import ServiceTerms
+from argosy.model.run_terms import ServiceTerms, content_of
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 from argosy.simulation.audit.stored_state import StoredAttempt
@@ -29,6 +31,7 @@ WANTED = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
 REPLACED = "argosy: the service does not want this task any more"  # how our own stops are told ECS
 A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
 SETTLED_S = 3600.0  # by then a service is as it is wanted: pauses after crashes grow to five minutes
+ROUNDING_USD = 0.0001
 FROZEN_S = 300.0  # for so long it is looked at while it is frozen
 
 
@@ -53,6 +56,8 @@ class EnvironmentChecker(Checker):
         """By run, the tasks that ended or could not start by themselves, on hosts that stood."""
         self._waits_since: dict[str, tuple[Any, float]] = {}
         """By name of the environment: what it was about then."""
+        self._had: dict[str, set[str]] = {}
+        """By name of the environment, the runs that it ever had."""
         self.deployments: Counter[str] = Counter()
         """By status, those that were seen to end."""
 
@@ -80,6 +85,7 @@ class EnvironmentChecker(Checker):
             if before is not table and self._is_of_service(run_id):
                 self._check_rows(run_id, before or [])
         known, self._before = self._before, {}
+        self._had = {name: self._had.get(name, set()) | {*env.all_runs()} for name, env in stored.environments.items()}
         for name, env in stored.environments.items():
             of_env = {each.key: each for each in stored.live.values() if each.key.run_id in env.runs()}
             now = self._before[name] = _Known(env, of_env)
@@ -112,7 +118,23 @@ class EnvironmentChecker(Checker):
         if env.frozen_reason:
             return self.facts.world.now - self.facts.faults_ended_at > FROZEN_S
         done = env.deployment is not None and env.deployment.has_ended
-        return done and self._really_healthy(env) == ({env.target.run_id: env.desired} if env.desired else {})
+        as_desired = self._really_healthy(env) == ({env.target.run_id: env.desired} if env.desired else {})
+        return done and as_desired and self._on_demand(env.target.run_id) >= min(self._base(env), env.desired)
+
+    def _base(self, env: Environment) -> int:
+        """How many of its tasks are to be where spot cannot take them."""
+        job = self.facts.jobs.get(env.target.run_id) if env.target else None
+        return int(job.spec.get("capacity", {}).get("onDemandBase", 0)) if job else 0
+
+    def _on_demand(self, run_id: str) -> int:
+        """Its tasks that really run on on-demand instances."""
+        found = 0
+        for (of_run, _), arns in self.facts.arns.items():
+            for arn in arns if of_run == run_id else ():
+                task = self.facts.regions.task(arn)
+                host = self.facts.regions.find(task.instance.ec2_instance_id) if task else None
+                found += host is not None and host.purchase == "on-demand" and self._really_runs(arn)
+        return found
 
     def _has_reason(self, env: Environment) -> bool:
         """Why it is not as it is wanted, as users are told."""
@@ -151,6 +173,25 @@ class EnvironmentChecker(Checker):
                 done = f"launched {launched}, {starts} wanted anew, {len(acts)} replaced"
                 self._violated("E4", env, f"is frozen ({env.frozen_reason}), and yet: {done}")
         self._check_deployment(before.env, now)
+        self._check_adoption(before.env, env)
+        self._check_costs(env)
+
+    def _check_adoption(self, before: Environment, env: Environment) -> None:
+        jobs, records = self.facts.jobs, self.facts.stored.records
+        adoptable = [run_id for run_id in before.runs() if not (records[run_id].halted or records[run_id].suspended_at)]
+        for run_id in set(env.runs()) - set(before.all_runs()):
+            for other in adoptable:
+                if content_of(jobs[run_id].spec) == content_of(jobs[other].spec):
+                    self._violated("E9", env, f"starts {run_id} although {other} has the same content")
+
+    def _check_costs(self, env: Environment) -> None:
+        facts, runs = self.facts, self._had[env.name]
+        if facts.ledger_is_lost or runs & facts.damaged:
+            return
+        records = [facts.stored.records[run_id] for run_id in runs]
+        closed = sum(record.cost_usd for record in records if record.has_ended)
+        if abs(env.past_usd - closed) > ROUNDING_USD:
+            self._violated("E10", env, f"has cost {env.past_usd} by its closed runs, which have cost {closed}")
 
     def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
         """What is healthy for certain is stopped only while enough others may be."""

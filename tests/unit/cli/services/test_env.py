@@ -230,6 +230,13 @@ def test_an_empty_list_says_how_to_begin() -> None:
     assert said == ["No environments yet. next: argosy env create service.yaml"]
 
 
+def test_a_list_may_be_of_names_that_begin_alike() -> None:
+    world = World().answers("ListEnvironments", {"environments": []})
+    said = lines(world.argosy("env", "list", "--prefix", "web"))
+    assert said == ["No environment's name begins with web. next: argosy env list"]
+    assert world.functions.requests == [{"action": "ListEnvironments", "prefix": "web"}]
+
+
 def test_deployments_are_a_table_with_their_reasons() -> None:
     view = seen(deployment(2, 2, "IN_PROGRESS", failures=2), deployment(3, 1, "FAILED", reason="exit code 3"))
     said = lines(World().answers("DescribeEnvironment", view).argosy("env", "deployments", "web", COLUMNS="200"))
@@ -270,6 +277,20 @@ def test_a_change_is_sent_and_said(words: list[str], action: str, sent: dict[str
 def test_delete_says_what_becomes_of_the_tasks(running: int, said: str) -> None:
     world = World().answers("DeleteEnvironment", environment(running=running))
     assert lines(world.argosy("env", "delete", "web")) == [f"web is being deleted: {said}"]
+
+
+def test_tasks_that_are_left_go_on_and_the_way_to_stop_them_is_told() -> None:
+    world = World().answers("DeleteEnvironment", environment(running=3))
+    said = lines(world.argosy("env", "delete", "web", "--leave-tasks"))
+    assert said == [
+        "web is deleted; 3 running tasks go on, and no other is started.",
+        "stop them: argosy env delete web",
+    ]
+    assert world.functions.requests == [{"action": "DeleteEnvironment", "name": "web", "tasks": "leave"}]
+    left = environment(status="LEFT", statusReason="the environment was deleted, and its tasks were left")
+    shown = lines(World().answers("DescribeEnvironment", left).argosy("env", "status", "web"))
+    assert shown[0].startswith("web  LEFT")
+    assert shown[-1] == "next: argosy env delete web"
 
 
 @pytest.mark.parametrize("words", [["scale", "web", "-1"], ["scale", "web"], ["deploy"], ["deploy", "web", "-w"]])

@@ -1,0 +1,102 @@
+"""What may be asked of how the cluster is shared? ApplySharing and DescribeSharing; and which queues a run may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from argosy.api.means import Actions, Means
+from argosy.api.refusals import RequestRefused
+from argosy.api.sharing_requests import ApplySharing, DescribeSharing
+from argosy.api.views import iso
+from argosy.model import documents, inbox
+from argosy.model.damage import Damage
+from argosy.model.inbox import SharingRequest
+from argosy.model.sharing import SHARING, Sharing, sharing_in
+from argosy.ports import AlreadyExists
+from argosy.spec.faults import Fault, SpecError
+from argosy.spec.sharing import parse_sharing
+
+JSON = dict[str, Any]
+TRIES = 10
+
+
+def _apply(means: Means, request: ApplySharing, request_id: str) -> JSON:
+    now, known = means.now(), _in_force(means)
+    document = _earlier(known, request.restore) if request.document is None else parse_sharing(request.document)
+    base = known.revision if request.revision is None else request.revision
+    if base != known.revision:
+        raise RequestRefused(
+            "ConflictException",
+            f"revision {known.revision} is in force now, not {base}: look at it again, then apply yours to it",
+        )
+    body = inbox.to_bytes(SharingRequest(document, base, now))
+    for again in range(TRIES):
+        with suppress(AlreadyExists):  # somebody asked at the same moment: the first of them counts
+            means.store.create({(inbox.INBOX, inbox.inbox_key(now, f"sharing#{again}")): body})
+            means.wake.controller()
+            return {"revision": base + 1, "document": document}
+    raise RequestRefused("ThrottlingException", "others apply documents at this moment: try again")
+
+
+def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:
+    kept = [each for each in (known.latest, *known.earlier) if each is not None]
+    found = next((each for each in kept if each.revision == revision), None)
+    if found is None:
+        names = ", ".join(str(each.revision) for each in kept) or "none"
+        raise RequestRefused("ResourceNotFoundException", f"revision {revision} is not kept; kept: {names}")
+    return found.document
+
+
+def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
+    from argosy.scheduler.queue_views import use_of_queues  # loads placement: only those who look need it
+
+    state = means.whole_state()
+    latest = state.sharing.latest
+    return {
+        "revision": state.sharing.revision,
+        "appliedAt": iso(latest.applied_at) if latest else None,
+        "document": latest.document if latest else None,
+        "earlier": [{"revision": each.revision, "appliedAt": iso(each.applied_at)} for each in state.sharing.earlier],
+        "queues": [
+            {
+                "name": each.name,
+                "weight": each.weight,
+                "within": "owners" if each.by_owner else None,
+                "runs": each.runs,
+                "waiting": each.waiting,
+                "running": each.running,
+                "use": round(each.use, 6),
+                "share": round(each.share, 6),
+                "level": None if each.level is None else round(each.level, 6),
+            }
+            for each in use_of_queues(state)
+        ],
+    }
+
+
+def _in_force(means: Means) -> Sharing:
+    """Raises RequestRefused where it cannot be read, unless a new one is to take its place."""
+    body = means.store.read((documents.STATE, SHARING))
+    found = sharing_in({} if body is None else {SHARING: body})
+    return Sharing() if isinstance(found, Damage) else found
+
+
+def queue_faults(means: Means, form: Mapping[str, Any]) -> list[Fault]:
+    """Of a run that names a queue that is not there."""
+    if form.get("queue") is None:
+        return []
+    names = _in_force(means).queues()
+    if form["queue"] in names:
+        return []
+    return [Fault("queue", f"there is no queue {form['queue']}; there are: {', '.join(sorted(names))}")]
+
+
+def check_queue(means: Means, form: Mapping[str, Any]) -> None:
+    """Raises SpecError."""
+    if faults := queue_faults(means, form):
+        raise SpecError(faults)
+
+
+ACTIONS: Actions = {ApplySharing: _apply, DescribeSharing: _describe}

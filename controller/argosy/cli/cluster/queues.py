@@ -1,0 +1,89 @@
+"""How is the cluster shared? `queues`, and `queues apply`, which changes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.figures import counted
+from argosy.cli.problems import CliError
+from argosy.cli.runs.spec_source import read_text
+from argosy.cli.session import Session
+from argosy.cli.tables import PlainTable
+
+_Words = Annotated[
+    list[str] | None, typer.Argument(metavar="[apply FILE]", help="Nothing shows the queues; - is standard input.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "queues", panel=panels.CLUSTER)(queues)
+
+
+def queues(
+    session: Session,
+    words: _Words = None,
+    restore: Annotated[
+        int | None, typer.Option("--restore", min=1, help="With apply: the document of this revision, without FILE.")
+    ] = None,
+    revision: Annotated[
+        int | None, typer.Option("--revision", min=0, help="With apply: only if this one is in force. [default: it is]")
+    ] = None,
+) -> None:
+    """The queues and what each uses; `apply FILE` changes them."""
+    given = words or []
+    if not given and restore is None and revision is None:
+        _show(session)
+        return
+    if given[:1] != ["apply"] or len(given) != (2 if restore is None else 1):
+        raise CliError("Type `argosy queues`, `argosy queues apply FILE` or `argosy queues apply --restore REVISION`.")
+    view = session.api.apply_sharing(None if restore else _read(Path(given[1])), restore, revision)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    names = ", ".join(view["document"]["queues"])
+    session.console.print(f"Revision {view['revision']} takes effect within seconds. Queues: {names}.")
+    session.console.print(f"next: {session.again('queues')}", style="dim")
+
+
+def _read(file: Path) -> Any:
+    """Raises CliError for a file that is no document at all; what it says is judged by the deployment."""
+    from argosy.spec import file as spec_file
+    from argosy.spec.faults import SpecError
+
+    try:
+        data = spec_file.read(read_text(file), is_json=spec_file.is_json_name(file.name)).data
+    except SpecError as refusal:
+        faults = [fault.text(str(file)) for fault in refusal.faults]
+        raise CliError(f"{file} cannot be read.", details=faults) from refusal
+    if not isinstance(data, dict):
+        raise CliError(f"{file} is no sharing document: it has to be a mapping with version and queues.")
+    return data
+
+
+def _show(session: Session) -> None:
+    view = session.api.sharing()
+    if session.wants_json:
+        session.print_json(view)
+        return
+    shown = PlainTable("QUEUE", ">WEIGHT", ">SHARE", ">USE", ">RUNS", ">RUNNING", ">WAITING", "WITHIN")
+    for each in sorted(view["queues"], key=lambda each: (each["level"] is None, each["level"] or 0.0)):
+        share = "-" if each["weight"] == 0 or not each["runs"] else f"{each['share']:.0%}"
+        numbers = [f"{each[name]:,}" for name in ("runs", "running", "waiting")]
+        shown.add_row(each["name"], str(each["weight"]), share, f"{each['use']:.0%}", *numbers, each["within"] or "-")
+    session.console.print(shown)
+    session.console.print(_said_of(view))
+
+
+def _said_of(view: Any) -> str:
+    if not view["revision"]:
+        return "No sharing document was applied: there is one queue. Lowest level first."
+    earlier = ", ".join(str(each["revision"]) for each in view["earlier"])
+    kept = f"; {counted(len(view['earlier']), 'earlier one')} kept: {earlier}" if earlier else ""
+    return (
+        f"Revision {view['revision']}, applied {view['appliedAt']}{kept}. Whose use is lowest for its weight is first."
+    )

@@ -1,0 +1,140 @@
+"""Who comes first where not everybody can be served at once?
+
+Those who share the cluster are its queues, and the owners within a queue that is shared by owners. Within one of them a
+run of higher priority comes first, then the older one. Between them `argosy.sharing` decides; with one of them, there
+is nothing to decide.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.runs import Run
+from argosy.model.sharing import ShareQueue
+from argosy.model.state import State
+from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
+from argosy.sharing.fill import fill
+from argosy.sharing.turns import turns
+
+Sharer = tuple[str, str]  # queue, owner ("" where the queue is not shared by owners)
+
+
+def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> Sharer:
+    """A run whose queue is there no more is in the default one."""
+    name = run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
+    return name, run.terms.owner if queues[name].by_owner else ""
+
+
+@dataclass(frozen=True, slots=True)
+class FairOrder:
+    """Some open runs, and who shares the cluster. The sharers stand in the order in which ties are decided: who uses
+    least of the cluster first, then who has had fewest attempts, so that who was served is behind who was not."""
+
+    runs: tuple[Run, ...] = ()  # by sharer, then priority, then age
+    sharers: tuple[Sharer, ...] = ()
+    weight: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    parts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    tasks: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    """(sharers, 3) cpu units, MiB and GPUs that its live attempts take."""
+    live: Mapping[str, int] = field(default_factory=dict)  # live attempts, by run id
+    row: Mapping[str, int] = field(default_factory=dict)  # of the sharer, by run id
+
+    @classmethod
+    def of(cls, state: State, runs: Sequence[Run]) -> FairOrder:
+        """Of those runs, which are in order of submission."""
+        found = _Holdings(state)
+        known = sorted({found.sharer[run.id] for run in runs}, key=found.rank)
+        rows = {sharer: number for number, sharer in enumerate(known)}
+        queues, owners = state.sharing.queues(), Counter(queue for queue, _ in found.members)
+        return cls(
+            runs=tuple(sorted(runs, key=lambda run: (rows[found.sharer[run.id]], -run.terms.priority))),
+            sharers=tuple(known),
+            weight=np.array([queues[queue].weight for queue, _ in known], dtype=np.int64),
+            parts=np.array([owners[queue] for queue, _ in known], dtype=np.int64),
+            tasks=np.array([found.taken[sharer] for sharer in known], dtype=np.int64).reshape(-1, 3),
+            live=found.live,
+            row={run.id: rows[found.sharer[run.id]] for run in runs},
+        )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is anybody to share with."""
+        return len(self.sharers) > 1
+
+    def dealt(
+        self, run_ids: Sequence[str], wants: IntArray, takes: IntArray, limits: Limits, used: IntArray
+    ) -> IntArray:
+        """How many of its tasks each of the runs gets. They stand in this order, and may come more than once.
+
+        takes: (runs, limits) for a task. used: (sharers, limits).
+        """
+        columns = Columns.of([self.row[run_id] for run_id in run_ids], wants, takes)
+        return fill(columns, self._sharers(used), limits).counts
+
+    def in_turn(self, run_ids: Sequence[str], counts: IntArray, limits: Limits, quantum: int = 1) -> IntArray:
+        """The place in `run_ids` of each of so many tasks, in the order of their turns; each takes one of every limit
+        that is handed in."""
+        takes = np.ones((len(run_ids), len(limits)), dtype=np.int64)
+        columns = Columns.of([self.row[run_id] for run_id in run_ids], counts, takes)
+        used = np.zeros((len(self.sharers), len(limits)), dtype=np.int64)
+        return turns(columns, self._sharers(used), limits, counts, quantum)
+
+    def _sharers(self, used: IntArray) -> Sharers:
+        return Sharers.of(self.weight, used, self.parts)
+
+
+class _Holdings:
+    """What the sharers of a state have."""
+
+    def __init__(self, state: State) -> None:
+        live = state.attempts["run"][state.attempts.placed()]
+        numbers, counts = np.unique(live, return_counts=True)
+        by_number = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+        queues = state.sharing.queues()
+        self.live = {run.id: by_number.get(run.number, 0) for run in state.runs.values()}
+        self.sharer: dict[str, Sharer] = {}
+        self.members: dict[Sharer, int] = {}  # all that have an open run -> when they first came
+        self.taken: dict[Sharer, list[int]] = {}
+        self._served: Counter[Sharer] = Counter()
+        self._weight = {name: max(1, queue.weight) for name, queue in queues.items()}
+        for run in state.runs.values():
+            sharer = self.sharer[run.id] = sharer_of(run, queues)
+            self.members.setdefault(sharer, len(self.members))
+            self._served[sharer] += run.attempts + self.live[run.id]
+            taken = self.taken.setdefault(sharer, [0, 0, 0])
+            for axis, need in enumerate(run.needs):
+                taken[axis] += self.live[run.id] * need
+        self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
+
+    def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:
+        """Who has the lowest comes first. Fractions: what is equal has to be equal."""
+        weight = self._weight[sharer[0]]
+        level = max(Fraction(taken, whole) for taken, whole in zip(self.taken[sharer], self._whole, strict=True))
+        return level / weight, Fraction(self._served[sharer], weight), self.members[sharer]
+
+
+def one_each(state: State, runs: Sequence[Run]) -> list[Run]:
+    """The runs in the order of their turns, where each needs the same little."""
+    order = FairOrder.of(state, runs) if len(runs) > 1 else FairOrder()
+    if not order.is_shared:
+        return list(runs)
+    ids, each = [run.id for run in order.runs], np.ones(len(runs), dtype=np.int64)
+    turn = order.in_turn(ids, each, Limits.of([len(ids)], [len(ids)]))
+    return [order.runs[number] for number in turn.tolist()]
+
+
+def shares(state: State, wants: Mapping[str, int], room: int) -> dict[str, int]:
+    """By run id, how much each of some open runs gets of something of which there is so little in a tick."""
+    if len(wants) < 2:
+        return {run_id: min(room, count) for run_id, count in wants.items()}
+    order = FairOrder.of(state, [state.runs[run_id] for run_id in wants])
+    ids = [run.id for run in order.runs]
+    counts, limits = np.array([wants[run_id] for run_id in ids], dtype=np.int64), Limits.of([max(1, room)], [room])
+    takes, none = np.ones((len(ids), 1), dtype=np.int64), np.zeros((len(order.sharers), 1), dtype=np.int64)
+    return dict(zip(ids, order.dealt(ids, counts, takes, limits, none).tolist(), strict=True))

@@ -1,0 +1,50 @@
+"""What does each queue use, what is due to it, and what waits in it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+
+@dataclass(slots=True)
+class QueueUse:
+    """One queue, now."""
+
+    name: str
+    weight: int
+    by_owner: bool
+    runs: int = 0  # open ones
+    waiting: int = 0  # tasks
+    running: int = 0  # tasks that have a place
+    use: float = 0.0  # the largest part that it uses of the cluster's cpu, memory or GPUs, 0..1
+    share: float = 0.0  # its weight's part of the weights of the queues with open runs, 0..1
+    level: float | None = None  # use / weight; None where the weight is 0
+
+
+def use_of_queues(state: State) -> Sequence[QueueUse]:
+    """In the order of the document; a queue that is not listed is the default one, the first."""
+    found = {name: QueueUse(name, queue.weight, queue.by_owner) for name, queue in state.sharing.queues().items()}
+    numbers, counts = np.unique(state.attempts["run"][state.attempts.placed()], return_counts=True)
+    live = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    taken = {name: [0, 0, 0] for name in found}
+    for run in state.runs.values():
+        name = run.terms.queue if run.terms.queue in found else DEFAULT_QUEUE
+        its = found[name]
+        its.runs += 1
+        its.waiting += int(run.tasks.counts()[TaskStatus.PENDING])
+        its.running += live.get(run.number, 0)
+        for axis, need in enumerate(run.needs):
+            taken[name][axis] += live.get(run.number, 0) * need
+    whole = [sum(each.total[axis] for each in state.instances.values() if each.alive) for axis in range(3)]
+    weights = sum(each.weight for each in found.values() if each.runs)
+    for name, its in found.items():
+        its.use = max((part / all_ for part, all_ in zip(taken[name], whole, strict=True) if all_), default=0.0)
+        its.share = its.weight / weights if its.runs and weights else 0.0
+        its.level = its.use / its.weight if its.weight else None
+    return list(found.values())

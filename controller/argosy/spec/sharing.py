@@ -1,0 +1,61 @@
+"""What may a sharing document say: which queues are there, and what is the share of each?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from argosy.model.sharing import MOST_QUEUES, MOST_WEIGHT
+from argosy.spec.faults import Fault, SpecError, from_pydantic
+from argosy.spec.fields import Strict, Version, refused
+
+QUEUE_NAME = r"^[a-z][a-z0-9-]{0,62}$"
+MOST_BYTES = 64 * 1024
+
+
+class QueueSpec(Strict):
+    """One queue."""
+
+    weight: int = Field(
+        default=1, ge=0, le=MOST_WEIGHT, description="Its share beside the others'; 0 gets what nobody else wants."
+    )
+    within: Literal["owners"] | None = Field(
+        default=None, description="owners: its weight is divided among the owners who have open runs in it."
+    )
+
+
+class SharingSpec(Strict):
+    """How the cluster is shared where a limit is reached."""
+
+    version: Version = Field(description="Version of this format.")
+    queues: Annotated[
+        dict[Annotated[str, Field(pattern=QUEUE_NAME)], QueueSpec], Field(min_length=1, max_length=MOST_QUEUES)
+    ] = Field(description="By name. A queue named default, of the weight 1, is there whether it is listed or not.")
+
+    @model_validator(mode="after")
+    def _somebody_has_a_share(self) -> SharingSpec:
+        if "default" in self.queues and not any(each.weight for each in self.queues.values()):
+            raise refused("every queue has the weight 0: give one of them a share")
+        return self
+
+
+def parse_sharing(data: Any) -> dict[str, Any]:
+    """The document in its JSON form, without what stands at its default. Raises SpecError with every fault."""
+    size = len(json.dumps(data, default=str).encode())
+    if size > MOST_BYTES:
+        raise SpecError([Fault("", f"the document takes {size} bytes; the limit is {MOST_BYTES}")])
+    if not isinstance(data, dict):
+        raise SpecError([Fault("", "must be a mapping with version and queues")])
+    try:
+        parsed = SharingSpec.model_validate(data)
+    except ValidationError as refusal:
+        raise SpecError(from_pydantic(refusal.errors(), _fields_at)) from refusal
+    return {"version": 1, **parsed.model_dump(by_alias=True, exclude_defaults=True, exclude={"version"})}
+
+
+def _fields_at(path: str) -> Sequence[str]:
+    model = QueueSpec if path.startswith("queues") else SharingSpec
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,53 @@
+"""When is a task tried again, and how long may it take? AWS Batch's words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from argosy.spec.fields import (
+    ATTEMPT_LIMIT,
+    RULE_LIMIT,
+    RUN_LIMIT_S,
+    TIMEOUT_LIMIT_S,
+    ExitCodeGlob,
+    ReasonGlob,
+    Strict,
+)
+
+
+class ExitRuleSpec(Strict):
+    """Conditions that must all hold, and what happens then."""
+
+    on_exit_code: ExitCodeGlob | None = Field(default=None, description="Glob over the exit code.")
+    on_reason: ReasonGlob | None = Field(
+        default=None, description="Glob over the container's reason, such as OutOfMemoryError*."
+    )
+    on_status_reason: ReasonGlob | None = Field(default=None, description="Glob over the task's stopped reason.")
+    action: Literal["RETRY", "EXIT"] = Field(description="RETRY while attempts are left, or EXIT at once.")
+
+
+class RetrySpec(Strict):
+    """When a failed task is tried again. Interruptions and other losses of instances never use up an attempt."""
+
+    attempts: int = Field(
+        default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
+    )
+    evaluate_on_exit: Annotated[list[ExitRuleSpec], Field(max_length=RULE_LIMIT)] = Field(
+        default=[], description="The first rule that matches decides; if none does, the task is tried again."
+    )
+
+
+class TimeoutSpec(Strict):
+    """How long one attempt may take, and how long the whole run."""
+
+    attempt_duration_seconds: int | None = Field(
+        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds, after which the attempt is stopped."
+    )
+    run_duration_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=RUN_LIMIT_S,
+        description="Seconds from the submission, after which the run ends, with or without its remaining tasks.",
+    )

@@ -1,0 +1,76 @@
+"""Several queues on one cluster, from the inbox to the tasks: who starts when, and what is bought for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.model.inbox import SharingRequest
+from argosy.model.runs import RunStatus
+from tests.builders import RUN_ID
+from tests.scenarios.controlled import Controlled
+
+SMALL = "small-261121-070000-aaaa"
+OTHER = "other-261121-070000-bbbb"
+QUEUES: dict[str, Any] = {"version": 1, "queues": {"research": {"weight": 1}, "night": {"weight": 0}}}
+
+
+def shared(cluster: Controlled, document: dict[str, Any] | None = None, base: int = 0) -> None:
+    cluster.put(SharingRequest(document or QUEUES, base, cluster.world.now), f"sharing#{base}")
+
+
+def until_started(cluster: Controlled, run_id: str, limit_s: float) -> float:
+    """How long it takes until a task of the run has started."""
+    began = cluster.world.now
+    cluster.tick()  # it is taken in
+    while cluster.record(run_id).status not in (RunStatus.RUNNING, RunStatus.SUCCEEDED):
+        assert cluster.world.now - began < limit_s, cluster.record(run_id).waiting
+        cluster.tick()
+    return cluster.world.now - began
+
+
+def test_a_run_of_one_task_of_another_queue_starts_within_one_task_s_length() -> None:
+    cluster = Controlled(work_s=60.0, max_instances=2, tick_s=5.0)
+    shared(cluster)
+    cluster.submit(80)
+    cluster.run_for(200)
+    cluster.submit(1, SMALL, queue="research")
+    assert until_started(cluster, SMALL, 90) <= 75
+    cluster.run_to_rest()
+    assert {cluster.record(each).status for each in (RUN_ID, SMALL)} == {RunStatus.SUCCEEDED}
+    assert len(cluster.world.ec2.ledger.instances) <= 3  # nothing more was bought for it
+
+
+def test_without_queues_it_waits_for_the_run_before_it_unless_its_priority_is_higher() -> None:
+    cluster = Controlled(work_s=60.0, max_instances=2, tick_s=5.0)
+    cluster.submit(60)
+    cluster.run_for(150)
+    cluster.submit(1, SMALL)
+    cluster.submit(1, OTHER, priority=1)
+    assert until_started(cluster, OTHER, 90) <= 75
+    assert cluster.record(SMALL).status is not RunStatus.RUNNING
+    cluster.run_to_rest()
+
+
+def test_another_document_is_in_force_in_the_next_tick() -> None:
+    cluster = Controlled(work_s=120.0, max_instances=2, tick_s=5.0)
+    cluster.submit(200)
+    cluster.run_for(200)
+    cluster.submit(8, SMALL, queue="research")
+    shared(cluster, {"version": 1, "queues": {"default": {"weight": 0}, "research": {}}})
+    assert until_started(cluster, SMALL, 150) <= 135
+    cluster.run_for(300)
+    assert cluster.record(SMALL).status is RunStatus.SUCCEEDED  # all eight places, before any more of the first
+    cluster.cancel()
+    cluster.run_to_rest()
+
+
+def test_what_is_bought_for_a_small_queue_is_bought_once() -> None:
+    cluster = Controlled(work_s=60.0, max_instances=40, growth_per_tick=4, tick_s=5.0)
+    shared(cluster)
+    cluster.submit(600)
+    cluster.submit(4, SMALL, queue="research")
+    assert until_started(cluster, SMALL, 200) <= 90
+    cluster.run_for(150)
+    cluster.cancel()
+    cluster.run_to_rest()
+    assert len(cluster.world.ec2.ledger.instances) <= 42

@@ -1,0 +1,134 @@
+"""The sharing document through the api: applied, overtaken, restored, refused; and which queues a run may name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from argosy.model import documents, inbox
+from argosy.model.documents import restore
+from argosy.model.sharing import MOST_EARLIER, SHARING, Sharing
+from tests.fakes.api import SPEC, Desk, error_of
+
+DOCUMENT: dict[str, Any] = {"version": 1, "queues": {"research": {"weight": 3}, "team": {"within": "owners"}}}
+
+
+def applied(desk: Desk, **fields: Any) -> dict[str, Any]:
+    desk.time += 1
+    body = desk.body("ApplySharing", **fields)
+    desk.fold_in()
+    return body
+
+
+def queues(desk: Desk) -> list[str]:
+    return [each["name"] for each in desk.body("DescribeSharing")["queues"]]
+
+
+def test_a_document_is_in_force_once_the_controller_has_taken_it_in(desk: Desk) -> None:
+    assert queues(desk) == ["default"]
+    assert applied(desk, document=DOCUMENT) == {"revision": 1, "document": DOCUMENT}
+    assert queues(desk) == ["default", "research", "team"]
+    view = desk.body("DescribeSharing")
+    assert (view["revision"], view["document"], view["earlier"]) == (1, DOCUMENT, [])
+
+
+def test_an_earlier_document_can_be_put_into_force_again(desk: Desk) -> None:
+    applied(desk, document=DOCUMENT)
+    applied(desk, document={"version": 1, "queues": {"other": {}}})
+    assert applied(desk, restore=1) == {"revision": 3, "document": DOCUMENT}
+    view = desk.body("DescribeSharing")
+    assert [each["revision"] for each in view["earlier"]] == [2, 1]
+
+
+def test_only_the_latest_documents_are_kept(desk: Desk) -> None:
+    for _ in range(MOST_EARLIER + 3):
+        applied(desk, document=DOCUMENT)
+    error = error_of(desk.ask("ApplySharing", restore=1))
+    assert error["code"] == "ResourceNotFoundException"
+    assert "revision 1 is not kept; kept: 13, 12" in error["message"]
+    assert error_of(Desk().ask("ApplySharing", restore=1))["message"] == "revision 1 is not kept; kept: none"
+
+
+def test_a_document_that_follows_another_revision_is_a_conflict(desk: Desk) -> None:
+    applied(desk, document=DOCUMENT)
+    error = error_of(desk.ask("ApplySharing", document=DOCUMENT, revision=0))
+    assert error["code"] == "ConflictException"
+    assert "revision 1 is in force now, not 0" in error["message"]
+
+
+def test_of_two_documents_at_one_moment_the_first_counts(desk: Desk) -> None:
+    desk.body("ApplySharing", document=DOCUMENT)
+    desk.body("ApplySharing", document={"version": 1, "queues": {"late": {}}})
+    desk.fold_in()
+    assert (desk.state.sharing.revision, queues(desk)) == (1, ["default", "research", "team"])
+
+
+def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> None:
+    for _ in range(10):
+        desk.body("ApplySharing", document=DOCUMENT)
+    assert error_of(desk.ask("ApplySharing", document=DOCUMENT))["code"] == "ThrottlingException"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "give either document or restore"),
+        ({"document": DOCUMENT, "restore": 1}, "give either document or restore"),
+        ({"document": {}}, "is required"),
+        ({"document": {"version": 1, "queues": {}}}, "must not be empty"),
+        ({"document": {"version": 1, "queues": {"default": {"weight": 0}}}}, "every queue has the weight 0"),
+        ({"document": {"version": 1, "queues": {f"q{n}": {} for n in range(201)}}}, "at most 200 entries, not 201"),
+        ({"document": {"version": 1, "queues": {"Q": {}}}}, "must match"),
+        ({"document": {"version": 1, "queues": {"q": {"guarantee": {}}}}}, "unknown field; known: weight, within"),
+        ({"document": {"version": 1, "queues": {"q": {"weight": 1.5}}}}, "must be a whole number"),
+        ({"document": {"version": 1, "queues": {"q": {"weight": 1001}}}}, "at most 1000"),
+        ({"document": {"version": 1, "reclaim": {}, "queues": {"q": {}}}}, "unknown field; known: version, queues"),
+        ({"document": {"version": 1, "queues": {"q": {"within": "x" * 70_000}}}}, "the limit is 65536"),
+    ],
+)
+def test_a_document_that_says_what_it_may_not_is_refused(desk: Desk, fields: dict[str, Any], said: str) -> None:
+    answer = desk.ask("ApplySharing", **fields)
+    assert answer["statusCode"] == 400
+    assert said in json.dumps(error_of(answer))
+    assert not desk.store.read_partition(inbox.INBOX)
+
+
+def test_a_run_of_an_unknown_queue_is_told_which_there_are(desk: Desk) -> None:
+    for action in ("SubmitRun", "ValidateRun", "PlanRun"):
+        [fault] = error_of(desk.ask(action, spec={**SPEC, "queue": "physics"}))["fieldList"]
+        assert fault == {"path": "queue", "message": "there is no queue physics; there are: default"}
+    applied(desk, document=DOCUMENT)
+    assert desk.submit(queue="research", owner="alice", priority=-5)["created"]
+    [fault] = error_of(desk.ask("SubmitRun", spec={**SPEC, "queue": "physics"}))["fieldList"]
+    assert fault["message"] == "there is no queue physics; there are: default, research, team"
+
+
+def test_a_spec_that_says_nothing_of_queues_is_stored_as_it_was(desk: Desk) -> None:
+    desk.submit()
+    [body] = desk.store.read_partition(inbox.INBOX).values()
+    request = inbox.from_bytes(body)
+    assert isinstance(request, inbox.SubmitRequest)
+    assert not {"queue", "owner", "priority"} & set(request.spec)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("priority", 101), ("priority", "high"), ("owner", "x" * 65), ("owner", ""), ("queue", "A")]
+)
+def test_fields_of_a_spec_have_bounds(desk: Desk, field: str, value: Any) -> None:
+    [fault] = error_of(desk.ask("SubmitRun", spec={**SPEC, field: value}))["fieldList"]
+    assert fault["path"] == field
+
+
+def test_a_document_that_cannot_be_read_is_left_out_and_can_be_replaced(desk: Desk) -> None:
+    applied(desk, document=DOCUMENT)
+    items = {**desk.store.read_partition(documents.STATE), SHARING: b"nonsense"}
+    state = restore(1, items, {})
+    assert state.sharing == Sharing()
+    assert [each.document for each in state.losses.found] == ["sharing document"]
+    desk.state.sharing = Sharing()
+    desk.store.commit(desk.state.version, {(documents.STATE, SHARING): b"nonsense"}, [])
+    desk.state.version += 1
+    assert applied(desk, document=DOCUMENT)["revision"] == 1
+    assert queues(desk) == ["default", "research", "team"]

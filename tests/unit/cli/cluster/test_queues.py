@@ -1,0 +1,78 @@
+"""`argosy queues`: what is shown, what is applied, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.cli import World, api_error
+from tests.fakes.sharing import sharing
+
+DOCUMENT = "version: 1\nqueues:\n  research: {weight: 3}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "queues.yaml").write_text(DOCUMENT)
+    return str(tmp_path / "queues.yaml")
+
+
+def lines(result: Any) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return [line.rstrip() for line in result.stdout.splitlines()]
+
+
+def test_the_queues_are_shown_with_who_is_first_on_top() -> None:
+    shown = lines(World().answers("DescribeSharing", sharing()).argosy("queues"))
+    assert [line.split()[0] for line in shown[:4]] == ["QUEUE", "research", "default", "night"]
+    assert shown[1].split() == ["research", "3", "50%", "50%", "1", "100", "900", "-"]
+    assert shown[-1].startswith("Revision 3, applied 2026-11-22T06:27:33.000Z; 1 earlier one kept: 2.")
+
+
+def test_without_a_document_there_is_one_queue() -> None:
+    view = sharing(revision=0, document=None, appliedAt=None, earlier=[], queues=[])
+    said = " ".join(lines(World().answers("DescribeSharing", view).argosy("queues")))
+    assert "No sharing document was applied: there is one queue." in said
+
+
+def test_a_file_is_applied(file: str) -> None:
+    world = World().answers("ApplySharing", {"revision": 4, "document": {"queues": {"research": {}}}})
+    said = lines(world.argosy("queues", "apply", file, "--revision", "3"))
+    assert said == ["Revision 4 takes effect within seconds. Queues: research.", "next: argosy queues"]
+    (request,) = world.functions.requests
+    assert request == {
+        "action": "ApplySharing", "revision": 3, "document": {"version": 1, "queues": {"research": {"weight": 3}}}
+    }  # fmt: skip
+
+
+def test_an_earlier_document_is_restored() -> None:
+    world = World().answers("ApplySharing", {"revision": 5, "document": {"queues": {"a": {}, "b": {}}}})
+    assert "Revision 5" in lines(world.argosy("queues", "apply", "--restore", "2"))[0]
+    assert world.functions.requests == [{"action": "ApplySharing", "restore": 2}]
+
+
+@pytest.mark.parametrize(
+    "words", [["aply", "x"], ["apply"], ["apply", "a", "b"], ["apply", "a", "--restore", "2"], ["--restore", "2"]]
+)
+def test_other_words_are_refused(words: list[str]) -> None:
+    result = World().argosy("queues", *words)
+    assert result.exit_code == 2
+    assert "argosy queues apply FILE" in result.stderr
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "cannot be read"), ("- 1", "is no sharing document")])
+def test_a_file_that_is_no_document_is_refused_before_anything_is_asked(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    world = World()
+    result = world.argosy("queues", "apply", str(tmp_path / "x.yaml"))
+    assert (result.exit_code, world.functions.requests) == (2, [])
+    assert said in result.stderr
+
+
+def test_a_document_that_was_overtaken_says_where_to_look(file: str) -> None:
+    refused = api_error(409, "ConflictException", "revision 4 is in force now, not 3: look at it again")
+    result = World().answers("ApplySharing", refused).argosy("queues", "apply", file)
+    assert result.exit_code == 2
+    assert "type `argosy queues` to see what is in force" in result.stderr
