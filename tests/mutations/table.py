@@ -50,6 +50,7 @@ def main() -> int:
         planted_pages,
         planted_schedules,
         planted_services,
+        planted_sharing,
         planted_trials,
     )
     from tests.mutations.catalogue import BUGS, hunt
@@ -68,7 +69,7 @@ def main() -> int:
     assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
     assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch is planted_pages.Patch
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
-    assert planted.Patch is planted_schedules.Patch
+    assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     return 1 if missed else 0
 
 
