@@ -51,6 +51,7 @@ def main() -> int:
         planted_pages,
         planted_schedules,
         planted_services,
+        planted_sharing,
         planted_trials,
     )
     from tests.mutations.catalogue import BUGS, hunt
@@ -71,7 +72,7 @@ def main() -> int:
     assert planted.Patch is planted_services.Patch
     assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
-    assert planted.Patch is planted_schedules.Patch
+    assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     return 1 if missed else 0
 
 

@@ -20,6 +20,7 @@ from tests.mutations import planted_outages as third
 from tests.mutations import planted_pages as tenth
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
+from tests.mutations import planted_sharing as fourteenth
 from tests.mutations import planted_trials as sixth
 from tests.mutations.catalogue import BUGS, hunt
 

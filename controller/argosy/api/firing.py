@@ -19,6 +19,7 @@ from argosy.api.refusals import RequestRefused
 from argosy.api.schedule_store import Beside
 from argosy.api.submit_actions import NewRun, admitted, new_run
 from argosy.model.damage import FAULTS, UNREADABLE
+from argosy.model.run_record import RunRecord
 from argosy.model.schedules.record import TO_BE_SEEN, Fire, FireVerdict, Overlap, Schedule, ScheduleState
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError
@@ -102,10 +103,15 @@ def open_runs(means: Means, schedule: Schedule) -> tuple[str, ...]:
 
 
 def _is_open(means: Means, run_id: str) -> bool:
+    record = _readable(means, run_id)
+    return record is not None and not record.has_ended
+
+
+def _readable(means: Means, run_id: str) -> RunRecord | None:
+    """None: there is none, or it cannot be read."""
     with suppress(*FAULTS, *UNREADABLE):
-        record = reading.run(means.store, run_id)
-        return record is not None and not record.has_ended
-    return False
+        return reading.run(means.store, run_id)
+    return None
 
 
 def _decide(means: Means, asked: Asked, attempt: int) -> Fire:
@@ -195,7 +201,7 @@ def _finish(means: Means, name: str, fire: Fire, request_id: str) -> None:
     if fire.verdict is FireVerdict.RAN:
         means.wake.controller()
     for run_id in fire.replaces:
-        record = reading.run(means.store, run_id)
+        record = _readable(means, run_id)
         if record is not None and not record.has_ended and not record.cancelled:
             cancelling.put(means.store, record, f"replaced by {fire.run_id}", request_id, means.now())
             means.wake.controller()

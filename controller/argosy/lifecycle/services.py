@@ -15,6 +15,7 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
 STEADY_S = 300.0  # after so long a run, pauses begin anew: what dies every twenty seconds is no steady service
 MOST_COUNTED = 1_000  # of failures and losses: only the first few matter
+STOPPED_FOR_ITS_INSTANCE = (StopCause.INTERRUPTED, StopCause.STUCK)
 NOT_WANTED = (StopCause.REPLACED, StopCause.CANCELLED, StopCause.CAPPED)
 
 
@@ -50,7 +51,7 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
 def _was_lost(state: State, end: AttemptEnd) -> bool:
     """Whether it ended because its instance goes, or because we stopped it for that: with whatever exit code, for a
     program may answer SIGTERM with 0."""
-    was_stopped = end.cause in (StopCause.INTERRUPTED, StopCause.STUCK)
+    was_stopped = end.cause in STOPPED_FOR_ITS_INSTANCE
     return (
         end.account is Account.LOST or was_stopped or host_was_lost(end.seen, state.instances.get(end.instance or ""))
     )
@@ -62,10 +63,12 @@ def was_healthy(run: Run, index: int) -> bool:
 
 
 def work(run: Run, end: AttemptEnd) -> Work:
-    """What the attempt was good for: it served, once it was healthy."""
+    """What the attempt was good for: it served, once it was healthy. One that we stopped because its instance goes is
+    begun anew, whatever its program answered."""
     if was_healthy(run, end.index) or end.cause in NOT_WANTED:
         return Work.USEFUL
-    return Work.REDONE if end.account in (Account.LOST, Account.START, Account.BUSY) else Work.FAILED
+    is_begun_anew = end.account in (Account.LOST, Account.START, Account.BUSY) or end.cause in STOPPED_FOR_ITS_INSTANCE
+    return Work.REDONE if is_begun_anew else Work.FAILED
 
 
 def _pause(failures: int) -> float:

@@ -231,8 +231,8 @@ def _why_failed(moment: Moment, env: Environment, deployment: ServiceDeployment,
         halted = moment.state.runs.get(revision.run_id) if revision else None
         return halted.status_reason if halted is not None and halted.status_reason else GONE
     if deployment.failures >= min(MOST_FAILURES, max(LEAST_FAILURES, -(-env.desired // 2))):
-        latest = next((group.reason for group in reversed(target.failure_groups)), 0)
-        why = f": {target.reasons[latest]}" if latest else ""
+        known = [group for group in target.failure_groups if group.reason > 0]
+        why = f": {target.reasons[max(known, key=lambda group: group.last_at).reason]}" if known else ""
         return f"{deployment.failures} of its tasks failed before one more became healthy{why}"
     return None
 

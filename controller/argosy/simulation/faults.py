@@ -80,6 +80,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "service": (0.5, 1.0),  # a trial: a service is deployed again and again, scaled and frozen, with its own tasks
     "dependency": (0.2, 0.8),  # a run: it waits for an earlier one, as a whole or task by task, or for a time
     "cluster-scaled": (0.3, 0.8),  # a trial: a user wants a number of instances kept, changes his mind, and ends it
+    "queue": (0.3, 1.0),  # a trial: its users share the cluster by queues, and the owner changes their shares
     "call-lost": (0.1, 0.5),  # an urgent message: the call of the controller for it never comes
     "tick-disabled": (0.2, 0.6),  # a trial: an update of the stack disables the controller's tick
 }

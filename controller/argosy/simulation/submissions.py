@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy.simulation.dependent_runs import with_dependencies
 from argosy.simulation.faults import Faults
+from argosy.simulation.shared_queues import terms_of
 from argosy.simulation.workload import CANARY, SimulatedJob
 from argosy.simulation.world import share
 
@@ -68,6 +69,8 @@ class _Draft:
             capacity |= self._budget(spec, sum(PAID_S) / 2)
         if self.faults.strikes("hours"):
             shortest_s, longest_s = LONG_S
+        if self.faults.on("queue"):
+            spec |= terms_of(self.seed, self.number)
         terms = {"timeout": self._timeout(hanging > 0.05), "capacity": capacity}
         spec |= {name: value for name, value in terms.items() if value}
         return SimulatedJob(

@@ -34,6 +34,7 @@ from argosy.simulation.plan import Outline, TrialPlan
 from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.regions import Regions
 from argosy.simulation.service import NAME, TrialService
+from argosy.simulation.shared_queues import SharedQueues
 from argosy.simulation.submissions import drawn_jobs
 from argosy.simulation.teardown import SimulatedTeardown
 from argosy.simulation.timeline import Timeline
@@ -109,6 +110,7 @@ class Trial:
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.service = TrialService(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
+        self.queues = SharedQueues(self.deployment, faults)
         self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
@@ -135,6 +137,7 @@ class Trial:
         self.watchdogs.begin()
         for machines in self.machine_faults:
             machines.begin()
+        self.queues.plan(outline.faulty_s)
         self.users.submit(outline.faulty_s)
         if self.clock is not None:
             self.clock.begin(outline.faulty_s)

@@ -8,7 +8,8 @@ import pytest
 
 from argosy.api import schedule_store
 from argosy.api.admission import Sources
-from argosy.model import inbox
+from argosy.model import documents, inbox
+from argosy.model.runs import sort_key
 from argosy.model.schedules import record
 from argosy.ports import AlreadyExists
 from tests.builders import NOW
@@ -129,6 +130,18 @@ def test_replace_cancels_what_is_open_also_when_the_first_delivery_died_before_t
     [cancelled] = [each for each in requests if isinstance(each, inbox.CancelRequest)]
     assert cancelled.run_id == old
     assert cancelled.reason == f"replaced by {new['runId']}"
+
+
+def test_a_run_that_is_to_be_replaced_and_cannot_be_read_holds_no_delivery_up(desk: ScheduleDesk) -> None:
+    desk.every(overlap="replace")
+    old = desk.fire("often", nth(1))["runId"]
+    desk.wake.fails = True
+    with pytest.raises(ConnectionError):
+        desk.fire("often", nth(2))
+    desk.wake.fails = False
+    desk.fold_in()
+    desk.store.items[documents.RUNS, sort_key(old)] = b"torn"
+    assert desk.fire("often", nth(2))["verdict"] == "ran"
 
 
 def test_queue_keeps_one_that_starts_when_the_run_has_ended(desk: ScheduleDesk) -> None:

@@ -12,8 +12,10 @@ from argosy.engine.steps import is_idle
 from argosy.lifecycle import environments, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.lifecycle.suspension import bare_record, suspend
+from argosy.model import failure_groups
 from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
 from argosy.model.attempts import StopCause
+from argosy.model.costs import Work
 from argosy.model.environments import MOST_REVISIONS, DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.runs import Run
@@ -99,6 +101,31 @@ def test_a_task_that_ends_well_because_its_instance_goes_is_a_loss_and_no_failur
     assert (run.tasks["losses"][0], run.tasks["user_failures"][0], run.tasks["not_before"][0]) == (1, 0, NOW)
     assert env.deployment is not None
     assert env.deployment.failures == 0
+
+
+@pytest.mark.parametrize(
+    ("cause", "work"),
+    [(StopCause.INTERRUPTED, Work.REDONE), (StopCause.STUCK, Work.REDONE), (StopCause.NONE, Work.FAILED)],
+)
+def test_what_was_stopped_for_its_instance_is_begun_anew_with_whatever_code_it_ends(
+    cause: StopCause, work: Work
+) -> None:
+    run = only_run(deployed())
+    run.tasks.set(0, seconds=1.0)
+    assert services.work(run, AttemptEnd(0, Account.SUCCESS, cause, "", task(1, "STOPPED", exit_code=0), None)) is work
+
+
+def test_a_deployment_that_fails_names_its_latest_failure_and_not_the_newest_kind() -> None:
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    assert env.deployment is not None
+    run.reasons += ["exit code 3", "exit code 4"]
+    failure_groups.note(run.failure_groups, 1, 3, 0, NOW)
+    failure_groups.note(run.failure_groups, 2, 4, 0, NOW + 1)
+    failure_groups.note(run.failure_groups, 1, 3, 0, NOW + 2)
+    env.deployment.failures = 3
+    [note] = [each for each in rollouts(moment_of(state)) if isinstance(each, NoteDeployment)]
+    assert note.reason == "3 of its tasks failed before one more became healthy: exit code 3"
 
 
 def test_what_ends_with_its_host_is_a_loss_whatever_its_exit_code() -> None:

@@ -202,3 +202,10 @@ def test_the_queues_say_what_they_use_and_what_waits_in_them() -> None:
     assert (default.running, default.waiting, default.runs, default.share) == (4, 996, 1, 0.25)
     assert (research.running, research.use, research.level) == (12, pytest.approx(0.75), pytest.approx(0.25))
     assert (night.runs, night.share, night.level) == (0, 0.0, None)
+
+
+def test_of_two_documents_that_follow_one_revision_the_first_counts() -> None:
+    state = state_with()
+    for name in ("first", "second"):
+        told(state, SharingAsked(SharingRequest({"version": 1, "queues": {name: {}}}, 0, NOW)))
+    assert list(state.sharing.queues()) == ["default", "first"]

@@ -54,6 +54,9 @@ def cost(
     session.console.print({By.POOL: by_pool, By.WASTE: by_waste, By.LINE: by_line}[by](view))
     if by is not By.LINE:
         session.console.print(beyond(view), style="dim")
+    if env := view.get("environment"):
+        whole = session.again(f"env status {env}")
+        session.console.print(f"a revision's run; what the whole environment {env} has cost: {whole}", style="dim")
     if caps := figures.caps(view):
         session.console.print(f"limits: {caps}")
     other = {By.POOL: By.LINE, By.WASTE: By.POOL, By.LINE: By.WASTE}[by]

@@ -101,7 +101,8 @@ class SpecRefused(CliError):
         self, name: str, faults: Sequence[Fault], wanted: Mapping[str, Any] | None = None, document: Any = None
     ) -> None:
         details = [each.text(name) for each in faults]
-        super().__init__(f"{name} has {counted(len(faults), 'fault')}; nothing was submitted.", details=details)
+        undone = "changed" if (wanted or {}).get("kind") == "service" else "submitted"
+        super().__init__(f"{name} has {counted(len(faults), 'fault')}; nothing was {undone}.", details=details)
         self.name, self.faults, self.wanted, self.document = name, list(faults), dict(wanted or {}), document
 
     def with_more(self, faults: Sequence[Fault]) -> SpecRefused:

@@ -72,11 +72,21 @@ def until_ended(
     with shown as show:
         try:
             for view in poller.views(run_id, wait_timeout_s):
+                if view.get("environment") and view["status"] not in TERMINAL:
+                    raise _never_ends(session, view)
                 rate.see(tools.now(), view)
                 show(view, rate)
         except WaitTimedOut as late:
             raise _timed_out(session, late) from late
     return view
+
+
+def _never_ends(session: Session, view: View) -> CliError:
+    env = view["environment"]
+    return CliError(
+        f"{view['runId']} is the run of a revision of the service {env}: it does not end by itself.",
+        next_step=session.again(f"env status {env}"),
+    )
 
 
 def _timed_out(session: Session, late: WaitTimedOut) -> CliError:

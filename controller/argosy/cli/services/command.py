@@ -236,7 +236,12 @@ def scale(
     desired: Annotated[int, typer.Argument(metavar="TASKS", min=0, help="How many tasks are to run.")],
 ) -> None:
     """How many tasks are to run, without another revision."""
-    _changed(session, session.api.scale_environment(name, desired), f"{name} is scaled to {desired}.")
+    view = session.api.scale_environment(name, desired)
+    if view["status"] == "FROZEN" and not session.wants_json:
+        session.console.print(f"{name} is to have {counted(desired, 'task')}; it is frozen, so that waits for a thaw.")
+        session.console.print(f"next: {session.again(f'env thaw {name}')}", style="dim")
+        return
+    _changed(session, view, f"{name} is scaled to {desired}.")
 
 
 def freeze(session: Session, name: Name, reason: Why = "") -> None:

@@ -23,3 +23,12 @@ def test_a_refusal_to_cancel_it_advises_no_token() -> None:
     refused = api_error(409, "ConflictException", "the run belongs to the environment web")
     result = World().answers("CancelRun", refused).argosy("cancel", RUN_ID)
     assert (result.exit_code, result.stderr) == (2, "error: the run belongs to the environment web\n")
+
+
+def test_who_watches_it_is_told_that_it_does_not_end_and_what_to_look_at() -> None:
+    result = World().answers("DescribeRun", RUN).argosy("watch", RUN_ID)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        f"error: {RUN_ID} is the run of a revision of the service web: it does not end by itself.",
+        "next: argosy env status web",
+    ]

@@ -1,0 +1,67 @@
+"""By which queues do the users of a trial share the cluster? Its owner changes that again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.model import documents
+from argosy.model.inbox import SharingRequest
+from argosy.model.sharing import SHARING, Sharing
+from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.faults import Faults
+from argosy.simulation.world import share
+
+NAMES = ("default", "prod", "research", "night")
+OWNERS = ("alice", "bob", "carol")
+MOST_DOCUMENTS = 4
+WEIGHTS = (0, 1, 1, 2, 5)
+
+
+def terms_of(seed: int, number: int) -> dict[str, Any]:
+    """What a run of a trial says of queues; some say nothing."""
+    found: dict[str, Any] = {}
+    if (drawn := share(seed, "queue", number)) < 0.8:
+        found["queue"] = NAMES[int(len(NAMES) * drawn / 0.8)]
+    if (drawn := share(seed, "owner", number)) < 0.6:
+        found["owner"] = OWNERS[int(len(OWNERS) * drawn / 0.6)]
+    if (drawn := share(seed, "priority", number)) < 0.5:
+        found["priority"] = int(drawn * 400) - 100
+    return found
+
+
+class SharedQueues:
+    """Of one trial."""
+
+    def __init__(self, deployment: SimulatedDeployment, faults: Faults) -> None:
+        self._deployment, self._faults, self._seed = deployment, faults, deployment.world.seed
+        self._asked = 0
+
+    def plan(self, faulty_s: float) -> None:
+        """One document is in force when the trial begins, others come at random moments of the phase of faults."""
+        if not self._faults.on("queue"):
+            return
+        self._faults.note("queue")
+        first = Sharing().with_document(self._document(0), self._deployment.world.now)
+        self._deployment.store.create({(documents.STATE, SHARING): first.to_bytes()})
+        for number in range(1, 1 + int(MOST_DOCUMENTS * share(self._seed, "documents"))):
+            at = faulty_s * share(self._seed, "document at", number)
+            self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
+
+    def _apply(self, number: int) -> None:
+        """Most follow the one before; some are sent twice, and some were overtaken."""
+        if self._deployment.is_torn_down:
+            return
+        base = max(0, number - (share(self._seed, "overtaken", number) < 0.2))
+        for _ in range(1 + (share(self._seed, "twice", number) < 0.2)):
+            self._asked += 1
+            request = SharingRequest(self._document(number), base, self._deployment.world.now)
+            self._deployment.put(request, f"sharing#{self._asked:02d}")
+
+    def _document(self, number: int) -> dict[str, Any]:
+        """All queues are in each of them: the api refuses a run of a queue that is not there."""
+        queues: dict[str, Any] = {}
+        for name in NAMES:
+            queues[name] = {"weight": WEIGHTS[int(len(WEIGHTS) * share(self._seed, "weight", number, name))]}
+            if share(self._seed, "within", number, name) < 0.3:
+                queues[name]["within"] = "owners"
+        return {"version": 1, "queues": queues}

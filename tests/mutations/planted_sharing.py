@@ -1,0 +1,161 @@
+"""Which bugs are planted? The fifteenth part: who comes first where a limit is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from argosy.lifecycle import apply as apply_module
+from argosy.model.inbox import SharingRequest
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.state import State
+from argosy.placement.demand import Batch
+from argosy.scheduler import fair_order, upkeep
+from argosy.scheduler.dealing import FairDealing
+from argosy.sharing import fill, levels, turns
+from argosy.sharing.columns import IntArray
+from tests.mutations.catalogue import Patch, planted, scenario
+
+BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
+ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_a_time")
+API = "tests.unit.api.test_sharing"
+
+
+@planted("launches of a tick are no limit: who was placed first starts all he has", check=scenario(
+    CLUSTER, "test_launches_of_a_tick_are_shared"
+))  # fmt: skip
+def level_without_launches(patch: Patch) -> None:
+    patch.setattr(FairDealing, "launched", lambda self, placed, cell_of, room: list(placed))
+
+
+@planted("a limit that is reached is closed for everybody", check=scenario(
+    BY_HAND, "test_nobody_waits_for_a_limit_that_he_does_not_need"
+))  # fmt: skip
+def limit_closed_for_all(patch: Patch) -> None:
+    real = fill._Dealing._give_ties
+
+    def give_ties(self: Any, counts: IntArray) -> None:
+        real(self, counts)
+        self.closed = self.closed | self.closed.any()
+
+    patch.setattr(fill._Dealing, "_give_ties", give_ties)
+
+
+@planted("no limit is ever closed: small tasks overtake a large one", check=scenario(
+    BY_HAND, "test_a_large_task_is_not_overtaken_by_small_ones_in_its_limit"
+))  # fmt: skip
+def small_starve_large(patch: Patch) -> None:
+    real = fill._Dealing._give_ties
+
+    def give_ties(self: Any, counts: IntArray) -> None:
+        before = self.counts.sum()
+        real(self, counts)
+        if self.counts.sum() == before and self.closed.any():  # what did not fit is passed over, and others go on
+            self.takes = np.where((self.takes > self.free).any(axis=1)[:, None], self.takes, 0)
+
+    patch.setattr(fill._Dealing, "_give_ties", give_ties)
+
+
+@planted("ties go by a hash instead of the sharers' order", check=ORACLE)
+def ties_by_hash(patch: Patch) -> None:
+    real = turns.keys
+
+    def keys(starts: IntArray, steps: IntArray, task: IntArray) -> IntArray:
+        found: IntArray = real(starts, steps, task) * 1_024 + (starts.sum(axis=1) + task) * 2_654_435_761 % 1_024
+        return found
+
+    patch.setattr(turns, "keys", keys)
+
+
+@planted("a weight of 0 divides: such a queue gets as much as one of weight 1", check=scenario(
+    CLUSTER, "test_weight_0_gets_what_is_left"
+))  # fmt: skip
+def weight_0_is_1(patch: Patch) -> None:
+    real = fair_order.FairOrder._sharers
+
+    def sharers(self: Any, used: IntArray) -> Any:
+        found = real(self, used)
+        return type(found)(np.maximum(found.weight, 1), found.parts, found.used)
+
+    patch.setattr(fair_order.FairOrder, "_sharers", sharers)
+
+
+@planted("what may be ordered goes to the first run", check=scenario(
+    CLUSTER,
+    "test_a_run_of_one_task_gets_its_instance_although_the_first_run_would_take_all_that_may_be_ordered",
+))  # fmt: skip
+def growth_by_first_run(patch: Patch) -> None:
+    def affordable(
+        self: FairDealing, batches: Mapping[str, Batch], per_instance: Mapping[str, int], room: int, most: int
+    ) -> dict[str, int]:
+        return {run_id: batch.count for run_id, batch in batches.items()}
+
+    patch.setattr(FairDealing, "affordable", affordable)
+
+
+@planted("results are looked up for the first run first", check=scenario(
+    CLUSTER, "test_result_look_ups_and_closings_take_turns"
+))  # fmt: skip
+def verifications_first_come(patch: Patch) -> None:
+    def shares(state: State, wants: Mapping[str, int], room: int) -> dict[str, int]:
+        found = {}
+        for run_id, count in wants.items():
+            found[run_id] = min(count, room)
+            room -= found[run_id]
+        return found
+
+    patch.setattr(upkeep, "shares", shares)
+
+
+@planted("owners do not divide the weight of their queue", check=scenario(
+    CLUSTER, "test_owners_divide_the_weight_of_their_queue"
+))  # fmt: skip
+def owners_multiply(patch: Patch) -> None:
+    real = levels.scaled
+    patch.setattr(
+        levels, "scaled", lambda amount, capacity, weight, parts: real(amount, capacity, weight, parts * 0 + 1)
+    )
+
+
+@planted("what is used already does not count", check=scenario(
+    CLUSTER, "test_who_has_places_already_waits_for_those_who_have_none"
+))  # fmt: skip
+def use_is_forgotten(patch: Patch) -> None:
+    real = fair_order.FairOrder._sharers
+    patch.setattr(fair_order.FairOrder, "_sharers", lambda self, used: real(self, used * 0))
+
+
+@planted("room on instances that are on their way goes to the first run", check=scenario(
+    CLUSTER, "test_what_is_bought_for_one_queue_is_not_promised_to_another"
+))  # fmt: skip
+def promises_first_come(patch: Patch) -> None:
+    def dealt_out(self: Any, batches: Sequence[Batch], supply: Any, fitness: Any) -> Any:
+        from collections import Counter
+
+        from argosy.placement.demand import Queue
+        from argosy.placement.pass_state import PassState
+
+        return Counter(), PassState(supply, Queue.of(batches))
+
+    patch.setattr(FairDealing, "_dealt_out", dealt_out)
+
+
+@planted("a run whose queue is there no more brings the tick down", check=scenario(
+    CLUSTER, "test_a_run_whose_queue_is_there_no_more_is_in_the_default_one"
+))  # fmt: skip
+def queue_unknown_after_another_document(patch: Patch) -> None:
+    assert DEFAULT_QUEUE
+    patch.setattr(fair_order, "sharer_of", lambda run, queues: (run.terms.queue, queues[run.terms.queue] and ""))
+
+
+@planted("of two documents that follow one revision both come into force", check=scenario(
+    CLUSTER, "test_of_two_documents_that_follow_one_revision_the_first_counts"
+))  # fmt: skip
+def overtaken_document_counts(patch: Patch) -> None:
+    def ask(state: State, request: SharingRequest) -> None:
+        state.sharing = state.sharing.with_document(request.document, request.requested_at)
+        state.changed_sharing = True
+
+    patch.setattr(apply_module.sharing, "ask", ask)

@@ -1,0 +1,151 @@
+"""What a user gets wrong about environments and schedules: through the command and the real api, each refused in one
+sentence, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.model import inbox
+from tests.fakes.api import SPEC
+from tests.fakes.cli import World
+from tests.fakes.schedules import ScheduleDesk, nth
+
+WEB: dict[str, Any] = {
+    "version": 1,
+    "kind": "service",
+    "name": "web",
+    "container": {"image": "argosy/web"},
+    "resources": {"vcpus": 0.5, "memory": 256},
+    "service": {"desired": 3},
+}
+
+
+@pytest.fixture
+def desk() -> ScheduleDesk:
+    return ScheduleDesk()
+
+
+@pytest.fixture
+def world(desk: ScheduleDesk) -> World:
+    found = World()
+    for action in ("CreateEnvironment", "UpdateEnvironment", "DescribeEnvironment", "CreateSchedule", "StopDeployment"):
+        found.answers(action, lambda request: desk.api.handle(request, "request-1"))
+    for action in ("StartDeployment", "ScaleEnvironment", "DeleteEnvironment"):
+        found.answers(action, lambda request: desk.api.handle(request, "request-1"))
+    return found
+
+
+def written(folder: Path, spec: dict[str, Any]) -> str:
+    path = folder / "spec.json"
+    path.write_text(json.dumps(spec))
+    return str(path)
+
+
+def refused(world: World, desk: ScheduleDesk, *words: str) -> str:
+    """What is said of a line that changes nothing."""
+    before = dict(desk.store.items)
+    result = world.argosy(*words)
+    assert result.exit_code == 2, result.output
+    assert desk.store.items == before
+    return str(result.stderr)
+
+
+def service(**fields: Any) -> dict[str, Any]:
+    return {**WEB, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"service": {"desired": -1}}, "service.desired: must be at least 0"),
+        (
+            {"service": {"desired": 3, "update": {"maxOverPercent": 0, "minHealthyPercent": 100}}},
+            "service.update: could never replace a task",
+        ),
+        ({"kind": "batch", "service": None, "array": {"size": 1}}, "must be service"),
+        ({"service": {"desired": 3, "surge": 1}}, "service.surge"),
+    ],
+)
+def test_a_spec_that_is_no_service_that_works_is_refused(
+    world: World, desk: ScheduleDesk, tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
+    spec = {name: value for name, value in service(**fields).items() if value is not None}
+    told = refused(world, desk, "env", "create", written(tmp_path, spec))
+    assert said in told
+    assert "kind" in fields or "1 fault; nothing was changed." in " ".join(told.split())
+
+
+def up(desk: ScheduleDesk) -> None:
+    desk.body("CreateEnvironment", spec=WEB)
+    desk.time += 1
+    desk.body("StartDeployment", name="web", clientToken="first")
+    desk.fold_in()
+    desk.time += 1
+
+
+def test_an_update_against_an_old_base_is_told_the_newest(world: World, desk: ScheduleDesk, tmp_path: Path) -> None:
+    up(desk)
+    desk.body("UpdateEnvironment", name="web", baseRevision=1, spec=service(resources={"vcpus": 1}))
+    desk.time += 1
+    again = written(tmp_path, service(resources={"vcpus": 2}))
+    assert "the newest revision of web is 2" in refused(world, desk, "env", "update", again, "--base", "1")
+
+
+def test_of_two_deployments_at_once_the_later_one_goes_on(world: World, desk: ScheduleDesk) -> None:
+    """Neither is refused: the first one is superseded, and says so."""
+    up(desk)
+    for token in ("one", "two"):
+        assert world.argosy("env", "deploy", "web", "--client-token", token).exit_code == 0
+        desk.time += 1
+    desk.fold_in()
+    first, second, third = desk.body("DescribeEnvironment", name="web")["deployments"]
+    assert [each["status"] for each in (first, second, third)] == ["SUPERSEDED", "SUPERSEDED", "IN_PROGRESS"]
+    assert second["reason"] == "by deployment 3"
+
+
+def test_what_is_being_deleted_takes_no_change_and_says_why(world: World, desk: ScheduleDesk, tmp_path: Path) -> None:
+    up(desk)
+    desk.body("DeleteEnvironment", name="web")
+    desk.fold_in()
+    for words in (["scale", "web", "3"], ["deploy", "web"], ["stop", "web"]):
+        assert "is being deleted" in refused(world, desk, "env", *words)
+    said = refused(world, desk, "env", "create", written(tmp_path, WEB))
+    assert "create it when its tasks have stopped" in said
+
+
+def test_a_scale_of_what_is_frozen_waits_for_the_thaw_and_says_so(world: World, desk: ScheduleDesk) -> None:
+    up(desk)
+    desk.body("FreezeEnvironment", name="web")
+    desk.fold_in()
+    said = world.argosy("env", "scale", "web", "7").stdout.splitlines()
+    assert said == ["web is to have 7 tasks; it is frozen, so that waits for a thaw.", "next: argosy env thaw web"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--cron", "0 3 30 2 ? *"], "never"),
+        (["--cron", "0 3 * * ? *", "--zone", "Europe/Atlantis"], "zone"),
+        (["--cron", "0 3 * * *"], "six fields"),
+        (["--rate", "0 hours"], "rate"),
+    ],
+)
+def test_a_schedule_that_could_never_fire_is_refused(
+    world: World, desk: ScheduleDesk, tmp_path: Path, words: list[str], said: str
+) -> None:
+    told = refused(world, desk, "schedule", "create", "nightly", "--spec", written(tmp_path, SPEC), *words)
+    assert said in told
+
+
+def test_a_schedule_whose_spec_became_invalid_starts_nothing_and_tells_why(desk: ScheduleDesk) -> None:
+    desk.every()
+    desk.api.sources.images.resolve = lambda image: None  # type: ignore[attr-defined]
+    fire = desk.fire("often", nth(1))
+    assert (fire["verdict"], fire["runId"]) == ("refused", None)
+    assert "container.image" in fire["reason"]
+    assert desk.store.read_partition(inbox.INBOX) == {}
+    assert [what for what, _ in desk.announced] == ["Schedule Missed"]
