@@ -92,6 +92,7 @@ _LONGEST_FIRST = (
     "tests/e2e/test_demo.py",
     "tests/e2e/test_main_job.py",
     "tests/e2e",
+    "tests/browser",
     "tests/stacks",
     "tests/simulation",
     "tests/scenarios",
