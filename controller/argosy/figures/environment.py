@@ -87,6 +87,8 @@ def _last(view: View) -> str:
 
 def _steps(view: View) -> list[tuple[str, str]]:
     name = view["name"]
+    if view["status"] == "LEFT":
+        return [("Stop its tasks:", f"argosy env delete {name}"), ("Take them over:", "argosy env create FILE")]
     if view["status"] == "FROZEN":
         return [("Go on:", f"argosy env thaw {name}"), ("Go back:", f"argosy env rollback {name}")]
     if view["targetRevision"] != view["latestRevision"]:

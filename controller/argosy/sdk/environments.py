@@ -52,7 +52,7 @@ class EnvironmentView:
 
     @property
     def status(self) -> str:
-        """CREATED, FROZEN, DELETING, or its latest deployment's."""
+        """CREATED, FROZEN, LEFT, DELETING, or its latest deployment's."""
         return str(self.reply["status"])
 
     @property
@@ -178,9 +178,9 @@ class Environments:
         """Stop the deployment under way: its tasks stay as they are, and the environment is frozen."""
         return self._asked(self._access.api.stop_deployment, name, reason)
 
-    def delete(self, name: str) -> EnvironmentView:
-        """Stop its tasks and forget it."""
-        return self._asked(self._access.api.delete_environment, name)
+    def delete(self, name: str, *, leave_tasks: bool = False) -> EnvironmentView:
+        """Stop its tasks and forget it. leave_tasks: they go on, and one that is created again takes them over."""
+        return self._asked(self._access.api.delete_environment, name, "leave" if leave_tasks else "stop")
 
     def _begun(self, begun: Mapping[str, Any], wait: bool, timeout: float | None) -> DeploymentHandle:
         handle = DeploymentHandle(self._access, begun, self._now, self._sleep)

@@ -131,6 +131,12 @@ def test_a_frozen_environment_names_the_ways_out() -> None:
     assert "argosy env rollback web" in text_of(page, "summary")
 
 
+def test_tasks_that_were_left_may_be_stopped_or_taken_over() -> None:
+    said = text_of(environment_page(environment(status="LEFT"), ServiceSeen(NOW)), "summary")
+    assert "argosy env delete web" in said
+    assert "argosy env create FILE" in said
+
+
 def test_schedules_are_told_in_the_time_of_their_zone() -> None:
     late = schedule(name="torn", armed=False, last=fire(10, "refused", reason="spec is invalid"), next=None)
     page = schedules_page([schedule(), late], NOW)

@@ -90,6 +90,8 @@ def test_changes_are_a_call_each() -> None:
     environments.stop("web")
     environments.delete("web")
     assert sent(world) == {"action": "DeleteEnvironment", "name": "web"}
+    environments.delete("web", leave_tasks=True)
+    assert sent(world) == {"action": "DeleteEnvironment", "name": "web", "tasks": "leave"}
 
 
 def test_a_deployment_is_begun_once_for_a_token_and_waited_for_later() -> None:
