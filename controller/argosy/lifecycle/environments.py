@@ -22,7 +22,13 @@ from argosy.model.tasks import TaskStatus, TaskTable
 
 
 def ask(state: State, request: EnvironmentRequest) -> None:
-    """Fold a request in. One that is about nothing there is, or comes again, changes nothing."""
+    """Fold a request in. One that is about nothing there is, or comes again, changes nothing; nor does one about what
+    cannot be read: it would be written over."""
+    if f"environment {request.name}" not in state.losses.kept:
+        _fold_in(state, request)
+
+
+def _fold_in(state: State, request: EnvironmentRequest) -> None:
     env = state.environments.get(request.name)
     if request.change == "create":
         _create(state, env, request)

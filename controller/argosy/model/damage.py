@@ -58,6 +58,7 @@ class Losses:
 
     found: list[Damage] = field(default_factory=list)
     runs: list[Damage] = field(default_factory=list)  # of open runs that are not set aside yet
+    kept: set[str] = field(default_factory=set)  # documents that stay as they are until a person has restored them
     buckets: set[int] = field(default_factory=set)  # of instances, to be written again
     attempts: bool = False  # rows without an open run, or tasks whose row is lost
     blind: bool = False  # instances or fleets are unknown until a sweep has shown them: nothing is bought before

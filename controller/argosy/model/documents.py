@@ -252,6 +252,7 @@ def restore(
     for each in (*environments_in(items), sharing_in(items)):
         if isinstance(each, Damage):
             state.losses.found.append(each)
+            state.losses.kept.add(each.document)
         elif isinstance(each, Sharing):
             state.sharing = each
         else:

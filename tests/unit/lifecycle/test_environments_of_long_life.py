@@ -12,14 +12,16 @@ from argosy.engine.steps import is_idle
 from argosy.lifecycle import environments, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.lifecycle.suspension import bare_record, suspend
-from argosy.model import failure_groups
+from argosy.model import documents, failure_groups
 from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
 from argosy.model.attempts import StopCause
 from argosy.model.costs import Work
 from argosy.model.environments import MOST_REVISIONS, DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.journal.commit import documents_of_commit
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored_environments import ENVIRONMENT
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.environments import rollouts
@@ -214,3 +216,15 @@ def test_what_is_not_wanted_any_more_is_not_launched_in_the_tick_that_says_so(ch
     assert len([each for each in decide(moment_of(state)) if isinstance(each, Launch)]) == 2
     setattr(env, change["env"], change["to"])
     assert not [each for each in decide(moment_of(state)) if isinstance(each, Launch)]
+
+
+@pytest.mark.parametrize("change", ["create", "update", "deploy", "delete"])
+def test_a_record_that_cannot_be_read_is_written_over_by_nobody(change: str) -> None:
+    state = deployed()
+    items, _ = documents_of_commit(state, NOW)
+    place = documents.STATE, ENVIRONMENT + "web"
+    torn = {key: body for (partition, key), body in {**items, place: b"torn"}.items() if partition == documents.STATE}
+    state = documents.restore(1, torn, {})
+    environments.ask(state, EnvironmentRequest("web", NOW, change, revision=7))
+    assert state.environments == {}
+    assert place not in documents_of_commit(state, NOW)[0]
