@@ -20,7 +20,7 @@ from tests.mutations import planted_outages as third
 from tests.mutations import planted_pages as tenth
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
-from tests.mutations import planted_sharing as fourteenth
+from tests.mutations import planted_sharing as fifteenth
 from tests.mutations import planted_trials as sixth
 from tests.mutations.catalogue import BUGS, hunt
 
@@ -81,6 +81,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         twelfth,
         thirteenth,
         fourteenth,
+        fifteenth,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30
