@@ -77,6 +77,8 @@ PARTS = {
     "ExitRuleSpec": "retryStrategy.evaluateOnExit",
     "TimeoutSpec": "timeout",
     "DependencySpec": "dependsOn",
+    "DaemonSpec": "daemon",
+    "DaemonUpdateSpec": "daemon.update",
     "ServiceSpec": "service",
     "UpdateSpec": "service.update",
 }

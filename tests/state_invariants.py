@@ -44,6 +44,7 @@ def contradictions(state: State) -> Iterator[str]:
         _index_faults(state.attempts),
         _attempt_faults(state),
         _run_faults(state),
+        _daemon_faults(state),
         chain.from_iterable(_task_faults(state, run) for run in state.runs.values()),
         chain.from_iterable(_instance_faults(state, *entry) for entry in state.instances.items()),
         _pool_faults(state),
@@ -95,6 +96,12 @@ def _attempt_faults(state: State) -> Iterator[str]:
             yield f"{name}: it is {status.name}, started at {table['started_at'][row]}"
         if table["wave"][row] >= state.next_wave:
             yield f"{name}: wave {table['wave'][row]} was never given away"
+
+
+def _daemon_faults(state: State) -> Iterator[str]:
+    unknown = {run.number for run in state.runs.values() if run.is_daemon} - state.daemons
+    if unknown:
+        yield f"daemons: runs {sorted(unknown)} are not among them"
 
 
 def _run_faults(state: State) -> Iterator[str]:

@@ -69,15 +69,16 @@ def breaker_counts_spot_losses(patch: Patch) -> None:
 
 @planted("a deployment is complete as soon as none of its tasks is pending", check=served())
 def not_pending_is_complete(patch: Patch) -> None:
-    real = environments._progress
+    real = environments.progress
 
-    def progress(moment: Any, env: Any, deployment: Any, target: Any, tasks: Any) -> Iterator[NoteDeployment]:
-        if tasks.wanted and all(slot.status is not SlotStatus.PENDING for slot in tasks.wanted):
+    def progress(moment: Any, env: Any, target: Any, standing: Any) -> Iterator[NoteDeployment]:
+        alive = target is not None and any(target.tasks.counts()[[TaskStatus.STARTING, TaskStatus.RUNNING]])
+        if alive and not env.deployment.has_ended and not target.tasks.counts()[TaskStatus.PENDING]:
             yield NoteDeployment(env.name, DeploymentStatus.COMPLETED, "", 0, 0)
         else:
-            yield from real(moment, env, deployment, target, tasks)
+            yield from real(moment, env, target, standing)
 
-    patch.setattr(environments, "_progress", progress)
+    patch.setattr(environments, "progress", progress)
 
 
 @planted("a task on an instance that is about to go is stopped before another one has taken its place",
@@ -133,7 +134,7 @@ def well_ended_servers_have_failed(patch: Patch) -> None:
 
 @planted("a deleted environment is forgotten before its tasks have ended", check=served())
 def deleted_is_forgotten_at_once(patch: Patch) -> None:
-    real = environments._retirements
+    real = environments.retirements
 
     def retirements(env: Any, *rest: Any) -> Iterator[Any]:
         if env.deleting:
@@ -141,7 +142,7 @@ def deleted_is_forgotten_at_once(patch: Patch) -> None:
         else:
             yield from real(env, *rest)
 
-    patch.setattr(environments, "_retirements", retirements)
+    patch.setattr(environments, "retirements", retirements)
 
 
 @planted("what a service lets go of is chosen without a look at its base", check=scenario(PROPERTIES, WORLDS))

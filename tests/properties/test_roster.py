@@ -19,13 +19,21 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.documents import changed, committed
 from argosy.model.events import Event
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import CancelRequest, EnvironmentRequest, RetryRequest, ScaleRequest, SharingRequest
+from argosy.model.inbox import (
+    CancelRequest,
+    EnvironmentRequest,
+    RetryRequest,
+    ScaleRequest,
+    SharingRequest,
+    SubmitRequest,
+)
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from argosy.scheduler.roster import Roster
 from argosy.simulation.audit.kept_rows import differences
+from argosy.spec.parse import parse_spec, to_json
 from tests.builders import (
     CELL,
     NOW,
@@ -76,6 +84,18 @@ def arn(run: int, index: int) -> str:
     return task_arn(100 * run + index + 1)
 
 
+def daemon_of(state: State) -> str:
+    """The id of its latest run."""
+    env = state.environments.get(WATCH)
+    return env.target.run_id if env and env.target else "none-261121-062733-eeee"
+
+
+def daemon_key(state: State, index: int) -> AttemptKey:
+    known = state.runs.get(daemon_of(state))
+    row = state.attempts.row_of_task.get((known.number, index)) if known else None
+    return (state.key_of(row) if row is not None else None) or AttemptKey(daemon_of(state), index, 1, 0)
+
+
 def a_sweep(state: State, drawn: Drawn, at: float) -> Event:
     """One that shows some of the instances, and all fleets."""
     _, _, instance, more = drawn
@@ -86,6 +106,27 @@ def a_sweep(state: State, drawn: Drawn, at: float) -> Event:
         hosts=tuple(host(number) for number in shown),
         container_instances=tuple(container_instance(number, version=more) for number in shown),
     )
+
+
+WATCH = "watch"  # a daemon
+
+
+def a_daemon(at: float, number: int) -> EnvironmentRequest:
+    """Deployed, with needs, a query and an order that differ."""
+    spec = {
+        "version": 1,
+        "kind": "daemon",
+        "name": WATCH,
+        "container": {"image": "argosy/web", **({"hostPorts": [8080]} if number == 3 else {})},
+        "resources": {"vcpus": 0.25 * (1 + number % 3), "memory": 256},
+        "daemon": {
+            "instances": f"{ZONE} == us-east-1{'ab'[number % 2]}" if number > 4 else f"{ZONE} exists",
+            "update": {"order": "stop-first" if number % 2 else "start-first", "healthySeconds": 5},
+        },
+    }
+    run_id = f"{WATCH}-261121-06273{number}-dddd"
+    submit = SubmitRequest(run_id, at, to_json(parse_spec(spec)), 1, "argosy/web", f"s3://r/{run_id}/", False)
+    return EnvironmentRequest(WATCH, at, "deploy", revision=number + 1, token=f"{number}@{at}", submit=submit)
 
 
 CHANGES = ("create", "update", "scale", "freeze", "thaw", "delete")
@@ -103,6 +144,12 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.DependencyEnded(RUNS[d[0]], RunStatus.SUCCEEDED, (0,) * 7),
     lambda _, d, at: events.ClusterScaled(ScaleRequest(at, d[3] % 4, until=at + 60 * (d[1] % 3))),
     lambda s, d, at: events.SharingAsked(SharingRequest(DOCUMENTS[d[3] % 2], s.sharing.revision, at)),
+    lambda _, d, at: events.EnvironmentAsked(a_daemon(at, d[3])),
+    lambda s, d, at: replace(
+        prepared(daemon_of(s)), cpu_units=256 * (1 + d[3] % 3), memory_mib=256, host_ports=()
+    ),
+    lambda s, d, at: replace(task(1, "RUNNING", 2 + d[3]), arn=arn(3, d[1]), key=daemon_key(s, d[1])),
+    lambda s, d, at: replace(task(1, "STOPPED", 9 + d[3], exit_code=d[3] % 2), arn=arn(3, d[1])),
     lambda _, d, at: events.RunClosed(RUNS[d[0]]),
     lambda _, d, at: events.DefinitionDeregistered(family_of(prepared().task_definition)),
     lambda _, d, at: events.ManifestPartWritten(RUNS[d[0]], 0, ManifestBound(), ManifestBound(5)),
@@ -151,6 +198,7 @@ class FollowedState:
         for number, run_id in enumerate(RUNS):
             self.take(submitted(run_id, tasks=5, **FORMS[number]))
         self.take(prepared(RUNS[0], **FORMS[0]))
+        self.take(events.EnvironmentAsked(EnvironmentRequest(WATCH, NOW, "create", revision=1, is_daemon=True)))
 
     def take(self, event: Event) -> None:
         apply(self.state, event, self.at, POLICY)

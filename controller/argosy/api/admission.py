@@ -19,7 +19,7 @@ from argosy.layout import JOURNAL, PROGRAMS, split_s3
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
-from argosy.placement.query import check_constraints, check_strategy
+from argosy.placement.query import DISTINCT_INSTANCE, check_constraints, check_strategy, is_attribute, subjects
 from argosy.placement.strategy import is_function_name
 from argosy.ports import DefinitionReader, ImageResolver, ItemsReader, ItemsUnreadable
 from argosy.settings.settings import Settings
@@ -117,6 +117,7 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
         raise SpecError([*faults, *image_faults, *item_faults, *own_faults])
     form = to_json(spec)
     notes = [*_flavour_notes(form, sources.images), *sources.image_notes(image), *_constraint_notes(form, limits)]
+    notes += _daemon_notes(form, limits)
     return Admission(form, image, shards.task_count(form, count), tuple(notes))
 
 
@@ -129,6 +130,17 @@ def _constraint_notes(form: Mapping[str, Any], limits: DeploymentLimits) -> list
     if faults := constraint_faults(form, limits.pools, limits.policy):
         raise SpecError(faults)
     return constraint_notes(form, limits.pools, limits.policy)
+
+
+def _daemon_notes(form: Mapping[str, Any], limits: DeploymentLimits) -> list[str]:
+    """Likewise of a daemon. Raises SpecError for one that nothing is large enough for."""
+    if form.get("kind") != "daemon":
+        return []
+    from argosy.api.daemon_sizes import daemon_faults, daemon_notes  # likewise
+
+    if faults := daemon_faults(form, limits.pools, limits.policy):
+        raise SpecError(faults)
+    return daemon_notes(form, limits.pools, limits.policy)
 
 
 def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0.0) -> RunSpec:
@@ -154,7 +166,11 @@ def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunS
         faults = list(refusal.faults)
     known = {fault.path for fault in faults}
     if isinstance(data, Mapping) and "" not in known:
-        found = [*_placement_faults(data, limits), *(_limit_faults(data, limits) if limits else ())]
+        found = [
+            *_placement_faults(data, limits),
+            *_query_faults(data),
+            *(_limit_faults(data, limits) if limits else ()),
+        ]
         found += _deadline_faults(data, now)
         faults += [fault for fault in found if fault.path not in known]
     return spec, faults
@@ -242,6 +258,21 @@ def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
         yield Fault("capacity.deadline", f"{shown(given)} is in the past")
     elif at is not None and at > now + LONGEST_DEADLINE_S:
         yield Fault("capacity.deadline", f"{shown(given)} is more than 366 days from now")
+
+
+def _query_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """Of a daemon. What runs on an instance may not decide whether the daemon does: it changes all the time."""
+    daemon = data.get("daemon")
+    query = daemon.get("instances") if isinstance(daemon, Mapping) else None
+    if not isinstance(query, str):
+        return
+    faults = check_constraints([query])
+    for message in faults:
+        yield Fault("daemon.instances", message)
+    if not faults and (query == DISTINCT_INSTANCE or not all(map(is_attribute, subjects(query)))):
+        yield Fault(
+            "daemon.instances", "may only ask about attributes of instances, such as attribute:ecs.instance-type"
+        )
 
 
 def _placement_faults(data: Mapping[str, Any], limits: DeploymentLimits | None) -> Iterator[Fault]:

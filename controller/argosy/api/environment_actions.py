@@ -20,7 +20,7 @@ from argosy.api.environment_views import environment_view
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.api.requests import TOKEN_DAYS, page_place, page_token
-from argosy.api.submit_actions import admitted, new_run_id, stored_form
+from argosy.api.submit_actions import DEPLOYED, admitted, new_run_id, stored_form
 from argosy.engine.loading import records_of
 from argosy.model import documents, inbox
 from argosy.model.damage import FAULTS
@@ -56,8 +56,8 @@ def _create(means: Means, request: requests.CreateEnvironment, request_id: str) 
             "ConflictException", f"there is an environment {name!r} already: update it, or take another name"
         )
     number = newest["revision"] + 1 if newest else 1
-    desired = int(revision["form"]["service"]["desired"])
-    _store(means, name, {**revision, "revision": number}, "create", desired)
+    desired, is_daemon = _desired(revision), _is_daemon(revision)
+    _store(means, name, {**revision, "revision": number}, "create", desired=desired, is_daemon=is_daemon)
     return {"name": name, "revision": number, "warnings": revision["notes"]}
 
 
@@ -66,6 +66,9 @@ def _update(means: Means, request: requests.UpdateEnvironment, request_id: str) 
     revision = _admitted(means, request.spec)
     if revision["form"]["name"] != request.name:
         raise SpecError([Fault("spec.name", f"must be the environment's: {request.name}")])
+    if _is_daemon(revision) != env.is_daemon:
+        kept = "daemon" if env.is_daemon else "service"
+        raise SpecError([Fault("spec.kind", f"must stay {kept}: take another name for the other kind")])
     newest = _newest(means, env.name)
     number = newest["revision"] if newest else 0
     if newest is not None and newest["specSha256"] == revision["specSha256"] and newest["image"] == revision["image"]:
@@ -89,8 +92,8 @@ def _overtaken(name: str, newest: int) -> RequestRefused:
 def _admitted(means: Means, spec: Any) -> JSON:
     """A revision without its number. Raises SpecError with every fault."""
     admission = admitted(means, spec)
-    if admission.form.get("kind") != "service":
-        raise SpecError([Fault("spec.kind", "must be service: a batch is submitted, not deployed")])
+    if admission.form.get("kind") not in DEPLOYED:
+        raise SpecError([Fault("spec.kind", "must be service or daemon: a batch is submitted, not deployed")])
     return {
         "createdAt": means.now(),
         "form": admission.form,
@@ -100,9 +103,18 @@ def _admitted(means: Means, spec: Any) -> JSON:
     }
 
 
-def _store(means: Means, name: str, revision: JSON, change: str, desired: int | None = None) -> None:
+def _is_daemon(revision: JSON) -> bool:
+    return bool(revision["form"]["kind"] == "daemon")
+
+
+def _desired(revision: JSON) -> int:
+    """How many tasks its spec asks for. On how many instances a daemon is to run, the controller finds out."""
+    return 0 if _is_daemon(revision) else int(revision["form"]["service"]["desired"])
+
+
+def _store(means: Means, name: str, revision: JSON, change: str, **fields: Any) -> None:
     now = means.now()
-    request = EnvironmentRequest(name, now, change, revision=revision["revision"], desired=desired)
+    request = EnvironmentRequest(name, now, change, revision=revision["revision"], **fields)
     items = {
         _key(name, revision["revision"]): json.dumps(revision).encode(),
         (inbox.INBOX, inbox.inbox_key(now, f"{name}#{change}")): inbox.to_bytes(request),
@@ -195,6 +207,9 @@ def _stop(means: Means, request: requests.StopDeployment, request_id: str) -> JS
 
 
 def _scale(means: Means, request: requests.ScaleEnvironment, request_id: str) -> JSON:
+    if _known(means, request.name).is_daemon:
+        why = "is a daemon, of which one task runs on each instance that matches: change daemon.instances in its spec"
+        raise RequestRefused("ConflictException", f"{request.name} {why}")
     return {**_change(means, request.name, "scale", desired=request.desired), "desired": request.desired}
 
 
@@ -240,8 +255,8 @@ def _known(means: Means, name: str, *, even_left: bool = False) -> Environment:
     newest = _newest(means, name) if env is None or env.left else None
     if newest is not None and _is_to_come(means, name, newest):
         # Created, and not folded in yet: what is asked for comes after it in the inbox.
-        desired = int(newest["form"]["service"]["desired"])
-        return Environment.new(name, newest["createdAt"], desired, newest["revision"])
+        desired, is_daemon = _desired(newest), _is_daemon(newest)
+        return Environment.new(name, newest["createdAt"], desired, newest["revision"], is_daemon=is_daemon)
     if env is not None and env.left:
         raise RequestRefused(
             "ConflictException",

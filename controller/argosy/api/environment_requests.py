@@ -16,7 +16,7 @@ Reason = Annotated[str, Field(max_length=255), AfterValidator(printable)]
 
 
 class CreateEnvironment(Strict):
-    """Store the first revision of a service; nothing is started."""
+    """Store the first revision of a service or a daemon; nothing is started."""
 
     action: Literal["CreateEnvironment"]
     spec: dict[str, Any]
@@ -57,7 +57,7 @@ class StopDeployment(Strict):
 
 
 class ScaleEnvironment(Strict):
-    """How many tasks are to run; makes no revision."""
+    """How many tasks of a service are to run; makes no revision."""
 
     action: Literal["ScaleEnvironment"]
     name: Name

@@ -23,7 +23,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
     target = env.target.number if env.target else 0
     return {
         "name": env.name,
-        "kind": "service",
+        "kind": "daemon" if env.is_daemon else "service",
         "status": status_of(env),
         "statusReason": _reason(env, records) or None,
         "createdAt": iso(env.created_at),

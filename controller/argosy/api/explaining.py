@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.offers import as_registered, offers_of
 from argosy.market.progress import progress_of
@@ -115,7 +116,10 @@ def _is_of_the_base(run: Run, moment: Moment) -> bool:
 
 def _offers(moment: Moment, run: Run) -> list[Offer]:
     """All that the run may buy, including offers that are cooling off."""
-    everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
+    everything = offers_of(
+        moment.state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps(),
+        daemons=daemons_of(moment.state),
+    )  # fmt: skip
     either = run.terms.on_demand_base
     return [offer for offer in everything if either or run.terms.purchase.allows(offer.purchase)]
 

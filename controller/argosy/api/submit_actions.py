@@ -30,6 +30,8 @@ ID_TRIES = 5
 # into one transaction of 4 MB together with everything else that it writes.
 REQUEST_LIMIT = 256 * 1024
 
+DEPLOYED = ("service", "daemon")  # kinds that `argosy env` starts
+
 
 def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
     token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
@@ -55,11 +57,12 @@ def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[
 
 
 def _check_kind(admission: Admission) -> None:
-    """Raises SpecError for a service, which is never done."""
-    if admission.form.get("kind") == "service":
+    """Raises SpecError for a service or daemon, which is never done."""
+    kind = admission.form.get("kind")
+    if kind in DEPLOYED:
         name = admission.form["name"]
         step = f"`argosy env create FILE` and `argosy env deploy {name}` start it"
-        raise SpecError([Fault("kind", f"a service is deployed, not submitted: {step}")])
+        raise SpecError([Fault("kind", f"a {kind} is deployed, not submitted: {step}")])
 
 
 def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
@@ -148,8 +151,9 @@ def _plan(means: Means, request: requests.PlanRun, request_id: str) -> dict[str,
 
     admission = admit(request.spec, means.limits, means.sources, means.now())
     check_queue(means, admission.form)
-    if admission.form.get("kind") == "service":
-        raise SpecError([Fault("kind", "a service is never done, so that it has no plan of its cost and its end")])
+    kind = admission.form.get("kind")
+    if kind in DEPLOYED:
+        raise SpecError([Fault("kind", f"a {kind} is never done, so that it has no plan of its cost and its end")])
     return answer(means, admission)
 
 

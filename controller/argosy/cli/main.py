@@ -35,7 +35,7 @@ from argosy.cli.runs import (
 )
 from argosy.cli.start import lacking
 
-_ENV = "Services: create, deploy, update, scale, roll back."
+_ENV = "Services and daemons: create, deploy, update, scale, roll back."
 _QUERY = "Which instances does a placement expression choose?"
 _DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
 _SCHEDULE = "Start runs by the clock."

@@ -354,7 +354,8 @@ def _take_place_again(state: State, row: int) -> None:
     instance = state.instance_of(row)
     state.attempts.come_back(row)
     if instance is not None:
-        instance.idle_since = 0.0
+        is_work = int(state.attempts["run"][row]) not in state.daemons
+        instance.idle_since = 0.0 if is_work else instance.idle_since
         state.changed_instances.add(instance.id)
 
 

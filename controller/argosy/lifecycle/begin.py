@@ -16,8 +16,10 @@ from argosy.model.actions import (
     ForgetEnvironment,
     HaltRun,
     Launch,
+    LetGo,
     MendState,
     NoteDeployment,
+    NoteDesired,
     NoteFloor,
     NoteOrder,
     ReadHistory,
@@ -57,7 +59,7 @@ def _(action: Launch, state: State, now: float, policy: Policy) -> None:
     state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
     state.next_wave = max(state.next_wave, action.wave + 1)
     set_task(state, run, action.key.index, status=TaskStatus.STARTING)
-    instance.idle_since = 0.0
+    instance.idle_since = instance.idle_since if run.is_daemon else 0.0
     state.changed_instances.add(instance.id)
 
 
@@ -96,7 +98,16 @@ def _(action: ReadHistory, state: State, now: float, policy: Policy) -> None:
 def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
-        instance.status, instance.released_at = InstanceStatus.RELEASING, now
+        instance.status, instance.released_at, instance.let_go_at = InstanceStatus.RELEASING, now, 0.0
+        state.changed_instances.add(instance_id)
+
+
+@_begin.register
+def _(action: LetGo, state: State, now: float, policy: Policy) -> None:
+    """No work comes any more, and its daemons are told to end (`scheduler.upkeep`); then it is terminated."""
+    for instance_id in action.instance_ids:
+        instance = state.instances[instance_id]
+        instance.status, instance.released_at, instance.let_go_at = InstanceStatus.RELEASING, now, now
         state.changed_instances.add(instance_id)
 
 
@@ -170,6 +181,12 @@ def _(action: SetSlots, state: State, now: float, policy: Policy) -> None:
 def _(action: NoteDeployment, state: State, now: float, policy: Policy) -> None:
     with left_out_if_it_fails(state, f"environment {action.name}"):
         environments.note_deployment(state, action, now)
+
+
+@_begin.register
+def _(action: NoteDesired, state: State, now: float, policy: Policy) -> None:
+    state.environments[action.name].desired = action.desired
+    state.changed_environments.add(action.name)
 
 
 @_begin.register

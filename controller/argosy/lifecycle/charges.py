@@ -56,7 +56,7 @@ def count_on(state: State, run: Run, instance: Instance, now: float) -> None:
     nobody could tell it from the waiting that the newcomer shares."""
     if not _counts_on(state, run, instance):
         _note_waiting(state, instance, now, booting=instance.launched_at < run.opened_at)
-    instance.bought_for = instance.bought_for or run.number
+    instance.bought_for = instance.bought_for or (NOBODY if run.is_daemon else run.number)  # it is never bought for one
     state.changed_instances.add(instance.id)
 
 

@@ -39,7 +39,7 @@ def _fold_in(state: State, request: EnvironmentRequest) -> None:
         _revise(state, env, Revision(request.revision, request.requested_at))
     elif request.change == "deploy":
         _deploy(state, env, request)
-    elif request.change == "scale" and request.desired is not None:
+    elif request.change == "scale" and request.desired is not None and not env.is_daemon:
         env.desired = request.desired
     elif request.change == "freeze":
         env.frozen_reason = env.frozen_reason or request.reason or "frozen by a user"
@@ -58,7 +58,13 @@ def _create(state: State, env: Environment | None, request: EnvironmentRequest) 
     if env is not None and not env.left:
         _note_lost(state, env, request)
         return
-    new = Environment.new(request.name, request.requested_at, request.desired or 0, request.revision)
+    new = Environment.new(
+        request.name,
+        request.requested_at,
+        request.desired or 0,
+        request.revision,
+        is_daemon=request.is_daemon,
+    )
     if env is not None:
         known = state.runs.keys() | state.suspended.keys()
         new.revisions[:0] = [each for each in env.revisions if each.run_id in known]
@@ -132,7 +138,7 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     revision = env.revision(request.revision)
     if revision is None:
         return
-    wanted = ServiceTerms.of(submit.spec["service"]).desired
+    wanted = env.spec_desired if env.is_daemon else ServiceTerms.of(submit.spec["service"]).desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted
     if revision.run_id not in state.suspended:  # else it is used as soon as it is worked on again
@@ -198,6 +204,7 @@ def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus 
     if status is not TaskStatus.PENDING:
         run.tasks.set_many(np.arange(rows), status=status)
     run.needs, run.host_ports = run.terms.needs, run.terms.host_ports
+    state.note_daemon(run)
     state.next_run += 1
     state.new_runs.add(request.run_id)
     state.changed_runs.add(request.run_id)

@@ -26,6 +26,8 @@ PATIENT_REFUSALS = 2  # this many in a row are tolerated if they are not about r
 
 def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy: Policy) -> None:
     """An attempt ended on the instance. Its seconds are booked already; 0 = it never started."""
+    if run.is_daemon:
+        return  # one that crashes everywhere would take every instance from all others
     account, seconds = end.account, float(run.tasks["seconds"][end.index])
     own = end.cause is StopCause.NONE and account in (Account.USER, Account.START) and not _is_on_trial(state, run)
     at_once = own and seconds < policy.quick_failure_s

@@ -42,8 +42,9 @@ def end_attempt(state: State, row: int, now: float) -> None:
 
 
 def note_idle(state: State, instance: Instance | None, now: float) -> None:
-    """An attempt has left it: without another one it is idle from now on."""
-    if instance is not None and instance.alive and not state.attempts.on_instance(instance.id):
+    """An attempt has left it: without another one it is idle from now on. Daemons' make no difference: one that
+    crashes again and again on an idle instance would keep it for ever."""
+    if instance is not None and instance.alive and not instance.idle_since and not state.has_work(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)
 

@@ -77,7 +77,7 @@ def _seeming_busy(state: State, now: float) -> Iterator[None]:
     """Their attempts were lost, so that no end of one ever makes them idle: they are from now on."""
     for instance in state.instances.values():
         busy = instance.alive and instance.registered_at and not instance.idle_since
-        if busy and not state.attempts.on_instance(instance.id):
+        if busy and not state.has_work(instance.id):
             instance.idle_since = now
             state.changed_instances.add(instance.id)
             yield

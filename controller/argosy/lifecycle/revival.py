@@ -89,6 +89,7 @@ def _take_in(state: State, run: Run) -> None:
         run.number = state.next_run
     state.next_run = max(state.next_run, run.number + 1)
     state.runs[run.id] = run
+    state.note_daemon(run)
 
 
 def _never_started(run: Run) -> list[int]:

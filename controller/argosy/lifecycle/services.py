@@ -24,7 +24,8 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     else after a pause that doubles until it has run for a while."""
     index = end.index
     env = state.environments.get(run.name)
-    if run.halted or end.cause in NOT_WANTED or (env is not None and (env.frozen_reason or env.deleting)):
+    is_held = env is not None and bool(env.frozen_reason or env.deleting)
+    if run.halted or end.cause in NOT_WANTED or is_held or _has_nowhere_to_be(state, run, end):
         set_task(state, run, index, status=TaskStatus.CANCELLED, launch=0, reason=run.reason_row(end.reason))
         return
     failures, losses = (int(run.tasks[name][index]) for name in ("user_failures", "losses"))
@@ -46,6 +47,12 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
         user_failures=failures,
         losses=losses,
     )
+
+
+def _has_nowhere_to_be(state: State, run: Run, end: AttemptEnd) -> bool:
+    """A daemon's task goes with its instance."""
+    instance = state.instances.get(end.instance or "")
+    return run.is_daemon and (instance is None or instance.leaves)
 
 
 def _was_lost(state: State, end: AttemptEnd) -> bool:

@@ -41,13 +41,15 @@ def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: S
 
 def bare_record(run: Run) -> RunRecord:
     """What can be said of it without looking at it closely."""
-    return replace(RunRecord.of_unreadable(run.id), status=run.status, number=run.number, needs=run.needs)
+    known = RunRecord.of_unreadable(run.id)
+    return replace(known, status=run.status, number=run.number, needs=run.needs, is_daemon=run.is_daemon)
 
 
 def resume(state: State, run: Run) -> None:
     """Try it again, in the order of submission. What its attempts did meanwhile is found out as after a crash."""
     del state.suspended[run.id]
     state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
+    state.note_daemon(run)
     intents = [
         row for row in state.attempts.of_run(run.number) if state.attempts["status"][row] == AttemptStatus.INTENT
     ]

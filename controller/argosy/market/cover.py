@@ -100,12 +100,12 @@ def _why(limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: He
 
 def hypothetical(offer: Offer, number: int) -> InstanceRow:
     """An instance of the offer, as placement sees it: to placement, no instance is more real than another."""
-    size = offer.resources  # all of it is free
     return InstanceRow(
         f"{offer.pool}/{offer.purchase}/{number}",
-        *size,
-        *size,
+        *offer.resources,  # all of it is free
+        *offer.whole,
         dict(offer.attributes),
+        used_host_ports=offer.host_ports,
         disk_gib=offer.disk_gib,
         most_tasks=offer.most_tasks,
         price_usd_per_hour=offer.price_usd_per_hour,

@@ -25,9 +25,10 @@ class LeastSize(NamedTuple):
 
 
 def least_sizes(moment: Moment) -> list[LeastSize]:
-    """The floors that are above 0 now: `minInstances` while runs are open, and what a user has asked for last."""
+    """The floors that are above 0 now: `minInstances` while runs are open that are no daemons, and what a user has
+    asked for last."""
     state, found = moment.state, list[LeastSize]()
-    if moment.policy.min_instances and any(not run.done for run in state.runs.values()):
+    if moment.policy.min_instances and any(not (run.done or run.is_daemon) for run in state.runs.values()):
         found.append(LeastSize(moment.policy.min_instances, for_work=True))
     if state.floor.instances:
         found.append(LeastSize(state.floor.instances, state.floor.types))

@@ -78,8 +78,8 @@ class Headroom:
     def take(self, offer: Offer) -> None:
         """Count one instance of the offer as bought."""
         self.room -= 1
-        self._cpu["type", offer.instance_type] += offer.resources.cpu_units
-        self._cpu["cell", offer.cell] += offer.resources.cpu_units
+        self._cpu["type", offer.instance_type] += offer.whole.cpu_units
+        self._cpu["cell", offer.cell] += offer.whole.cpu_units
         if (key := _quota_of(offer)) in self._vcpus:
             self._vcpus[key] -= _vcpus(offer)
 
@@ -115,7 +115,7 @@ class Headroom:
         total = choice.cpu_units + sum(cpu for (kind, _), cpu in self._cpu.items() if kind == axis)
         left = share * total - self._cpu[axis, offer.instance_type if by_type else offer.cell]
         # Rounded up: whole instances cannot keep a share of few.
-        return math.ceil(left / max(1, offer.resources.cpu_units) - ROUNDING)
+        return math.ceil(left / max(1, offer.whole.cpu_units) - ROUNDING)
 
 
 def _quota_of(offer: Offer) -> QuotaKey:
@@ -123,4 +123,4 @@ def _quota_of(offer: Offer) -> QuotaKey:
 
 
 def _vcpus(offer: Offer) -> int:
-    return max(1, offer.resources.cpu_units // CPU_UNITS_PER_VCPU)
+    return max(1, offer.whole.cpu_units // CPU_UNITS_PER_VCPU)

@@ -11,6 +11,7 @@ import numpy as np
 from argosy.catalogue.lookup import image_of, in_region, interruption_band, load_catalogue
 from argosy.catalogue.overheads import image_gb, overheads_of, transfer_usd_per_gb
 from argosy.market import risk
+from argosy.market.daemons import Daemon, kept_for, least_zero
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
@@ -34,11 +35,12 @@ def offers_of(
     now: float,
     policy: Policy = _USUAL,
     attempt_s: float | None = None,
+    daemons: Sequence[Daemon] = (),
 ) -> list[Offer]:
     """A spot and an on-demand offer for every pool unless `rejected` says why not, cheapest first.
 
     now: infinity includes the pools that are cooling off. attempt_s: how long an attempt takes that an interruption
-    would have to repeat; None = the policy's guess.
+    would have to repeat; None = the policy's guess. daemons: what they will take of each instance is not offered.
     """
     pools = list(pools)
     bare = without_runner_until(pools, now, policy)
@@ -57,23 +59,41 @@ def offers_of(
     caution = np.array([_caution(pool, now) if purchase is Purchase.SPOT else 1.0 for pool, _, purchase in found])
     effective = risk.effective_price(np.array(prices), lost, caution, pulls).tolist()
     offers = [
-        Offer(
-            pool=pool.key,
-            cell=pool.cell,
-            instance_type=pool.instance_type,
-            zone=pool.zone,
-            purchase=purchase,
-            price_usd_per_hour=price,
-            resources=resources_of(kind),
-            disk_gib=policy.task_disk_gib_of(kind),
-            most_tasks=policy.most_tasks_of(kind.name),
-            attributes=_attributes_of(pool, kind, purchase, policy, has_runner=(pool.cell, kind.image) not in bare),
-            effective_usd_per_hour=useful,
-            interruption_rate=rate,
+        _less_daemons(
+            Offer(
+                pool=pool.key,
+                cell=pool.cell,
+                instance_type=pool.instance_type,
+                zone=pool.zone,
+                purchase=purchase,
+                price_usd_per_hour=price,
+                resources=resources_of(kind),
+                disk_gib=policy.task_disk_gib_of(kind),
+                most_tasks=policy.most_tasks_of(kind.name),
+                attributes=_attributes_of(pool, kind, purchase, policy, has_runner=(pool.cell, kind.image) not in bare),
+                effective_usd_per_hour=useful,
+                interruption_rate=rate,
+            ),
+            daemons,
         )
         for (pool, kind, purchase), price, useful, rate in zip(found, prices, effective, rates, strict=True)
     ]
     return sorted(offers, key=lambda offer: (offer.price_usd_per_hour, offer.pool, offer.purchase))
+
+
+def _less_daemons(offer: Offer, daemons: Sequence[Daemon]) -> Offer:
+    kept = kept_for(daemons, dict(offer.attributes), offer.resources, offer.disk_gib) if daemons else None
+    if kept is None or not kept.tasks:
+        return offer
+    left = least_zero(offer.resources.minus(kept.resources))
+    return replace(
+        offer,
+        resources=left,
+        disk_gib=max(0, offer.disk_gib - kept.disk_gib),
+        most_tasks=None if offer.most_tasks is None else max(0, offer.most_tasks - kept.tasks),
+        for_daemons=offer.resources.minus(left),
+        host_ports=kept.host_ports,
+    )
 
 
 def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> dict[tuple[str, str], float]:
@@ -221,16 +241,19 @@ def resources_of(kind: InstanceType) -> Resources:
     return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
 
 
-def tasks_in(pool: Pool, run: Run, policy: Policy) -> int:
-    """How many of a run's tasks an empty instance of the pool takes, by their resources and its most; 0 outside the
-    run's cells, and where its image does not run or the GPUs are others."""
+def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = ()) -> int:
+    """How many of a run's tasks an on-demand instance of the pool takes beside `daemons`, by their resources and its
+    most; 0 outside the run's cells, and where its image does not run or the GPUs are others."""
     kind = load_catalogue().get(pool.instance_type)
     if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):
         return 0
     if not (kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib) and kind.runs(run.architecture)):
         return 0
-    fits = min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
-    return min(fits, policy.most_tasks_of(pool.instance_type))
+    attributes = expected_attributes(kind, pool.zone, Purchase.ON_DEMAND, pool.cell, policy) if daemons else {}
+    kept = kept_for(daemons, attributes, resources_of(kind), policy.task_disk_gib_of(kind))
+    left = least_zero(resources_of(kind).minus(kept.resources))
+    fits = min((have // need for have, need in zip(left, run.needs, strict=True) if need), default=1)
+    return min(fits, max(0, policy.most_tasks_of(pool.instance_type) - kept.tasks))
 
 
 def expected_attributes(

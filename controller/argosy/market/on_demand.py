@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_key
+from argosy.market.daemons import Daemon, daemons_of
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, rejected, tasks_in
 from argosy.model.instances import Instance, Purchase
@@ -32,7 +33,8 @@ def is_ever_available(run: Run, state: State, policy: Policy) -> bool:
 def most_tasks(run: Run, state: State, policy: Policy) -> float:
     """The most tasks that on-demand takes at a time, by quotas and the run's hourly cap; infinite without limits."""
     pools = list(_open_to(run, state, policy))
-    by_money = max((_affordable(run, pool, policy) * _tasks(pool, run, policy) for pool in pools), default=0)
+    daemons = daemons_of(state)
+    by_money = max((_affordable(run, pool, policy) * _tasks(pool, run, policy, daemons) for pool in pools), default=0)
     return min(_by_quotas(run, state, pools, policy), by_money)
 
 
@@ -43,12 +45,12 @@ def instances_of_others(run: Run, state: State) -> int:
 
 def _by_quotas(run: Run, state: State, pools: list[Pool], policy: Policy) -> float:
     """By the type that takes the fewest tasks in each quota; the quotas are added up."""
-    left, fewest = _left(run, state, policy), dict[_QuotaKey, float]()
+    left, fewest, daemons = _left(run, state, policy), dict[_QuotaKey, float](), daemons_of(state)
     for pool in pools:
         key = _key(pool)
         if key not in left:
             return math.inf
-        tasks = left[key] // load_catalogue()[pool.instance_type].vcpus * _tasks(pool, run, policy)
+        tasks = left[key] // load_catalogue()[pool.instance_type].vcpus * _tasks(pool, run, policy, daemons)
         if tasks > 0:
             fewest[key] = min(tasks, fewest.get(key, tasks))
     return sum(fewest.values())
@@ -70,13 +72,15 @@ def _is_its(run: Run, state: State, instance: Instance, or_idle: bool = False) -
     tasks = state.attempts.runs_on_instance.get(instance.id.encode()) or Counter[int]()
     if tasks.get(run.number) or instance.bought_for == run.number:
         return True
-    return or_idle and not any(tasks.values())
+    return or_idle and not state.has_work(instance.id)
 
 
 def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
     """The pools that sell on-demand instances for the run's tasks, including those that are cooling off."""
     closed = {key for key, _ in rejected(state.pools.values(), load_catalogue(), math.inf, policy, Purchase.ON_DEMAND)}
-    return (pool for key, pool in state.pools.items() if key not in closed and tasks_in(pool, run, policy))
+    daemons = daemons_of(state)
+    open_pools = (pool for key, pool in state.pools.items() if key not in closed)
+    return (pool for pool in open_pools if tasks_in(pool, run, policy, daemons))
 
 
 def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
@@ -87,8 +91,8 @@ def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
     return int(run.terms.max_hourly_usd / max(price, ROUNDING) * (1 + ROUNDING))
 
 
-def _tasks(pool: Pool, run: Run, policy: Policy) -> int:
-    return min(tasks_in(pool, run, policy), run.terms.max_tasks_per_instance or 1_000_000)
+def _tasks(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon]) -> int:
+    return min(tasks_in(pool, run, policy, daemons), run.terms.max_tasks_per_instance or 1_000_000)
 
 
 def _quotas(policy: Policy) -> dict[_QuotaKey, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argosy.market.daemons import daemons_of
 from argosy.market.deadline import Progress
 from argosy.market.offers import tasks_in
 from argosy.market.on_demand import instances_of_others, most_tasks
@@ -97,5 +98,6 @@ def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
 
 def _fewest(run: Run, state: State, policy: Policy) -> int:
     """Tasks on an instance of the smallest type that takes any."""
-    fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run, policy))]
+    daemons = daemons_of(state)
+    fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run, policy, daemons))]
     return min(min(fits, default=1), run.terms.max_tasks_per_instance or 1_000_000)

@@ -68,10 +68,10 @@ def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
     past_hope = _is_past_hope(instance, now, policy)
     if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         return True  # its tasks count as lost only once EC2 confirms that it is gone (reliability.md row 45)
-    if state.attempts.is_busy(instance.id) and not (past_hope and instance.status is InstanceStatus.RELEASING):
+    if state.has_work(instance.id) and not (past_hope and instance.status is InstanceStatus.RELEASING):
         return False
     if instance.status is InstanceStatus.RELEASING:
-        return now - instance.released_at >= policy.stop_again_s
+        return _may_end(state, instance, now, policy)
     if instance.status is InstanceStatus.BOOTING:
         return no_linger or now - instance.launched_at >= policy.register_patience_s
     if is_kept(instance):
@@ -80,6 +80,20 @@ def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
         return bool(instance.idle_since)  # nothing more will be placed on it: there is no reason to linger
     idle_long = bool(instance.idle_since) and now - instance.idle_since >= policy.linger_of(instance.instance_type)
     return idle_long and not _grew_lately(state, instance.instance_type, now, policy)
+
+
+def _may_end(state: State, instance: Instance, now: float, policy: Policy) -> bool:
+    """One that was let go: when its daemons have ended, or had the time to. Then once more where that had no effect."""
+    if instance.let_go_at:
+        return not state.attempts.is_busy(instance.id) or now - instance.let_go_at >= policy.daemon_end_s
+    return now - instance.released_at >= policy.stop_again_s
+
+
+def ends_daemons_first(moment: Moment, instance: Instance) -> bool:
+    """Whether its daemons are told to end before it does, so that they can bring away what they hold."""
+    if instance.status not in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
+        return False
+    return moment.state.attempts.is_busy(instance.id) and not _is_past_hope(instance, moment.now, moment.policy)
 
 
 def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:

@@ -213,6 +213,21 @@ class NoteDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteDesired:
+    """On how many instances a daemon is to run. No effect outside."""
+
+    name: str
+    desired: int
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """These instances will be terminated once their daemons have ended. No effect outside."""
+
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EnvironmentFailed:
     """Our own code failed at this environment, which is left as it is. No effect outside."""
 
@@ -255,6 +270,8 @@ Inside = (
     | RetireRun
     | SetSlots
     | NoteDeployment
+    | NoteDesired
+    | LetGo
     | ForgetEnvironment
     | EnvironmentFailed
 )

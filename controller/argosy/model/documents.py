@@ -262,12 +262,14 @@ def restore(
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
         if isinstance(found, Suspension):
             state.suspended[run_id] = found
+            state.daemons.update([found.record.number] if found.record.is_daemon else [])
         elif isinstance(found, Damage):
             state.losses.found.append(found)
             state.losses.runs.append(found)
             state.losses.attempts = True
         else:
             state.runs[run_id] = found
+            state.note_daemon(found)
     _restore_attempts(state, items)
     return state
 

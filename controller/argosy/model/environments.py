@@ -73,7 +73,7 @@ class EnvironmentFacts(NamedTuple):
 
 @dataclass(slots=True)
 class Environment:
-    """A service by name. Its tasks are those of the runs of its revisions."""
+    """A service or a daemon by name. Its tasks are those of the runs of its revisions."""
 
     name: str
     created_at: float
@@ -87,17 +87,20 @@ class Environment:
     left: bool = False  # it was deleted and its tasks were left: frozen, until it is created again or deleted with them
     past_usd: float = 0.0  # what its closed runs have cost
     replaced: list[str] = field(default_factory=list)  # runs that are no revision's any more, until they are closed
+    is_daemon: bool = False  # one task on each instance that matches; `desired` follows their number
     committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing of it was; not stored
 
     @classmethod
-    def new(cls, name: str, created_at: float, desired: int, revision: int) -> Environment:
+    def new(cls, name: str, created_at: float, desired: int, revision: int, *, is_daemon: bool = False) -> Environment:
         """With its first revision."""
-        return cls(name, created_at, desired, desired, [Revision(revision, created_at)])
+        first = [Revision(revision, created_at)]
+        return cls(name, created_at, desired, desired, first, is_daemon=is_daemon)
 
     def facts(self) -> EnvironmentFacts:
-        """As they are now."""
+        """As they are now. On how many instances a daemon runs follows from the instances: they have lines."""
+        desired = 0 if self.is_daemon else self.desired
         deployments = {each.number: each.status for each in self.deployments}
-        return EnvironmentFacts(self.latest.number, self.desired, self.frozen_reason, self.deleting, deployments)
+        return EnvironmentFacts(self.latest.number, desired, self.frozen_reason, self.deleting, deployments)
 
     @property
     def deployment(self) -> ServiceDeployment | None:

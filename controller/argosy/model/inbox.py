@@ -63,6 +63,7 @@ class EnvironmentRequest:
     token: str = ""  # of a deployment: it begins once
     submit: SubmitRequest | None = None  # of a deployment: the run that the revision gets unless it has one
     leaves_tasks: bool = False  # of a deletion: they go on until they end
+    is_daemon: bool = False  # of one that is created
     kind: str = "environment"
 
     @property

@@ -84,6 +84,7 @@ class Policy:
     max_unregistered: int = 3  # so many in a row, and their pool is not asked again for `cool_off_max_s`
     hand_over_s: float = 80.0  # of a warning's 120, in which a service's task may serve on: then it is told to stop
     warning_patience_s: float = 600.0  # a warning is for two minutes: one that has not come true by then never will
+    daemon_end_s: float = 45.0  # from the decision to let go of an instance; ECS ends a task 30 s after it is told to
     drain_patience_s: float = 3600.0  # what still runs on an instance that has been DRAINING so long is stopped
     try_spot_s: float = 900.0  # until a run that went to on-demand tries spot again; doubled each time, up to 4 x
     register_patience_s: float = 900.0  # a running instance that never registers is let go

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.model.instances import Purchase, pool_key
-from argosy.model.resources import Resources
+from argosy.model.resources import NOTHING, Resources
+from argosy.model.run_terms import Port
 
 # Fillings of instances that an allocation used: (what the instance offers, ((what a task needs, tasks), ...)).
 Patterns = tuple[tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], int], ...]], ...]
@@ -81,12 +82,19 @@ class Offer:
     zone: str
     purchase: Purchase
     price_usd_per_hour: float  # of the instance with its disk and its address
-    resources: Resources  # what will really register
-    disk_gib: int = 0  # of its volume, for tasks
+    resources: Resources  # what will really register, without what daemons take of it
+    disk_gib: int = 0  # of its volume, for tasks other than daemons'; likewise
     most_tasks: int | None = None  # at a time, whatever they need; None = as many as its resources take
     attributes: tuple[tuple[str, str], ...] = ()
     effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price
     interruption_rate: float = 0.0  # expected interruptions per instance-hour
+    for_daemons: Resources = NOTHING  # what they will take of it
+    host_ports: frozenset[Port] = frozenset()  # that they will hold
+
+    @property
+    def whole(self) -> Resources:
+        """What will really register."""
+        return self.resources.plus(self.for_daemons)
 
     @property
     def effective(self) -> float:

@@ -146,7 +146,7 @@ def _kept_idle(state: State) -> Mapping[int, Sequence[Instance]]:
     """By Run.number, the instances without a live attempt that it pays for: it worked there, or they were bought for
     it."""
     found: defaultdict[int, list[Instance]] = defaultdict(list)
-    busy = state.attempts.runs_on_instance
+    busy = state.working_instances()
     for instance in state.instances.values():
         if instance.alive and instance.id.encode() not in busy:
             for number in instance.work or (instance.bought_for,):

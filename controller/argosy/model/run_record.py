@@ -87,6 +87,7 @@ class RunRecord:
     manifest_bounds: tuple[ManifestBound, ...] = ()
     manifest_after: str = ""
     healthy_s: float | None = None  # of a service: after so many seconds a task is healthy; None = it is none
+    is_daemon: bool = False  # whether its tasks run on every instance that matches
     suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
     depends_on: tuple[Dependency, ...] = ()
     unmet: tuple[str, ...] = ()
@@ -195,7 +196,8 @@ def _terms_of(terms: RunTerms) -> dict[str, Any]:
         "depends_on",
     )
     healthy_s = terms.service.healthy_s if terms.service else None
-    return {"healthy_s": healthy_s, **{name: getattr(terms, name) for name in names}}
+    own = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None}
+    return {**own, **{name: getattr(terms, name) for name in names}}
 
 
 def _costs(rows: Mapping[str, list[float]]) -> dict[str, Costs]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from argosy.model.dependencies import Dependency
 from argosy.model.exit_codes import WRONG_REQUEST
@@ -123,6 +123,9 @@ def needs_of(spec: Mapping[str, Any]) -> Resources:
     )
 
 
+START_FIRST: Final = "start-first"
+STOP_FIRST: Final = "stop-first"
+DAEMON_MIN_HEALTHY = 80  # percent of the instances that match, unless the spec says otherwise
 SERVICE_GROUP = "env:"  # and the environment's name: the ECS task group of a service's tasks, of all revisions
 
 
@@ -138,6 +141,12 @@ class ServiceTerms:
     rolls_back: bool  # whether a deployment that fails goes back to the revision before
 
     @classmethod
+    def of_daemon(cls, daemon: Mapping[str, Any]) -> ServiceTerms:
+        """From the validated JSON form. Percentages are of the instances that match."""
+        update = {"minHealthyPercent": DAEMON_MIN_HEALTHY, **daemon.get("update", {}), "maxOverPercent": 0}
+        return cls.of({"desired": 0, "update": update})
+
+    @classmethod
     def of(cls, service: Mapping[str, Any]) -> ServiceTerms:
         """From the validated JSON form."""
         update = service.get("update", {})
@@ -151,7 +160,7 @@ class ServiceTerms:
         )
 
 
-_AROUND = ("array", "placement")  # the size of the array is what was desired at first
+_AROUND = ("array", "placement", "daemon")  # the size of the array is what was desired at first
 _ROLLOUT = ("desired", "update")
 
 
@@ -162,6 +171,19 @@ def content_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     content = {name: value for name, value in spec.items() if name not in _AROUND}
     content["service"] = {name: value for name, value in spec.get("service", {}).items() if name not in _ROLLOUT}
     return {**content, "group": spec.get("placement", {}).get("group")}
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonTerms:
+    """Where the tasks of a daemon run: one on each instance that matches."""
+
+    instances: str  # a cluster query; "" = all
+    starts_first: bool  # an update starts the new task on an instance before it stops the old one there
+
+    @classmethod
+    def of(cls, daemon: Mapping[str, Any]) -> DaemonTerms:
+        """From the validated JSON form."""
+        return cls(str(daemon.get("instances") or ""), daemon.get("update", {}).get("order") == START_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +226,8 @@ class RunTerms:
     exit_rules: tuple[ExitRule, ...]
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
-    service: ServiceTerms | None  # None: its tasks come to an end
+    service: ServiceTerms | None  # of a service or a daemon. None: its tasks come to an end
+    daemon: DaemonTerms | None  # None: it is none
     depends_on: tuple[Dependency, ...]  # nothing of it starts before these
     not_before: Deadline | None  # nothing of it starts earlier
     # how it shares the cluster with others
@@ -214,7 +237,7 @@ class RunTerms:
 
     @property
     def serves(self) -> bool:
-        """Whether its tasks are a service's, and never done."""
+        """Whether its tasks are a service's or a daemon's, and never done."""
         return self.service is not None
 
     def starts_at(self, submitted_at: float) -> float:
@@ -270,7 +293,9 @@ class RunTerms:
             exit_rules=(*map(_exit_rule, retries.get("evaluateOnExit", ())), *(_RUNNER_RULES if "run" in spec else ())),
             attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
             duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
-            service=_optional(ServiceTerms.of, spec.get("service")),
+            service=_optional(ServiceTerms.of_daemon, spec.get("daemon"))
+            or _optional(ServiceTerms.of, spec.get("service")),
+            daemon=_optional(DaemonTerms.of, spec.get("daemon")),
             depends_on=tuple(map(Dependency.of, spec.get("dependsOn", ()))),
             not_before=_optional(Deadline.parse, spec.get("notBefore")),
             queue=str(spec.get("queue") or DEFAULT_QUEUE),

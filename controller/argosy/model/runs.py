@@ -199,10 +199,15 @@ class Run:
         return self.tasks.halted
 
     @property
+    def is_daemon(self) -> bool:
+        """Whether its tasks run on every instance that matches, and never count as its work."""
+        return self.terms.daemon is not None
+
+    @property
     def may_wait(self) -> bool:
         """Whether there may be something that it waits for: not once it is halted, and of a service only tasks that
-        are wanted and have no place."""
-        if self.terms.service is not None and not int(self.tasks.counts()[TaskStatus.PENDING]):
+        are wanted and have no place. A daemon may wait for instances that are large enough."""
+        if self.terms.service is not None and not self.is_daemon and not int(self.tasks.counts()[TaskStatus.PENDING]):
             return False
         return not self.halted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from argosy.model.arns import family_of
@@ -68,6 +68,7 @@ class State:
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
+    daemons: set[int] = field(default_factory=set, compare=False)  # Run.number of every daemon's run; not stored itself
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
     quarantined: dict[str, RunRecord] = field(default_factory=dict)  # records of runs that had to be set aside
     suspended: dict[str, Suspension] = field(default_factory=dict)  # open runs at which the controller's code failed
@@ -128,6 +129,23 @@ class State:
         """What a task of each open run takes, by Run.number; tasks of suspended runs go on."""
         suspended = {found.record.number: found.record.needs for found in self.suspended.values()}
         return suspended | {run.number: run.needs for run in self.runs.values()}
+
+    def has_work(self, instance_id: str) -> bool:
+        """Whether any attempt other than a daemon's takes its place there. What only daemons use is idle."""
+        return self._is_work(self.attempts.runs_on_instance.get(instance_id.encode(), {}))
+
+    def _is_work(self, runs: Mapping[int, int]) -> bool:
+        return any(count and number not in self.daemons for number, count in runs.items())
+
+    def working_instances(self) -> Collection[bytes]:
+        """Names of the instances with such attempts."""
+        here = self.attempts.runs_on_instance
+        return {name for name, runs in here.items() if self._is_work(runs)} if self.daemons else here
+
+    def note_daemon(self, run: Run) -> None:
+        """Every run that comes into the state passes here."""
+        if run.is_daemon:
+            self.daemons.add(run.number)
 
     def used_on(self, instance_id: str) -> Resources:
         """What live attempts take on one instance."""

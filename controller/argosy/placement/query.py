@@ -85,6 +85,11 @@ def subjects(expression: str) -> frozenset[str]:
     return frozenset(getattr(part, "subject", names.get(type(part), "")) for part in parts)
 
 
+def is_attribute(subject: str) -> bool:
+    """Whether it is something that an instance has from its start to its end."""
+    return subject.startswith("attribute:")
+
+
 def check_constraints(constraints: Sequence[str]) -> list[str]:
     """One sentence for each constraint that cannot be used; empty when all are fine."""
     faults = []

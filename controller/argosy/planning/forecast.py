@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from argosy.market.cover import tasks_per_instance
+from argosy.market.daemons import daemons_of
 from argosy.market.offers import as_registered, offers_of, rate_of
 from argosy.market.risk import redo_share
 from argosy.model.instances import LEAST_BILLED_S, Purchase
@@ -91,7 +92,9 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     fitness = _constant_fitness(moment.state)
     places = assign(moment, Roster(), fitness)
     mine = next(its for its in places.runs if its.run.id == run.id)
-    offers = offers_of(pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected)
+    offers = offers_of(
+        pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected, daemons_of(moment.state)
+    )
     left = [mine.left_over, *([mine.ordinary] if run.terms.on_demand_base and mine.ordinary else [])]
     order = order_for(_after_others(moment, places, mine, offers), _only(places, mine, left), offers, fitness)
     bought = _bought(order.instances, left, offers)

@@ -80,7 +80,8 @@ def _on_demand(question: PlanQuestion) -> dict[str, Any] | None:
     """The same run bought on demand in the home Region alone; None where that cannot run it."""
     form, state = question.form, question.moment.state
     capacity = {**form.get("capacity", {}), "purchase": PurchaseMode.ON_DEMAND.value, "cells": [question.home]}
-    empty = replace(question.moment, state=replace(state, runs={}, instances={}))
+    daemons = {run_id: run for run_id, run in state.runs.items() if run.is_daemon}
+    empty = replace(question.moment, state=replace(state, runs=daemons, instances={}))
     found = replace(question, moment=empty).forecast({**form, "capacity": capacity})
     if not found.possible:
         return None

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from typing import Any
 
+from argosy.market.daemons import daemons_of
 from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer
@@ -26,7 +27,7 @@ def rejected_pools(question: PlanQuestion) -> list[dict[str, Any]]:
     for pool, reason in rejected(pools, catalogue, now, policy, kind):
         found[reason].add(pool)
     of_type: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
-    for offer in offers_of(pools, catalogue, now, policy):
+    for offer in offers_of(pools, catalogue, now, policy, daemons=daemons_of(moment.state)):
         if run.terms.purchase.allows(offer.purchase):
             of_type[offer.attributes].append(offer)
     taken: set[str] = set()

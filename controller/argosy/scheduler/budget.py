@@ -15,6 +15,7 @@ import numpy as np
 
 from argosy.market.buy import Order
 from argosy.market.cover import MONEY, tasks_per_instance
+from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of, resources_of
@@ -127,7 +128,9 @@ def _run_budget(moment: Moment, run: Run, not_charged_usd: float, reserves: Rese
 def cheapest_offer(moment: Moment, batch: Batch) -> Offer | None:
     """The one with the lowest price whose instances could ever take a task of the batch, even if its pool is cooling
     off now; None if nothing could."""
-    everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy)
+    everything = offers_of(
+        moment.state.pools.values(), moment.catalogue, math.inf, moment.policy, daemons=daemons_of(moment.state)
+    )
     fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
     return next((offer for offer, tasks in zip(everything, fits, strict=True) if tasks), None)
 
@@ -154,10 +157,10 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
     if not capped:
         return
     late_arrivals = any(run.capped_at for run in state.runs.values())
-    spared, busy = {*wanted}, state.attempts.runs_on_instance
+    spared, busy = {*wanted}, state.working_instances()
     for instance in state.instances.values():
         if instance.alive and instance.id not in spared and instance.id.encode() not in busy:
-            payers = {*instance.work} or {instance.bought_for} - {NOBODY}
+            payers = {*instance.work} - state.daemons or {instance.bought_for} - {NOBODY}
             if payers <= capped and (payers or late_arrivals):
                 yield instance.id
 
@@ -169,7 +172,7 @@ ForSale = Collection[tuple[Resources, float]]
 def for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) -> ForSale:
     """What could be bought, and what is here already. buys: what may be bought now."""
     here = {(i.total, i.price_usd_per_hour) for i in state.instances.values() if i.purchase in buys and i.placeable}
-    return here | {(offer.resources, offer.price_usd_per_hour) for offer in offers if offer.purchase in buys}
+    return here | {(offer.whole, offer.price_usd_per_hour) for offer in offers if offer.purchase in buys}
 
 
 def most_tasks(moment: Moment, budget: RunBudget, sold: ForSale) -> int:
@@ -257,8 +260,10 @@ class CappedRuns:
         """Instances that no run has counted on before, each for the first run that now does and can pay for it. What
         was bought for the only run there is belongs to it in any case."""
         state = self.moment.state
-        unused = (each for each in state.instances.values() if not (each.bought_for or each.work))
-        busy = state.attempts.runs_on_instance
+        unused = (
+            each for each in state.instances.values() if not (each.bought_for or each.work.keys() - state.daemons)
+        )
+        busy = state.working_instances()
         free = {each.id for each in unused if each.alive and each.owned and each.id.encode() not in busy}
         for its in places.runs:
             budget = self.budgets.get(its.run.id) if len(places.runs) > 1 else None

@@ -11,8 +11,8 @@ from argosy.catalogue.quotas import quota_key
 from argosy.market.buy import NO_FITNESS, Backlog, Order, Shortfall, buy
 from argosy.market.cover import alike, tasks_per_instance
 from argosy.market.limits import AT_ONCE, BatchLimits, Headroom, OrderLimits, QuotaKey, ShareKey
-from argosy.market.release import releasable
-from argosy.model.actions import SetTarget, Terminate
+from argosy.market.release import ends_daemons_first, releasable
+from argosy.model.actions import LetGo, SetTarget, Terminate
 from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
@@ -280,14 +280,18 @@ def _grows(pool: Pool, action: SetTarget) -> bool:
     return not action.fleet_id and action.spot_target + action.on_demand_target > pool.target
 
 
-def terminations(leaving: Sequence[Instance]) -> list[Terminate]:
+def departures(moment: Moment, leaving: Sequence[Instance]) -> list[Terminate | LetGo]:
+    """Daemons end before their instances do."""
+    first = tuple(instance.id for instance in leaving if ends_daemons_first(moment, instance))
     by_cell: dict[str, list[str]] = {}
     for instance in leaving:
-        by_cell.setdefault(instance.cell, []).append(instance.id)
-    return [Terminate(cell, tuple(ids)) for cell, ids in sorted(by_cell.items())]
+        if instance.id not in first:
+            by_cell.setdefault(instance.cell, []).append(instance.id)
+    terminations = [Terminate(cell, tuple(ids)) for cell, ids in sorted(by_cell.items())]
+    return [*terminations, *([LetGo(first)] if first else [])]
 
 
-def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate]:
+def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate | LetGo]:
     """Where nothing may be bought: targets only go down, to what is held, and idle instances go.
 
     down: the deployment is being shut down. Then no minimum size is kept, and every target is 0, which ends nothing and
@@ -297,7 +301,7 @@ def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate]:
         policy = replace(moment.policy, min_instances=0, min_idle=0)
         moment = replace(moment, policy=policy, state=replace(moment.state, floor=NO_FLOOR))
     leaving = leaving_instances(moment, NO_PLACES)
-    return [*targets(moment, NO_PLACES, Order(), leaving, to_zero=down), *terminations(leaving)]
+    return [*targets(moment, NO_PLACES, Order(), leaving, to_zero=down), *departures(moment, leaving)]
 
 
 def leaving_instances(moment: Moment, places: Places) -> list[Instance]:

@@ -6,15 +6,15 @@ of it that place and buy (DESIGN D1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.market.buy import Order
 from argosy.market.cover import alike
+from argosy.market.daemons import daemons_of
 from argosy.market.limits import AT_ONCE
 from argosy.market.offers import as_registered, offers_of
-from argosy.model.actions import Action, CapRun, HaltRun, NoteFloor, NoteOrder, Remark
-from argosy.model.attempts import AttemptStatus
+from argosy.model.actions import Action, CapRun, HaltRun, Launch, NoteFloor, NoteOrder, Remark
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote
 from argosy.model.runs import Run
@@ -27,7 +27,7 @@ from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
 from argosy.scheduler.dependencies import why_held, why_none_may_start
 from argosy.scheduler.environments import given_up_by, rollouts
-from argosy.scheduler.places import Places, assign
+from argosy.scheduler.places import Places, assign, in_waves
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
 from argosy.scheduler.steering import steers
@@ -55,13 +55,15 @@ def decide(
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
     actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
     actions += upkeep.host_look_ups(state, now, moment.policy)
-    steps = rollouts(moment)
+    wanted = rollouts(moment)
+    steps = [each for each in wanted if not isinstance(each, Launch)]
+    of_daemons = [each for each in wanted if isinstance(each, Launch)]
     actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *steps]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends} | given_up_by(steps)
         placed, functions = _without_failures(
-            functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended)
+            functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended, of_daemons)
         )
         actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
         actions += why_held(state)
@@ -99,24 +101,28 @@ def _place_and_buy(
     fitness: Mapping[str, Fitness],
     budgets: Mapping[str, RunBudget],
     ended: Collection[str],
+    of_daemons: Sequence[Launch],
 ) -> list[Action]:
-    """ended: ids of runs that are stopped, or give up tasks, in this very tick."""
+    """ended: ids of runs that are stopped, or give up tasks, in this very tick. of_daemons: their launches, which come
+    before all others: their room was kept for them."""
     state, policy = moment.state, moment.policy
     moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
-    offers = offers_of(state.pools.values(), moment.catalogue, moment.now, policy, _attempt_seconds(state))
+    offers = offers_of(
+        state.pools.values(), moment.catalogue, moment.now, policy, _attempt_seconds(state), daemons_of(state)
+    )
     capped = CappedRuns(moment, {run_id: budget.copy() for run_id, budget in budgets.items()})
     unsent = [launch for launch in upkeep.unsent(moment) if launch.key.run_id not in ended]
-    intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
     at_most = capped.at_most(offers) | dict.fromkeys(ended, 0)
     places = capped.allowed(assign(moment, roster, fitness, at_most))
     places, order = capacity.order_in_turn(moment, places, offers, fitness)
     leaving = capacity.leaving_instances(moment, places)
+    staying = [each for each in of_daemons if each.instance_id not in {instance.id for instance in leaving}]
     exhausted = [action for action in capped.exhausted(places, order) if action.run_id not in ended]
     return [
         *capacity.targets(moment, places, order, leaving),
-        *capacity.terminations(leaving),
+        *capacity.departures(moment, leaving),
         *unsent,
-        *places.launches[: max(0, policy.max_launches_per_tick - intended)],
+        *in_waves(state, policy, [*staying, *places.launches]),
         *capped.claims(places),
         *exhausted,
         *_remarks(moment, places, order, capped),

@@ -4,36 +4,27 @@ actions."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.model.actions import (
-    Action,
-    EnvironmentFailed,
-    ForgetEnvironment,
-    NoteDeployment,
-    RetireRun,
-    SetSlots,
-    StopAttempt,
-)
+from argosy.model.actions import Action, EnvironmentFailed, RetireRun, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
+from argosy.model.environments import Environment
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.scheduler.daemon_environments import daemon_rollout
+from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, retirements
 from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.upkeep import REPLACED, arn_of_row
 
-LEAST_FAILURES, MOST_FAILURES = 3, 200  # at which the breaker opens: ECS's own bounds
 SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
-SUSPENDED = "the controller's own code fails at one of its runs, which is tried again"
-GONE = "its run is not there any more"
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
 
 
@@ -47,13 +38,17 @@ class Tasks:
 
 
 def rollouts(moment: Moment) -> list[Action]:
-    """What all environments need. One at which our own code fails is left as it is."""
+    """What all environments need; of daemons also their launches, for whoever may launch. One at which our own code
+    fails is left as it is."""
     environments = moment.state.environments.values()
     leaving = _leaving(moment.state) if environments else frozenset()
     found: list[Action] = []
     for env in environments:
         try:
-            found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env))
+            if env.is_daemon:
+                found += daemon_rollout(moment, env)
+            else:
+                found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env))
         except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
             found.append(EnvironmentFailed(env.name, f"{type(error).__name__}: {error}"))
     return found
@@ -97,7 +92,7 @@ def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> b
 def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     state = moment.state
     if any(run_id in state.suspended for run_id in env.runs()):
-        yield from _left_alone(env)  # nothing is known of its tasks
+        yield from left_alone(env)  # nothing is known of its tasks
         return
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
     tasks = tasks_of(moment, env, runs)
@@ -111,22 +106,10 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
     yield from _slots(now, target, moment)
     yield from _stops(moment, tasks, now.stops)
-    if env.deployment is not None and _is_watched(env, env.deployment, target):
-        yield from _progress(moment, env, env.deployment, target, tasks)
-    yield from _retirements(env, runs, tasks, now)
-
-
-def _left_alone(env: Environment) -> Iterator[NoteDeployment]:
-    """Of a deployment under way: why nothing of it goes on."""
-    latest = env.deployment
-    if latest is not None and not latest.has_ended and latest.reason != SUSPENDED:
-        waits = DeploymentStatus.WAITING
-        yield NoteDeployment(env.name, waits, SUSPENDED, latest.healthy, latest.outdated, is_progress=True)
-
-
-def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
-    """Until it has ended; after that, whether its run was given up: what is thawed then is frozen again."""
-    return not deployment.has_ended or not (target is not None or env.frozen_reason or env.deleting)
+    yield from progress(moment, env, target, _standing(env, target, tasks))
+    parked = {(slot.run_id, slot.index) for slot in now.parks}
+    busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
+    yield from retirements(env, runs, busy)
 
 
 def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
@@ -190,77 +173,7 @@ def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot]) -> Iterator[Stop
             yield StopAttempt(arn, cell_of(arn), key, StopCause.REPLACED, REPLACED)
 
 
-def _progress(
-    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, tasks: Tasks
-) -> Iterator[NoteDeployment]:
+def _standing(env: Environment, target: Run | None, tasks: Tasks) -> DeploymentStanding:
     healthy = sum(slot.is_target and not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in tasks.wanted)
     outdated = sum(not slot.is_target for slot in tasks.wanted) + sum(tasks.ending.values())
-    note = NoteDeployment(env.name, deployment.status, deployment.reason, healthy, outdated)
-    note = replace(note, is_progress=healthy > deployment.healthy or outdated < deployment.outdated)
-    if (failed := _why_failed(moment, env, deployment, target)) is not None:
-        note = replace(
-            note, status=DeploymentStatus.FAILED, reason=failed, rolls_back_to=_back_to(moment, env, deployment)
-        )
-    elif healthy >= env.desired and not outdated:
-        note = replace(note, status=DeploymentStatus.COMPLETED, reason="")
-    else:
-        note = _going_on(moment, env, deployment, target, note)
-    changed = (deployment.status, deployment.reason, deployment.healthy, deployment.outdated)
-    if changed != (note.status, note.reason, note.healthy, note.outdated) or note.status is DeploymentStatus.FAILED:
-        yield note
-
-
-def _going_on(
-    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, note: NoteDeployment
-) -> NoteDeployment:
-    service = target.terms.service if target is not None else None
-    if target is not None and target.waiting:
-        return replace(note, status=DeploymentStatus.WAITING, reason=target.waiting, is_progress=True)
-    if deployment.status is DeploymentStatus.WAITING:
-        return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="", is_progress=True)
-    since = moment.now - deployment.progress_at
-    if service is not None and not (note.is_progress or env.frozen_reason) and since >= service.progress_s:
-        reason = f"nothing has come further for {service.progress_s:.0f} s: {note.healthy} of {env.desired} are healthy"
-        return replace(note, status=DeploymentStatus.STUCK, reason=reason)
-    return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")
-
-
-def _why_failed(moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None) -> str | None:
-    revision = env.target
-    if target is None:
-        halted = moment.state.runs.get(revision.run_id) if revision else None
-        return halted.status_reason if halted is not None and halted.status_reason else GONE
-    if deployment.failures >= min(MOST_FAILURES, max(LEAST_FAILURES, -(-env.desired // 2))):
-        known = [group for group in target.failure_groups if group.reason > 0]
-        why = f": {target.reasons[max(known, key=lambda group: group.last_at).reason]}" if known else ""
-        return f"{deployment.failures} of its tasks failed before one more became healthy{why}"
-    return None
-
-
-def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int:
-    """The revision to go back to; 0 = none. A roll-back is not rolled back."""
-    run = moment.state.runs.get(env.target.run_id) if env.target else None
-    wishes = run is None or run.terms.service is None or run.terms.service.rolls_back
-    back = env.revision(env.completed)
-    if failed.is_rollback or not wishes or back is None or back.number == failed.revision:
-        return 0
-    before = moment.state.runs.get(back.run_id)
-    return back.number if before is not None and not before.halted else 0
-
-
-def _retirements(
-    env: Environment, runs: Sequence[Run], tasks: Tasks, now: Step
-) -> Iterator[RetireRun | ForgetEnvironment]:
-    """Runs that nothing goes back to any more."""
-    goes = env.deleting or env.left
-    if goes and not runs:
-        yield ForgetEnvironment(env.name)
-        return
-    parked = {(slot.run_id, slot.index) for slot in now.parks}
-    busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
-    kept = set() if goes else {env.completed} | ({env.target.number} if env.target else set())
-    needed = {each.run_id for each in env.revisions if each.number in kept}
-    for run in runs:
-        if run.id not in busy | needed and not run.halted:
-            why = "its environment was deleted" if goes else f"replaced in environment {env.name}"
-            yield RetireRun(run.id, why)
+    return DeploymentStanding(env.desired, healthy, outdated, target.waiting if target is not None else "")

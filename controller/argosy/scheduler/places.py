@@ -77,14 +77,15 @@ def assign(
     fitness: Mapping[str, Fitness] = NO_FITNESS,
     at_most: Mapping[str, int] = NO_BOUND,
 ) -> Places:
-    """Place the pending tasks of all ready runs: those of who comes first (`fair_order`), as far as they are due to it
+    """Place the pending tasks of all ready runs but daemons': those of who comes first (`fair_order`), as far as they are due to it
     where there is not room for all.
 
     roster: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
     that names another function is left out. at_most: by run id, the number of tasks that it may ask for.
     """
     state = moment.state
-    ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, moment.now)]
+    ready = [run for run in state.runs.values() if run.ready and not run.is_daemon]
+    ready = [run for run in ready if state.may_try(What.LAUNCH, run.id, moment.now)]
     order = FairOrder.of(
         state, [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
     )
@@ -245,6 +246,18 @@ def _startable(
         if (now := min(count, left[number])) > 0:
             left[number] -= now
             found.append((number, name, now))
+    return found
+
+
+def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[Launch]:
+    """As many of them as the tick and the cells may start, the first ones first, in waves that follow each other."""
+    room = policy.max_launches_per_tick - len(state.attempts.with_status(AttemptStatus.INTENT))  # sent now or later
+    cell_room, found = _cell_room(state, policy), list[Launch]()
+    for launch in launches:
+        if len(found) < room and cell_room[launch.cell] > 0:
+            cell_room[launch.cell] -= 1
+            number = state.next_wave + len(found) // policy.wave_size
+            found.append(replace(launch, wave=number, started_by=state.started_by(number)))
     return found
 
 

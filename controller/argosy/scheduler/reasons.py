@@ -10,6 +10,7 @@ import numpy as np
 
 from argosy.catalogue.lookup import image_of
 from argosy.market.cover import hypothetical, tasks_per_instance
+from argosy.market.daemons import daemons_of
 from argosy.market.offers import offers_of, rejected, without_runner_until
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
@@ -49,14 +50,17 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
     """No instance could ever hold it, a limit is reached, or all pools that could hold it are short or too dear: the
     first of these that is true. limit: the one that held the order back, if it is known."""
     state = moment.state
-    everything = offers_of(state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
+    everything = offers_of(
+        state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps(), daemons=daemons_of(state)
+    )
     if not everything:
         return _closed_cells(moment, batch) or _why_no_offers(moment)
     if sentence := _company(state, batch, everything):
         return sentence
     if not market_answer(batch, everything).fits:
         return _closed_cells(moment, batch) or market_answer(batch, everything).sentence()
-    if market_answer(batch, offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy)).fits:
+    offers = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, daemons=daemons_of(state))
+    if market_answer(batch, offers).fits:
         return f"{HELD_BY}{limit}" if limit else HELD_BACK
     fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
     return _out_of_reach(moment, [offer for offer, tasks in zip(everything, fits, strict=True) if tasks])
@@ -122,7 +126,7 @@ def _closed_cells(moment: Moment, batch: Batch) -> str:
     """Which closed cells could hold it if they were open, and why they are closed; "" where none could."""
     reasons = {pool.cell: pool.closed for pool in moment.state.pools.values() if pool.closed}
     opened = [replace(pool, closed="") for pool in moment.state.pools.values() if pool.closed]
-    offers = offers_of(opened, moment.catalogue, math.inf)
+    offers = offers_of(opened, moment.catalogue, math.inf, daemons=daemons_of(moment.state))
     fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
     able = sorted({offer.cell for offer, tasks in zip(offers, fits, strict=True) if tasks})
     told = "; ".join(f"{cell} ({reasons[cell]})" for cell in able)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from argosy.market.daemons import daemons_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment, PoolPurchase
@@ -75,19 +76,20 @@ class _Followed:
         self._changed, self._used = state.changed_instances.touched, state.attempts.touched_instances
         self._followed: tuple[int, int] | None = None  # how far those two; None = nothing is made yet
         self._now, self._policy = moment.now, moment.policy
+        self._daemons = daemons_of(state)
         self._uses: Mapping[int, TaskUse] = {}
         self._timed: set[str] = set()  # instances about which time decides
 
     def can_go_on(self, moment: Moment) -> bool:
-        """Whether it is the same state, later, under the same policy."""
+        """Whether it is the same state, later, under the same policy, and the daemons need what they needed."""
         same = self._changed is moment.state.changed_instances.touched
         same = same and self._used is moment.state.attempts.touched_instances
         same = same and (self._policy is moment.policy or self._policy == moment.policy)
-        return same and self._now <= moment.now
+        return same and self._now <= moment.now and self._daemons == daemons_of(moment.state)
 
     def follow(self, moment: Moment) -> None:
         """Make anew what is not as it was."""
-        expected, uses = ExpectedRows(moment), uses_by_number(moment.state)
+        expected, uses = ExpectedRows(moment, self._daemons), uses_by_number(moment.state)
         rows: Rows = {name: self._ranked(name, moment, uses, expected) for name in self._touched(moment.state, uses)}
         rows |= self._orders(moment, expected)
         self.rows.change(rows)
@@ -123,7 +125,7 @@ class _Followed:
             return None
         runs = moment.state.attempts.runs_on_instance.get(name.encode(), Counter())
         rank = _PAUSING if is_paused else _HERE, instance.registered_at, name
-        return rank, row_of(instance, runs, uses, moment.policy)
+        return rank, row_of(instance, runs, uses, moment.policy, self._daemons)
 
     def _orders(self, moment: Moment, expected: ExpectedRows) -> Rows:
         """Of the instances that fleets owe us, those that are new or different, or not owed any more."""

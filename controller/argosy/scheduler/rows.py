@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from argosy.catalogue.lookup import load_catalogue
+from argosy.market.daemons import Daemon, KeptForDaemons, Uses, kept_for, least_zero
 from argosy.market.offers import expected_attributes, own_attributes, resources_of
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
@@ -27,6 +28,11 @@ class TaskUse(NamedTuple):
     host_ports: tuple[Port, ...] = ()
     disk_gib: int = 0
 
+    @property
+    def taken(self) -> Uses:
+        """As it counts against what daemons need."""
+        return Uses(self.needs, self.disk_gib)
+
 
 def uses_by_number(state: State) -> dict[int, TaskUse]:
     """By Run.number, of open and suspended runs; tasks of suspended runs go on."""
@@ -36,8 +42,15 @@ def uses_by_number(state: State) -> dict[int, TaskUse]:
     }
 
 
-def row_of(instance: Instance, runs: Mapping[int, int], uses: Mapping[int, TaskUse], policy: Policy) -> InstanceRow:
-    """A registered instance. runs: by Run.number, its live attempts there."""
+def row_of(
+    instance: Instance,
+    runs: Mapping[int, int],
+    uses: Mapping[int, TaskUse],
+    policy: Policy,
+    daemons: Sequence[Daemon] = (),
+) -> InstanceRow:
+    """A registered instance. runs: by Run.number, its live attempts there. daemons: what they will need is not free;
+    what their runs have there is no work, so that it is as idle as without them."""
     kind = load_catalogue().get(instance.instance_type)
     cpu, memory, gpus = (total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True))
     disk = policy.task_disk_gib_of(kind) if kind else 0
@@ -53,21 +66,31 @@ def row_of(instance: Instance, runs: Mapping[int, int], uses: Mapping[int, TaskU
         if use.group is not None:
             groups[use.group] = groups.get(use.group, 0) + count
             ports, disk = ports.union(use.host_ports), disk - count * use.disk_gib
+    attributes = attributes_of(instance)
+    here = {number: uses[number].taken for number, count in runs.items() if count and number in uses}
+    whole_disk = policy.task_disk_gib_of(kind) if kind else 0
+    kept = kept_for(daemons, attributes, instance.total, whole_disk, here) if daemons else KeptForDaemons()
+    of_daemons = sum(runs.get(number, 0) for each in daemons for number in (each.number, *each.others))
+    free = least_zero(Resources(cpu, memory, gpus).minus(kept.resources))
     return InstanceRow(
         instance.id,
-        max(0, cpu),
-        max(0, memory),
-        max(0, gpus),
+        *free,
         *instance.total,
-        attributes=instance.attributes | own_attributes(kind, instance.purchase, instance.cell),
-        used_host_ports=ports,
-        disk_gib=disk,
-        most_tasks=policy.most_tasks_of(instance.instance_type),
+        attributes=attributes,
+        used_host_ports=ports | kept.host_ports,
+        disk_gib=disk - kept.disk_gib,
+        most_tasks=max(0, policy.most_tasks_of(instance.instance_type) - of_daemons - kept.tasks),
         registered_at=instance.registered_at,
-        running_tasks=sum(runs.values()),
+        running_tasks=sum(runs.values()) - of_daemons,
         running_by_group=groups,
         price_usd_per_hour=instance.price_usd_per_hour,
     )
+
+
+def attributes_of(instance: Instance) -> dict[str, str]:
+    """Those that ECS knows of a registered instance, and our own."""
+    kind = load_catalogue().get(instance.instance_type)
+    return instance.attributes | own_attributes(kind, instance.purchase, instance.cell)
 
 
 def pauses(instance: Instance, now: float) -> bool:
@@ -85,8 +108,9 @@ def may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
 class ExpectedRows:
     """How instances will look that are still to come, as far as a moment can know."""
 
-    def __init__(self, moment: Moment) -> None:
-        self._moment = moment
+    def __init__(self, moment: Moment, daemons: Sequence[Daemon] = ()) -> None:
+        """daemons: what they will need is not free there."""
+        self._moment, self._daemons = moment, daemons
         self._made: dict[tuple[str, str, str, Purchase], InstanceRow | None] = {}
 
     def of(self, at: Instance | Pool, purchase: Purchase) -> InstanceRow | None:
@@ -100,7 +124,16 @@ class ExpectedRows:
         kind, policy = self._moment.catalogue.get(type_name), self._moment.policy
         if kind is None:
             return None
-        size = resources_of(kind)  # all of it is free
+        size = resources_of(kind)
         attributes = expected_attributes(kind, zone, purchase, cell, policy)
         disk, most = policy.task_disk_gib_of(kind), policy.most_tasks_of(kind.name)
-        return InstanceRow("", *size, *size, attributes, disk_gib=disk, most_tasks=most)
+        kept = kept_for(self._daemons, attributes, size, disk)
+        return InstanceRow(
+            "",
+            *least_zero(size.minus(kept.resources)),
+            *size,
+            attributes,
+            used_host_ports=kept.host_ports,
+            disk_gib=max(0, disk - kept.disk_gib),
+            most_tasks=max(0, most - kept.tasks),
+        )

@@ -44,6 +44,7 @@ MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
+LET_GO = "argosy: its instance is let go"
 REPLACED = "argosy: the service does not want this task any more"
 # When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
 SAID_AGAIN = {
@@ -224,7 +225,8 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
             late = (table["started_at"] > 0) & (now - table["started_at"] >= run.terms.attempt_timeout_s)
             look |= (table["run"] == run.number) & late
     for instance in state.instances.values():
-        if instance.alive and (instance.interrupted_at or _drained_too_long(instance, now, policy)):
+        leaves = instance.interrupted_at or instance.let_go_at or _drained_too_long(instance, now, policy)
+        if instance.alive and leaves:
             look[table.on_instance(instance.id)] = True
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
     found = np.flatnonzero(known & look & ~lately_asked)
@@ -243,9 +245,11 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     started_at = float(table["started_at"][row])
     if stopped := _why_stop_run(run, started_at, now, policy):
         return stopped
+    if instance is not None and run.is_daemon and instance.let_go_at:
+        return StopCause.REPLACED, LET_GO
     if instance is not None and instance.interrupted_at and not _hands_over(run, instance, moment):
         return StopCause.INTERRUPTED, SAID_AGAIN[StopCause.INTERRUPTED]
-    if instance is not None and _drained_too_long(instance, now, policy):
+    if instance is not None and _drained_too_long(instance, now, policy) and not run.is_daemon:
         return StopCause.STUCK, "argosy: the instance has been draining for too long"
     if started_at and timeout_s and now - started_at >= timeout_s:
         return StopCause.TIMED_OUT, f"argosy: the attempt took longer than {timeout_s:.0f} s"
@@ -255,7 +259,8 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
 
 
 def _hands_over(run: Run, instance: Instance, moment: Moment) -> bool:
-    """Whether a service's task may serve on while another one takes its place (`scheduler.rollout`)."""
+    """Whether a service's task may serve on while another one takes its place (`scheduler.rollout`), and a daemon's
+    while work there ends: then the instance is let go, and its daemons with it."""
     return run.terms.service is not None and moment.now - instance.interrupted_at < moment.policy.hand_over_s
 
 
@@ -322,7 +327,7 @@ def unsent(moment: Moment) -> Iterator[Launch]:
             continue
         launch = launch_of(state, row)
         instance = state.instance_of(row)
-        if launch is None or instance is None or instance.status is InstanceStatus.GONE:
+        if launch is None or instance is None or instance.status is InstanceStatus.GONE or instance.let_go_at:
             continue
         if state.runs[launch.key.run_id].halted or instance.cordon.startswith(CLOSED):
             continue

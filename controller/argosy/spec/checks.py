@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.model.purchases import PurchaseMode
+from argosy.spec.daemons import daemon_faults
 from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
@@ -22,9 +23,9 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
-    checks = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    more = (program_faults, service_faults, base_faults, dependency_faults)
-    return [fault for check in (*checks, *more) for fault in check(data)]
+    own = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
+    checks = (*own, program_faults, service_faults, base_faults, daemon_faults, dependency_faults)
+    return [fault for check in checks for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

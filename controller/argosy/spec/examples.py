@@ -13,6 +13,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "version": 1,
         "kind": "service",
         "service": {"desired": 3},
+        "daemon": {"instances": "attribute:ecs.instance-type =~ m5.*"},
         "name": "nightly-scores",
         "taskDefinition": "my-family:3",
         "dependsOn": [{"run": "prepare-261121-062733-k3f9"}],
@@ -37,6 +38,17 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "capacity": {"budgetUsd": 5},
         "retryStrategy": {"attempts": 3},
         "timeout": {"attemptDurationSeconds": 1800},
+    },
+    "DaemonSpec": {
+        "instances": "attribute:ecs.instance-type =~ m5.*",
+        "update": {"minHealthyPercent": 80, "order": "stop-first"},
+    },
+    "DaemonUpdateSpec": {
+        "minHealthyPercent": 80,
+        "order": "start-first",
+        "healthySeconds": 30,
+        "progressSeconds": 900,
+        "rollback": False,
     },
     "ServiceSpec": {"desired": 3, "update": {"maxOverPercent": 50}},
     "UpdateSpec": {

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from argosy.layout import DEFAULT_PART_SUFFIX
+from argosy.spec.daemons import DaemonSpec, DaemonUpdateSpec
 from argosy.spec.dependencies import DEPENDENCY_LIMIT, DependencySpec
 from argosy.spec.fields import (
     DISK_LIMIT_GIB,
@@ -245,10 +246,10 @@ class RunSpec(Strict):
     """A run: one container, an array of tasks, one output."""
 
     version: Version = Field(description="Version of this format.")
-    kind: Literal["batch", "service"] | None = Field(
+    kind: Literal["batch", "service", "daemon"] | None = Field(
         default=None,
         description="batch: tasks that come to an end (the default). service: tasks that are kept running, by"
-        " `argosy env`.",
+        " `argosy env`. daemon: likewise, one task on each instance that matches.",
     )
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: ContainerSpec | None = Field(
@@ -294,10 +295,14 @@ class RunSpec(Strict):
         default=None, description="What each task needs, unless a taskDefinition says it. Default 1 vCPU and 1024 MiB."
     )
     array: ArraySpec | None = Field(
-        default=None, description="How the run is split into tasks. Required, except for a service, which has none."
+        default=None,
+        description="How the run is split into tasks. Required, except for services and daemons, which have none.",
     )
     service: ServiceSpec | None = Field(
         default=None, description="Of a service: how many tasks run, and how they are updated."
+    )
+    daemon: DaemonSpec | None = Field(
+        default=None, description="Of a daemon: on which instances a task runs, and how tasks are updated."
     )
     depends_on: Annotated[list[DependencySpec], Field(min_length=1, max_length=DEPENDENCY_LIMIT)] | None = Field(
         default=None, description="Runs that this one waits for, as a whole or task by task."
@@ -354,6 +359,8 @@ _BY_PATH: dict[str, type[Strict]] = {
     "timeout": TimeoutSpec,
     "service": ServiceSpec,
     "service.update": UpdateSpec,
+    "daemon": DaemonSpec,
+    "daemon.update": DaemonUpdateSpec,
     "dependsOn": DependencySpec,
 }
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from argosy.model.purchases import PurchaseMode
 from argosy.spec import bounds
 from argosy.spec.checks import cross_faults
+from argosy.spec.daemons import DaemonSpec
 from argosy.spec.examples import EXAMPLES
 from argosy.spec.faults import SpecError, from_pydantic
 from argosy.spec.models import ResourcesSpec, RunSpec, fields_at
@@ -59,6 +60,9 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.service is not None:
         form["array"] = {"size": max(1, spec.service.desired)}  # of which a task is told; slots may be more
+    if spec.kind == "daemon":
+        form["array"] = {"size": 1}  # of which a task is told; slots are as many as instances
+        form.setdefault("daemon", DaemonSpec().model_dump(mode="json", by_alias=True, exclude_none=True))
     if spec.task_definition is None and spec.resources is None:
         form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True, exclude_none=True)
     if spec.run is not None:

@@ -65,12 +65,16 @@ class ServiceSpec(Strict):
 
 def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     """What kind, array and service must agree on."""
-    if data.get("kind") != "service":
+    if data.get("kind") == "service":
+        yield from _faults_of_service(data)
+    elif data.get("kind") != "daemon":  # of which `daemons` speaks
         if data.get("service") is not None:
             yield Fault("service", "is only possible with kind: service")
         if data.get("array") is None:
-            yield Fault("array", "is required, unless kind is service")
-        return
+            yield Fault("array", "is required, unless kind is service or daemon")
+
+
+def _faults_of_service(data: Mapping[str, Any]) -> Iterator[Fault]:
     if data.get("service") is None:
         yield Fault("service", "is required with kind: service; its field desired says how many tasks are to run")
     for name, why in _NOT_OF_SERVICES.items():

@@ -45,6 +45,9 @@ def of_top_level(field: str, value: Any) -> dict[str, Any]:
     if field in ("kind", "service"):
         del spec["array"]
         spec = {"kind": "service", "service": {"desired": 1}, **spec}
+    if field == "daemon":
+        del spec["array"]
+        spec = {"kind": "daemon", **spec}
     if field in WITHOUT_CONTAINER:
         del spec["container"]
         if field != "taskDefinition":

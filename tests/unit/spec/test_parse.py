@@ -85,7 +85,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"colour": 1},
         [
             "colour: unknown field; known: version, kind, name, container, taskDefinition, run, workdir, setup,"
-            " packages, job, inputs, result, resources, array, service,"
+            " packages, job, inputs, result, resources, array, service, daemon,"
             " dependsOn, notBefore, output, placement, capacity, retryStrategy,"
             " timeout, queue, owner, priority, compat, tags"
         ],
@@ -260,7 +260,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"resources": {"memory": True}}, ["resources.memory: must be a whole number, not true"]),
     ({"resources": {"vcpus": float("nan")}}, ["resources.vcpus: must be a finite number"]),
-    ({"array": None}, ["array: is required, unless kind is service"]),
+    ({"array": None}, ["array: is required, unless kind is service or daemon"]),
     ({"array": {}}, ["array: must have exactly one of range, size, items, itemsFrom; it has none of them"]),
     (
         {"array": {"range": "0:5", "size": 5}},

@@ -1,4 +1,4 @@
-"""How are services deployed, updated, scaled and ended? `env`."""
+"""How are services and daemons deployed, updated, scaled and ended? `env`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Why = Annotated[str, typer.Option("--reason", help="Kept with the environment.")
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Services: create, deploy, update, scale, roll back.", no_args_is_help=True)
+    group = typer.Typer(help="Services and daemons: create, deploy, update, scale, roll back.", no_args_is_help=True)
     for name, body in (
         ("create", create), ("update", update), ("deploy", deploy), ("rollback", rollback), ("status", status),
         ("list", listed), ("deployments", deployments), ("scale", scale), ("freeze", freeze), ("thaw", thaw),
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def create(session: Session, file: SpecFile, changes: SpecChanges) -> None:
-    """Store the first revision of a service; nothing is started yet."""
+    """Store the first revision of a service or daemon; nothing is started yet."""
     view = _sent(session, file, changes, session.api.create_environment)
     if session.wants_json:
         session.print_json(view)
@@ -58,7 +58,7 @@ def update(
         int | None, typer.Option("--base", min=1, help="Refuse unless this is the newest revision. [default: it is]")
     ] = None,
 ) -> None:
-    """Store another revision of a service; what runs stays until it is deployed."""
+    """Store another revision; what runs stays until it is deployed."""
 
     def updated(spec: Any) -> Any:
         name = str(spec.get("name", ""))
@@ -235,7 +235,7 @@ def scale(
     name: Name,
     desired: Annotated[int, typer.Argument(metavar="TASKS", min=0, help="How many tasks are to run.")],
 ) -> None:
-    """How many tasks are to run, without another revision."""
+    """How many tasks of a service are to run, without another revision."""
     view = session.api.scale_environment(name, desired)
     if view["status"] == "FROZEN" and not session.wants_json:
         session.console.print(f"{name} is to have {counted(desired, 'task')}; it is frozen, so that waits for a thaw.")

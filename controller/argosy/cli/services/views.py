@@ -11,12 +11,12 @@ from argosy.cli.tables import PlainTable
 
 def environment_table(found: Sequence[Any]) -> PlainTable:
     table = PlainTable(
-        "ENVIRONMENT", "STATUS", ">REVISION", ">DESIRED", ">HEALTHY", ">RUNNING", ">OUTDATED", "~REASON",
-        least=("OUTDATED", "REVISION"),
+        "ENVIRONMENT", "KIND", "STATUS", ">REVISION", ">DESIRED", ">HEALTHY", ">RUNNING", ">OUTDATED", "~REASON",
+        least=("OUTDATED", "REVISION", "KIND"),
     )  # fmt: skip
     for each in found:
         counts = [f"{each[name]:,}" for name in ("desired", "healthy", "running", "outdated")]
-        table.add_row(each["name"], each["status"], _revision(each), *counts, each["statusReason"] or "")
+        table.add_row(each["name"], each["kind"], each["status"], _revision(each), *counts, each["statusReason"] or "")
     return table
 
 
@@ -35,6 +35,7 @@ def environment_lines(view: Any) -> list[str]:
     """Its state in two or three lines."""
     headline = f"{view['name']}  {view['status']}  {_revisions(view)}"
     counts = f"{view['healthy']:,} of {view['desired']:,} healthy, {view['running']:,} running"
+    counts = f"daemon on instances that match: {counts}" if view["kind"] == "daemon" else counts
     counts += f", {view['pending']:,} waiting" if view["pending"] else ""
     counts += f", {view['outdated']:,} of other revisions" if view["outdated"] else ""
     lines = [headline, counts]

@@ -219,9 +219,9 @@ def test_an_environment_that_is_not_there_is_named_and_the_list_offered() -> Non
 def test_list_is_a_table() -> None:
     world = World().answers("ListEnvironments", {"environments": [environment(), {**created(), "name": "api"}]})
     assert [line.split() for line in lines(world.argosy("env", "list"))] == [
-        ["ENVIRONMENT", "STATUS", "REVISION", "DESIRED", "HEALTHY", "RUNNING", "OUTDATED", "REASON"],
-        ["web", "COMPLETED", "1", "3", "3", "3", "0"],
-        ["api", "CREATED", "-", "3", "0", "0", "0"],
+        ["ENVIRONMENT", "KIND", "STATUS", "REVISION", "DESIRED", "HEALTHY", "RUNNING", "OUTDATED", "REASON"],
+        ["web", "service", "COMPLETED", "1", "3", "3", "3", "0"],
+        ["api", "service", "CREATED", "-", "3", "0", "0", "0"],
     ]
 
 
