@@ -261,8 +261,7 @@ def restore(
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
         if isinstance(found, Suspension):
-            state.suspended[run_id] = found
-            state.daemons.update([found.record.number] if found.record.is_daemon else [])
+            state.suspend(run_id, found)
         elif isinstance(found, Damage):
             state.losses.found.append(found)
             state.losses.runs.append(found)

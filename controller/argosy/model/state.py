@@ -142,6 +142,11 @@ class State:
         here = self.attempts.runs_on_instance
         return {name for name, runs in here.items() if self._is_work(runs)} if self.daemons else here
 
+    def suspend(self, run_id: str, found: Suspension) -> None:
+        """As it was stored."""
+        self.suspended[run_id] = found
+        self.daemons.update([found.record.number] if found.record.is_daemon else [])
+
     def note_daemon(self, run: Run) -> None:
         """Every run that comes into the state passes here."""
         if run.is_daemon:

@@ -88,9 +88,9 @@ def _steps(its: _Rollout) -> Iterator[Action]:
 
 
 def _stays(instance: Instance | None) -> bool:
-    """Whether what runs there is ours to place and to stop. Nothing starts on an instance that drains, and what runs
-    on one that goes ends with it."""
-    if instance is None or not instance.arn or not instance.owned or instance.interrupted_at:
+    """Whether what runs there is ours to place and to stop. Nothing starts on an instance that drains or is about to
+    go, and what runs there ends with it."""
+    if instance is None or not (instance.arn and instance.owned) or instance.interrupted_at or instance.rebalance_at:
         return False
     return instance.status is InstanceStatus.ACTIVE
 
