@@ -102,12 +102,15 @@ def _is_settled(moment: Moment, env: Environment) -> bool:
 
 
 def _pauses(moment: Moment, env: Environment, run: Run) -> bool:
-    """Whether all of its pending tasks wait for the end of a pause; those that are short of spot or money do not."""
+    """Whether all of its pending tasks wait for the end of a pause; those that are short of spot or money do not. A
+    daemon that has no room waits for nothing that time brings."""
     pending = run.tasks["status"] == TaskStatus.PENDING
     if not pending.any():
         return True
     if env.frozen_reason or run.terms.purchase.mixes:
         return False
+    if run.is_daemon and run.waiting:
+        return True
     return bool((run.tasks["not_before"][pending] > moment.now).all())
 
 
