@@ -77,8 +77,8 @@ def assign(
     fitness: Mapping[str, Fitness] = NO_FITNESS,
     at_most: Mapping[str, int] = NO_BOUND,
 ) -> Places:
-    """Place the pending tasks of all ready runs but daemons': those of who comes first (`fair_order`), as far as they are due to it
-    where there is not room for all.
+    """Place the pending tasks of all ready runs but daemons': those of who comes first (`fair_order`), as far as they
+    are due to it where there is not room for all.
 
     roster: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
     that names another function is left out. at_most: by run id, the number of tasks that it may ask for.
