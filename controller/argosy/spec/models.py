@@ -295,8 +295,7 @@ class RunSpec(Strict):
         default=None, description="What each task needs, unless a taskDefinition says it. Default 1 vCPU and 1024 MiB."
     )
     array: ArraySpec | None = Field(
-        default=None,
-        description="How the run is split into tasks. Required, except for services and daemons, which have none.",
+        default=None, description="How the run is split into tasks. Required, except for services and daemons."
     )
     service: ServiceSpec | None = Field(
         default=None, description="Of a service: how many tasks run, and how they are updated."
