@@ -267,8 +267,7 @@ def restore(
             state.losses.runs.append(found)
             state.losses.attempts = True
         else:
-            state.runs[run_id] = found
-            state.note_daemon(found)
+            state.open(found)
     _restore_attempts(state, items)
     return state
 

@@ -142,6 +142,11 @@ class State:
         here = self.attempts.runs_on_instance
         return {name for name, runs in here.items() if self._is_work(runs)} if self.daemons else here
 
+    def open(self, run: Run) -> None:
+        """As it was stored."""
+        self.runs[run.id] = run
+        self.note_daemon(run)
+
     def suspend(self, run_id: str, found: Suspension) -> None:
         """As it was stored."""
         self.suspended[run_id] = found
