@@ -20,7 +20,7 @@ from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
 ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_a_time")
-API = "tests.unit.api.test_sharing"
+TRIALS = scenario("tests.simulation.test_sharing", "trials_find_nothing", range(3))
 
 
 @planted("launches of a tick are no limit: who was placed first starts all he has", check=scenario(
@@ -159,3 +159,8 @@ def overtaken_document_counts(patch: Patch) -> None:
         state.changed_sharing = True
 
     patch.setattr(apply_module.sharing, "ask", ask)
+
+
+@planted("queues share nothing: the first run comes first", check=TRIALS)
+def queues_share_nothing(patch: Patch) -> None:
+    patch.setattr(fair_order.FairOrder, "is_shared", property(lambda self: False))

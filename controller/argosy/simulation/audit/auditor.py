@@ -35,6 +35,7 @@ from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.reasons import ReasonChecker
 from argosy.simulation.audit.schedules import ScheduleChecker
+from argosy.simulation.audit.sharing import SharingChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.trail import AuditTrail, short
 from argosy.simulation.audit.warnings import WarningChecker
@@ -65,6 +66,7 @@ class Auditor:
         self._launches = LaunchChecker(facts)
         self.journal = JournalChecker(facts)
         self.environments = EnvironmentChecker(facts)
+        self.sharing = SharingChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
             InstanceChecker(facts),
@@ -85,6 +87,7 @@ class Auditor:
             MarkerChecker(facts),
             self.environments,
             ScheduleChecker(facts),
+            self.sharing,
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

@@ -13,6 +13,7 @@ from argosy.model.environments import Environment
 from argosy.model.floor import Floor
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
+from argosy.model.sharing import SHARING, Sharing
 from argosy.model.stored_environments import ENVIRONMENT, environment_from
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -41,6 +42,7 @@ class StoredState:
         self.instances: dict[str, JSON] = {}
         self.pools: dict[str, JSON] = {}
         """By key."""
+        self.sharing = Sharing()
         self.environments: dict[str, Environment] = {}
         """By name."""
         self.tables: dict[str, list[tuple[int, ...]]] = {}
@@ -101,6 +103,8 @@ class StoredState:
             self.pools = {pool_key(each["cell"], each["instance_type"], each["zone"]): each for each in pools}
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
+        elif (pk, sk) == (documents.STATE, SHARING):
+            self.sharing = Sharing.from_bytes(body)
         elif pk == documents.STATE and sk.startswith(ENVIRONMENT):
             self._take_environment(sk.removeprefix(ENVIRONMENT), body)
 

@@ -1,0 +1,114 @@
+"""Does nobody overtake who uses less for his weight?
+
+S1: where an intent of one sharer is stored, no other one waits with a task that would have fitted in its place and
+stands lower by more than a task. It is judged by what is stored, while nothing goes wrong, nothing is on its way and
+the open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another
+does, and a commit holds all that is begun.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from argosy.model.run_record import RunRecord
+from argosy.model.sharing import ShareQueue
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.audit.facts import Checker, Commit, TrialFacts
+from argosy.simulation.audit.stored_state import StoredAttempt
+
+JSON = dict[str, Any]
+Party = tuple[str, str]  # queue, and the owner where it is shared by owners
+
+MOST_OPEN = 6  # runs: of more of them a commit may not hold what is begun
+SETTLED_S = 120.0  # a task waits if it may start for so long, and a run if it was prepared by the commit before
+STARTED = ("resources", "placement", "capacity", "run", "container")  # what of a spec decides where its tasks fit
+
+
+class SharingChecker(Checker):
+    """Intents beside what waits."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self.judged = 0
+        """Intents beside which somebody of another queue waited."""
+        self._quiet_since: dict[str, float] = {}
+        """By run: since when it waits with everything that it needs, and nothing has become of its launches."""
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        if stored.version == commit.version_before:
+            return
+        queues = stored.sharing.queues()
+        waiting = self._waiting()
+        if len(queues) < 2 or not commit.intents or self._is_unclear():
+            return
+        parties = {run_id: self._party(run_id, queues) for run_id in self._open()}
+        fresh = {intent.key for intent in commit.intents}
+        before = self._live(parties, (each for each in stored.live.values() if each.key not in fresh))
+        after = self._live(parties, stored.live.values())
+        for run_id in sorted({key.run_id for key in fresh} & parties.keys()):
+            for other in sorted(waiting & parties.keys()):
+                if parties[run_id] != parties[other]:
+                    self.judged += 1
+                    first, second = self._height(parties, run_id, before), self._height(parties, other, after, more=1)
+                    if second is not None and (first is None or first > second):
+                        told = f"a task of {run_id} is started while one of {other} waits, whose queue stands lower"
+                        self.facts.violated("S1", told, run_id, other)
+
+    def _height(self, parties: dict[str, Party], run_id: str, live: Counter[Party], more: int = 0) -> Fraction | None:
+        """Of the run's sharer, with so many tasks more; None where it has no share."""
+        party = parties[run_id]
+        weight = self.facts.stored.sharing.queues()[party[0]].weight
+        parts = sum(each[0] == party[0] for each in {*parties.values()})
+        return Fraction((live[party] + more) * parts, weight) if weight else None
+
+    def _is_unclear(self) -> bool:
+        """Whether something else may decide who starts."""
+        facts, stored, runs = self.facts, self.facts.stored, self._open()
+        if not facts.faults_ended_at or len(runs) > MOST_OPEN or stored.environments or stored.floor.instances:
+            return True
+        if len({self._shape(run_id) for run_id in runs}) > 1:
+            return True
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        targets = sum(max(0, each["spot_target"]) + max(0, each["on_demand_target"]) for each in stored.pools.values())
+        return targets > len(alive) or any(each["status"] != "ACTIVE" for each in alive)
+
+    def _open(self) -> list[str]:
+        return [run_id for run_id in self.facts.stored.root.get("runs", ()) if run_id in self.facts.jobs]
+
+    def _waiting(self) -> set[str]:
+        """Runs that could start a task for two minutes and more."""
+        now, stored = self.facts.world.now, self.facts.stored
+        able = set()
+        for run_id in self._open():
+            record, table = stored.records.get(run_id), stored.task_tables.get(run_id)
+            if record is None or table is None or not _may_start(record):
+                continue
+            pending = table["status"] == TaskStatus.PENDING
+            if bool((pending & (table["not_before"] <= now - SETTLED_S)).any()):
+                able.add(run_id)
+        self._quiet_since = {run_id: self._quiet_since.get(run_id, now) for run_id in able}
+        return {run_id for run_id, since in self._quiet_since.items() if now - since >= SETTLED_S}
+
+    def _party(self, run_id: str, queues: dict[str, ShareQueue]) -> Party:
+        spec = self.facts.jobs[run_id].spec
+        name = spec.get("queue", "default")
+        name = name if name in queues else "default"
+        return name, str(spec.get("owner", "")) if queues[name].by_owner else ""
+
+    def _live(self, parties: dict[str, Party], live: Iterable[StoredAttempt]) -> Counter[Party]:
+        """By sharer, its live attempts."""
+        return Counter(parties[each.key.run_id] for each in live if each.key.run_id in parties)
+
+    def _shape(self, run_id: str) -> str:
+        spec = self.facts.jobs[run_id].spec
+        return json.dumps({name: spec.get(name) for name in STARTED}, sort_keys=True)
+
+
+def _may_start(record: RunRecord) -> bool:
+    stopped = record.halted or record.cancelled or record.suspended_at or record.capped_at or record.has_ended
+    return bool(record.task_definition and not stopped and not record.revives)

@@ -1,0 +1,66 @@
+"""Several queues of tasks that are alike on two instances: nobody overtakes who uses less for his weight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from argosy.simulation.faults import kinds_of
+from argosy.simulation.plan import TEST_POLICY, TrialPlan
+from argosy.simulation.shared_queues import NAMES, OWNERS
+from argosy.simulation.trial import Trial
+from argosy.simulation.workload import SimulatedJob
+
+ALONE = kinds_of("queue")
+RUNS, TASKS = 5, 24
+
+
+def job(number: int) -> SimulatedJob:
+    spec = {
+        "version": 1,
+        "name": "alike",
+        "container": {"image": "argosy/digits", "command": ["work"]},
+        "resources": {"vcpus": 1, "memory": 1024},
+        "array": {"size": TASKS},
+        "queue": NAMES[number % len(NAMES)],
+        "owner": OWNERS[number % len(OWNERS)],
+    }
+    return SimulatedJob(f"alike-270115-0800{number:02d}-0000", spec, TASKS, 30.0 * number)
+
+
+def trial(seed: int) -> Trial:
+    return Trial(
+        TrialPlan(
+            seed,
+            ALONE,
+            instances=2,
+            jobs=tuple(map(job, range(RUNS))),
+            every_kind=True,
+            faulty_s=180.0,
+            types=("c5.xlarge",),
+            policy=replace(TEST_POLICY, growth_per_tick=2),
+        )
+    )
+
+
+def trials_find_nothing(seeds: range) -> int:
+    """For planted bugs: raises AssertionError at the first violation. How often somebody else waited at a launch."""
+    judged = 0
+    for seed in seeds:
+        each = trial(seed)
+        assert each.run().violations == []
+        judged += each.auditor.sharing.judged
+    return judged
+
+
+@pytest.mark.slow
+def test_nobody_overtakes_who_uses_less_for_his_weight() -> None:
+    assert trials_find_nothing(range(2)) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_so_it_is_where_calls_and_instances_fail(seed: int) -> None:
+    plan = replace(trial(seed).plan, kinds=kinds_of("queue,crash,reply-lost,effect-lost,interruption,host-loss"))
+    assert Trial(plan).run().violations == []
