@@ -25,7 +25,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # With it every process compiles all that it imports: the tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tensorflow runner demo demo-tensorflow demo-containers base-image images-test test test-fast test-deep
+.PHONY: help setup tensorflow runner demo demo-services demo-tensorflow demo-containers base-image images-test test test-fast test-deep
 .PHONY: coverage test-containers bench check format lint reference requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
@@ -81,6 +81,9 @@ $(NODE): package.json package-lock.json
 
 demo: $(LOCAL) ## Run the digits batch on an emulated AWS, with an interruption; results in out/demo
 	@$(BIN)/argosy demo $(ARGS)
+
+demo-services: $(LOCAL) ## Tour of services: a cluster of 1, 2 and 10 instances, deploy, update, roll back, and nothing left
+	@$(BIN)/argosy demo --tour 10 $(ARGS)
 
 demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benchmark; results in out/demo-tensorflow
 	@$(BIN)/argosy demo-tensorflow $(ARGS)

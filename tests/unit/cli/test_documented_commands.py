@@ -163,6 +163,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("env deploy web --wait", {}),
     ("help status", {"words": ["status"]}),
     ("demo --out DIR", {"out": Path("DIR")}),
+    ("demo --tour 10", {"tour": 10}),
     ("demo --runtime podman --base-image B", {"runtime": "podman", "base_image": "B"}),
     ("demo-tensorflow --out DIR --python P", {"out": Path("DIR"), "python": Path("P")}),
     ("demo-tensorflow --runtime podman --base-image B", {"runtime": "podman", "base_image": "B"}),

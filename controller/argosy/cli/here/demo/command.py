@@ -31,6 +31,7 @@ from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
 RUN_FILES = ("digits/run.yaml", "digits/run-gpu.yaml")
+TOUR_FILE = "python/service.yaml"
 REPORTS = ("report.html", "gpu-report.html")
 SECONDS_PER_TASK = 6.0
 TASK_PROCESSES = 12  # they mostly sleep, so more of them than cores
@@ -47,8 +48,15 @@ def demo(
     ),
     runtime: Runtime = PROCESS,
     base_image: BaseImage = None,
+    tour: Annotated[
+        int | None,
+        typer.Option("--tour", min=1, max=20, metavar="N", help="Services instead, on 1, 2 and N instances."),
+    ] = None,
 ) -> None:
     """A real batch here, with GPUs and a spot interruption."""
+    if tour is not None:
+        _take_tour(session, tour)
+        return
     from argosy.cli.here.demo import report
     from argosy.cli.html_file import write
     from argosy.cli.runs.report import run_report
@@ -80,6 +88,22 @@ def demo(
     _print(session, found, out)
     if found["tasks"]["succeeded"] != found["tasks"]["total"]:
         raise typer.Exit(RUN_FAILED)
+
+
+def _take_tour(session: Session, largest: int) -> None:
+    """Services, from one instance to many and back to none."""
+    from argosy.cli.here.demo.tour import Tour, report
+
+    log = StepLog(session, session.tools.now())
+    with embedded_aws(2 * largest) as aws:
+        log.welcome(aws)
+        taken = Tour(session_in(session, aws), aws, example(TOUR_FILE), log, [])
+        taken.take(largest)
+    found = report(taken.steps)
+    slowest = found["slowestSeconds"]
+    log.step(f"all is free again; the slowest change was followed after {slowest:.1f} s of {found['mostSeconds']:.0f}")
+    if session.wants_json:
+        session.print_json(found)
 
 
 def _until_bought(inside: Session) -> None:
