@@ -118,7 +118,7 @@ class Tour:
         )
         if done.returncode:
             raise CliError(f"argosy {line}: {done.stderr.strip() or done.stdout.strip()}", exit_code=done.returncode)
-        say(done.stdout.rstrip(), err=self.session.wants_json)
+        say(done.stdout.rstrip(), err=self.log.session.wants_json)
 
 
 def report(steps: list[TourStep]) -> dict[str, Any]:
