@@ -41,6 +41,7 @@ def main() -> int:
         planted,
         planted_buying,
         planted_cells,
+        planted_daemons,
         planted_dependencies,
         planted_faults,
         planted_floors,
@@ -73,6 +74,7 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
+    assert planted.Patch is planted_daemons.Patch
     return 1 if missed else 0
 
 

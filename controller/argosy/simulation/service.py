@@ -33,15 +33,15 @@ STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
 PATIENCE_S = 4500.0  # after the faults: then it is deleted however it is
 
 
-class _Draw:
+class Draw:
     """Chance that the seed decides, and the number of the draw."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed, self._count = seed, 0
+    def __init__(self, seed: int, about: str = NAME) -> None:
+        self._seed, self._about, self._count = seed, about, 0
 
     def share(self) -> float:
         self._count += 1
-        return share(self._seed, "service", self._count)
+        return share(self._seed, self._about, self._count)
 
     def between(self, least: float, greatest: float) -> float:
         return least + (greatest - least) * self.share()
@@ -65,7 +65,7 @@ class TrialService:
         seed: int,
     ) -> None:
         self._deployment, self._world, self._stored, self._offered = deployment, deployment.world, stored, offered
-        self._draw, self._seed = _Draw(seed), seed
+        self._draw, self._seed = Draw(seed), seed
         self._requests = self._runs = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""

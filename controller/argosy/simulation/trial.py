@@ -21,6 +21,7 @@ from argosy.simulation.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
 from argosy.simulation.cells import FurtherCell
 from argosy.simulation.clock_of_schedules import ClockOfSchedules
 from argosy.simulation.controllers import SimulatedController
+from argosy.simulation.daemon import TrialDaemon
 from argosy.simulation.deployed_fleets import Bill, add_fleets, add_foreign_fleets
 from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
@@ -115,6 +116,7 @@ class Trial:
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
             self.clock = ClockOfSchedules(self.deployment, self.jobs, self.auditor.facts)
+        self.daemon = TrialDaemon(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
         self.follower = Follower(self.deployment.store, self.world)
         self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False
@@ -145,6 +147,8 @@ class Trial:
         if self.faults.strikes("service"):
             self.service.plan(outline.faulty_s)
         self.kept_size.plan(outline.faulty_s)
+        if self.faults.strikes("daemon"):
+            self.daemon.plan(outline.faulty_s)
         self.torn_documents.plan(outline.faulty_s)
         self._schedule_incidents()
         until = self.started_at + outline.faulty_s
@@ -168,6 +172,7 @@ class Trial:
             machines.end()
         self.deployment.keep_one_controller(upgrade=self.outline.current > 0)
         self.service.leave_alone()
+        self.daemon.leave_alone()
 
     def jump_clocks(self) -> None:
         """The clocks of some controllers jump, forward or back."""
@@ -244,6 +249,7 @@ class Trial:
             self._step(pause_s)
             self.service.act(self.auditor.environments.is_settled(NAME))
             self.kept_size.act()
+            self.daemon.act(self._are_others_done)
             busy = any(controller.busy for controller in self.deployment.controllers)
             pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
             if self._is_over() and not self._is_asked_for_more():
@@ -261,11 +267,15 @@ class Trial:
             return False
         if self.cell is not None and not self.cell.is_settled:
             return False
-        if not (self.service.is_over and self.kept_size.is_over):
-            return False
-        if self.clock is not None and not self.clock.is_done:
+        if not (self._are_others_done and self.daemon.is_over):
             return False
         return len(self.auditor.stored.records) == len(self.jobs) and self.deployment.is_at_rest
+
+    @property
+    def _are_others_done(self) -> bool:
+        """Whether nothing is to come of services, of the size that is kept and of schedules."""
+        is_done = self.service.is_over and self.kept_size.is_over
+        return is_done and (self.clock is None or self.clock.is_done)
 
     def _is_asked_for_more(self) -> bool:
         """Even when everything is at rest and has been forgotten, a user may want more of a run."""

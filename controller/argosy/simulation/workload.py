@@ -45,7 +45,12 @@ class SimulatedJob:
     @property
     def serves(self) -> bool:
         """Whether its tasks run until they are stopped, unless they fail."""
-        return self.spec.get("kind") == "service"
+        return self.spec.get("kind") in ("service", "daemon")
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether its tasks run on every instance that matches, and are no work."""
+        return self.spec.get("kind") == "daemon"
 
     @property
     def expects_result(self) -> bool:

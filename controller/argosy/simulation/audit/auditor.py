@@ -17,6 +17,7 @@ from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.cluster_course import ClusterCourseChecker
+from argosy.simulation.audit.daemons import DaemonChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.dependencies import DependencyChecker
 from argosy.simulation.audit.efficiency import EfficiencyChecker
@@ -86,6 +87,7 @@ class Auditor:
             FigureChecker(facts),
             MarkerChecker(facts),
             self.environments,
+            DaemonChecker(facts),
             ScheduleChecker(facts),
             self.sharing,
             self.journal,

@@ -86,6 +86,8 @@ class EfficiencyChecker(Checker):
     def _instances_for(self, run_id: str) -> int:
         """How many instances the run's tasks fill that are not done, and work on none that stays."""
         stored = self.facts.stored
+        if self.facts.jobs[run_id].is_daemon:
+            return 0  # nothing is bought for one
         unfinished = sum(row[0] not in TERMINAL for row in stored.tables[run_id])
         served = sum(each.key.run_id == run_id and self._stays(each.instance) for each in stored.live.values())
         return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.jobs[run_id].spec))
@@ -93,7 +95,8 @@ class EfficiencyChecker(Checker):
     def _at_least_fit(self, spec: Mapping[str, Any]) -> int:
         """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""
         needs = spec.get("resources", {})
-        is_plain = "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
+        is_plain = not any(job.is_daemon for job in self.facts.jobs.values())
+        is_plain = is_plain and "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
         mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
         return max(1, min([int(VCPUS // needs["vcpus"]), *mosts])) if is_plain else 1
 
@@ -105,7 +108,8 @@ class EfficiencyChecker(Checker):
         """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""
         facts = self.facts
         done = len(facts.stored.records) == len(facts.jobs)
-        done = done and not (facts.stored.environments or facts.stored.floor.instances)
-        ended = all(record.has_ended for record in facts.stored.records.values())
+        services = any(not env.is_daemon for env in facts.stored.environments.values())
+        done = done and not (services or facts.stored.floor.instances)
+        ended = all(record.has_ended or record.is_daemon for record in facts.stored.records.values())
         asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
         return done and ended and not asked and not facts.regions.ours()

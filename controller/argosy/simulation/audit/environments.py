@@ -86,20 +86,24 @@ class EnvironmentChecker(Checker):
                 self._check_rows(run_id, before or [])
         known, self._before = self._before, {}
         self._had = {name: self._had.get(name, set()) | {*env.all_runs()} for name, env in stored.environments.items()}
-        for name, env in stored.environments.items():
+        for name, env in self._services():
             of_env = {each.key: each for each in stored.live.values() if each.key.run_id in env.runs()}
             now = self._before[name] = _Known(env, of_env)
             if stored.version != commit.version_before:
                 self._check(known.get(name, _Known(env, {})), now, commit)
 
     def time_passed(self) -> None:
-        for name, env in self.facts.stored.environments.items() if self.facts.faults_ended_at else ():
+        for name, env in self._services() if self.facts.faults_ended_at else ():
             about = (env.desired, env.target, env.deleting)
             if self._waits_since.get(name, (None, 0.0))[0] != about or self._has_reason(env) or self.is_settled(name):
                 self._waits_since[name] = about, self.facts.world.now
             waited_s = self.facts.world.now - self._waits_since[name][1]
             if waited_s > SETTLED_S:
                 self._violated("E3", env, f"runs {self._really_healthy(env)} after {waited_s:.0f} s without faults")
+
+    def _services(self) -> list[tuple[str, Environment]]:
+        """Of daemons, `DaemonChecker` speaks."""
+        return [(name, env) for name, env in self.facts.stored.environments.items() if not env.is_daemon]
 
     def at_rest(self, rest: Rest) -> None:
         if self.facts.torn_down:

@@ -13,6 +13,7 @@ from typing import Any
 from argosy.emulator.ec2.records import Ec2Instance
 from argosy.model.attempts import AttemptStatus
 from argosy.model.floor import NO_FLOOR, Floor
+from argosy.model.run_terms import SERVICE_GROUP
 from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 
 JSON = dict[str, Any]
@@ -76,7 +77,7 @@ class InstanceChecker(Checker):
         """Whether nothing has run there for too long."""
         facts, now, instance_id = self.facts, self.facts.world.now, instance.instance_id
         agent = facts.world.agents.get(instance_id)
-        if agent is not None and agent.tasks:
+        if agent is not None and any(not self._is_of_daemon(arn) for arn in agent.tasks):
             self._busy_at[instance_id] = now
         since = max(instance.launched_at, self._busy_at.get(instance_id, 0.0), facts.unattended_until, self._away_until)
         return bool(now - since > facts.policy.linger_of(instance.instance_type) + IDLE_S)
@@ -106,8 +107,14 @@ class InstanceChecker(Checker):
         if agent is None or not agent.connected or known is None or known["cordon"]:
             return
         for arn in agent.tasks:
-            if self._is_wanted(arn):
+            if self._is_wanted(arn) and not self._is_of_daemon(arn):
                 facts.violated("waste", f"{instance_id} was terminated under a running task", instance_id, arn)
+
+    def _is_of_daemon(self, arn: str) -> bool:
+        """It runs on an instance for as long as that is there for others."""
+        task = self.facts.regions.task(arn)
+        daemons = (env.name for env in self.facts.stored.environments.values() if env.is_daemon)
+        return task is not None and task.group in {f"{SERVICE_GROUP}{name}" for name in daemons}
 
     def _is_wanted(self, arn: str) -> bool:
         """Whether the task is the live attempt of a task that is not done."""

@@ -1,0 +1,37 @@
+"""Which bugs are planted? The sixteenth part: one task on each instance, with room that is kept, and no work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.market import offers
+from argosy.market.daemons import KeptForDaemons
+from argosy.model.state import State
+from argosy.scheduler import daemons, rows
+from tests.mutations.catalogue import Patch, planted, scenario
+
+SCENARIOS = "tests.scenarios.test_daemons"
+PROPERTIES = "tests.properties.test_daemon_properties"
+GOES = "test_every_instance_gets_one_task_and_the_last_one_goes_with_its_instance"
+SIZES = "test_no_type_is_bought_that_is_too_small_beside_the_daemon"
+WORLDS = "test_every_daemon_comes_to_one_task_on_each_instance_and_no_law_is_broken"
+
+
+@planted("an instance on which only a daemon runs counts as busy", check=scenario(SCENARIOS, GOES))
+def daemon_keeps_its_instance(patch: Patch) -> None:
+    patch.setattr(State, "has_work", lambda state, name: state.attempts.is_busy(name))
+
+
+@planted("the room of daemons is not kept", check=scenario(SCENARIOS, SIZES))
+def daemon_is_not_reserved(patch: Patch) -> None:
+    def nothing(*given: Any) -> KeptForDaemons:
+        return KeptForDaemons()
+
+    patch.setattr(offers, "kept_for", nothing)
+    patch.setattr(rows, "kept_for", nothing)
+
+
+@planted("an update of a daemon stops first on all instances at once", check=scenario(PROPERTIES, WORLDS))
+def daemon_stops_everywhere(patch: Patch) -> None:
+    real = daemons._stops
+    patch.setattr(daemons, "_stops", lambda here, spare, starts_first: real(here, len(here), starts_first))
