@@ -153,6 +153,11 @@ class SimulatedDeployment:
         """Whether no controller works, and one comes back with the next minute."""
         return self.invocations.is_quiet and not self._is_at_work()
 
+    @property
+    def awaits_minute(self) -> bool:
+        """Whether it does so without a call, too."""
+        return self.is_quiet and self.invocations.is_scheduled and not self.is_torn_down
+
     def _is_at_work(self) -> bool:
         return any(controller.process.loop is not None for controller in self.controllers)
 

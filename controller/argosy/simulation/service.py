@@ -1,7 +1,7 @@
 """What is asked of a service during a trial? It is deployed again and again, scaled, frozen, thawed and deleted.
 
 Some of its revisions are broken: their tasks end soon after they have started. Once the faults have ended it is left
-alone until it is as it is wanted, and then deleted, so that the trial comes to rest.
+alone until it is as it is wanted and for some minutes more, and then deleted, so that the trial comes to rest.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
 ALIKE = 0.3  # of the later revisions: they differ from an earlier one in how many are desired
 LEAVES = 0.15  # of the trials: it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
+MOST_STEADY_S = 3600.0  # for which it goes on then
 PATIENCE_S = 4500.0  # after the faults: then it is deleted however it is
 
 
@@ -70,7 +71,7 @@ class TrialService:
         self._specs: dict[int, JSON] = {}
         """By revision."""
         self._broken: set[int] = set()
-        self._left_alone_at = 0.0
+        self._left_alone_at = self._settled_at = self._stays_s = 0.0
         self._deleted = True
         self._update = self._drawn_update()
 
@@ -99,7 +100,7 @@ class TrialService:
 
     def leave_alone(self) -> None:
         """The faults have ended: nothing changes any more until it is as it is wanted."""
-        self._left_alone_at = self._world.now
+        self._left_alone_at, self._stays_s = self._world.now, MOST_STEADY_S * self._draw.share()
         if not self._deleted and self._draw.share() >= STAYS_FROZEN:
             self._change("thaw")
 
@@ -108,9 +109,24 @@ class TrialService:
         if self.is_over:
             return
         waited_s = self._world.now - self._left_alone_at
-        if waited_s > PATIENCE_S or (waited_s > 0 and is_settled):
+        if is_settled and waited_s > 0 and not self._settled_at:
+            self._settled_at = self._world.now
+            self._world.later(self._draw.share() * self._stays_s, self._take_an_instance)
+        stays = self._env is not None and self._world.now - self._settled_at < self._stays_s
+        if waited_s > PATIENCE_S or (waited_s > 0 and is_settled and not stays):
             self._change("delete")
             self._deleted = True
+
+    def _take_an_instance(self) -> None:
+        """EC2 goes on taking spot instances, and whoever has nothing else to do has to hear of it."""
+        if self._deleted:
+            return
+        at_work = sorted({each.instance for each in self._stored.live.values()})
+        for name in at_work:
+            instance = self._world.ec2.ledger.instances.get(name)
+            if instance is not None and instance.purchase == "spot" and instance.state == "running":
+                self._world.interrupt(name)
+                return
 
     @property
     def _env(self) -> Environment | None:

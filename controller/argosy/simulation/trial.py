@@ -101,6 +101,7 @@ class Trial:
         self.deployment = SimulatedDeployment(
             self.regions, self.services, policy, conditions, on_error, self.auditor.ticked
         )
+        self.auditor.facts.is_quiet = lambda: self.deployment.awaits_minute
         self.deployment.invocations.lease_holds = share(plan.seed, "lease") < LEASED
         self.recorded = self.deployment.recorded = RecordedTrial() if plan.seed % RECORDED == 0 else None
         self.controllers = self._add_controllers()

@@ -34,6 +34,7 @@ from argosy.simulation.audit.launches import LaunchChecker
 from argosy.simulation.audit.markers import MarkerChecker
 from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
+from argosy.simulation.audit.quiet import QuietChecker
 from argosy.simulation.audit.reasons import ReasonChecker
 from argosy.simulation.audit.schedules import ScheduleChecker
 from argosy.simulation.audit.sharing import SharingChecker
@@ -68,6 +69,7 @@ class Auditor:
         self.journal = JournalChecker(facts)
         self.environments = EnvironmentChecker(facts)
         self.sharing = SharingChecker(facts)
+        self.quiet = QuietChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
             InstanceChecker(facts),
@@ -88,6 +90,7 @@ class Auditor:
             MarkerChecker(facts),
             self.environments,
             DaemonChecker(facts),
+            self.quiet,
             ScheduleChecker(facts),
             self.sharing,
             self.journal,

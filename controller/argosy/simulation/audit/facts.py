@@ -86,6 +86,8 @@ class TrialFacts:
     """Until then no controller worked at all."""
     faults_ended_at: float = 0.0
     """From when nothing goes wrong any more; 0 = it still does."""
+    is_quiet: Callable[[], bool] = lambda: False
+    """Whether the controller has left and is to come back with the next minute."""
     closed: dict[str, float] = field(default_factory=dict)
     """Region of a cell that is closed -> since when."""
 
