@@ -16,6 +16,7 @@ from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.policy import Policy
 from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.simulation.boundary import Call, CallConditions
 from argosy.simulation.deployed_fleets import add_fleets
 from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
@@ -48,10 +49,17 @@ class Invocation:
 class SteadyService:
     """`desired` tasks, which run until somebody ends them."""
 
-    def __init__(self, desired: int = 10, kinds: dict[str, float] | None = None, seed: int = 0, **policy: Any) -> None:
+    def __init__(
+        self,
+        desired: int = 10,
+        work_s: float = FOR_EVER_S,
+        kinds: dict[str, float] | None = None,
+        seed: int = 0,
+        **policy: Any,
+    ) -> None:
         """kinds: faults with their rates, on from the start."""
         self.world = World(
-            Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(FOR_EVER_S)), seed=seed
+            Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(work_s)), seed=seed
         )
         self.faults = Faults(seed, ())
         self.faults.rates.update(kinds or {})
@@ -95,6 +103,12 @@ class SteadyService:
         state = self.controller.engine.state
         assert state is not None
         return state
+
+    @property
+    def pause_ends_at(self) -> float:
+        """Of a task that waits to be started again; 0 = none does."""
+        (run,) = self.state.runs.values()
+        return float(max(run.tasks["not_before"][run.tasks["status"] == TaskStatus.PENDING], default=0.0))
 
     def run_for(self, seconds: float) -> None:
         """Controllers at work tick every other second, quiet ones come back by themselves."""

@@ -50,6 +50,7 @@ def main() -> int:
         planted_once_missed,
         planted_outages,
         planted_pages,
+        planted_quiet,
         planted_schedules,
         planted_services,
         planted_sharing,
@@ -75,6 +76,7 @@ def main() -> int:
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     assert planted.Patch is planted_daemons.Patch
+    assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
     return 1 if missed else 0
 
 

@@ -44,6 +44,7 @@ ROLE = "arn:aws:iam::123456789012:role/argosy"
 DEPLOYMENT = AwsDeployment(
     STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_size=PartSize(5, 5), threads=1
 )
+WORKING_S = 5.0  # between two ticks of a controller that has come back, as long as it waits for messages
 TICKS_AT_ONCE = 4  # a controller that comes back and sweeps needs two
 INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
 
@@ -90,6 +91,7 @@ class SimulatedDeployment:
         """The table, through calls that never fail. It reads what either version has stored."""
         self._conditions, self._faults = conditions, conditions.faults
         self._on_error, self._on_tick = on_error, on_tick
+        self._came_back: SimulatedController | None = None
         self._own_faults = OwnFaults(conditions.faults, regions.home.clock)
         self.invocations = Invocations(self.world, services.functions, services.bus, self.store, self._is_at_work)
 
@@ -162,18 +164,25 @@ class SimulatedDeployment:
         return any(controller.process.loop is not None for controller in self.controllers)
 
     def pass_time(self, seconds: float) -> None:
-        """Quiet controllers come back meanwhile; the others work at the steps of the trial."""
+        """Quiet controllers come back meanwhile, and work on until they leave; the others work at the steps of the
+        trial."""
         end, timeline = self.world.now + seconds, self.world.timeline
         while self.world.now < end:
-            until = min(end, self.invocations.next_at) if self.is_quiet else end
-            timeline.run_until(until, lambda: self.is_quiet and self.invocations.is_called)
-            if self.is_quiet and self.invocations.is_due:
-                self._come_back()
+            if self.is_quiet:
+                until = min(end, self.invocations.next_at)
+                timeline.run_until(until, lambda: self.invocations.is_called)
+                if self.invocations.is_due:
+                    self._come_back()
+            elif self._came_back is None or self._came_back.process.loop is None:
+                timeline.run_until(end)
+            else:
+                timeline.run_until(min(end, self.world.now + WORKING_S))
+                self.tick(self._came_back)
 
     def _come_back(self) -> None:
-        """One controller, which ticks until it has left again or something is to be done."""
+        """One controller, which ticks at once until it has left again or something is to be done."""
         number = int(self.world.share("invoked", self.world.now) * len(self.controllers))
-        controller = self.controllers[number]
+        controller = self._came_back = self.controllers[number]
         if controller.down_until > self.world.now:
             self.invocations.taken()
             return

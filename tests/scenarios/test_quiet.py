@@ -1,0 +1,125 @@
+"""A controller with nothing to do leaves, and comes back with the minute, when called, and when something is due."""
+
+from __future__ import annotations
+
+from argosy.aws import cell_records, watchdog
+from argosy.emulator.botocore_check import SimulatedClient
+from argosy.engine.loop import SOON_S
+from argosy.simulation.boundary import Call
+from argosy.simulation.deployment import TABLE
+from argosy.simulation.invocations import TICK_RULE
+from tests.fakes.steady import SteadyService
+
+HOUR_S = 3600.0
+
+
+class CalledAtTheLastMoment(SteadyService):
+    """EC2 warns just after a quiet controller has looked into its queue. The call is there at once, the message is not,
+    and no other call arrives."""
+
+    def __init__(self) -> None:
+        super().__init__(kinds={"call-lost": 1.0})
+        self.warned_at = 0.0
+        self.is_armed = False
+
+    @property
+    def host(self) -> str:
+        return min(each.instance_id for each in self.world.ec2.ledger.instances.values())
+
+    def took_effect(self, call: Call, reply: dict[str, object]) -> None:
+        super().took_effect(call, reply)
+        if self.is_armed and call.operation == "receive_message":
+            self.is_armed, self.warned_at = False, self.world.now
+            self.world.interrupt(self.host)
+            self.deployment.call()
+
+
+def test_a_warning_that_comes_while_the_controller_leaves_is_heard_at_once() -> None:
+    service = CalledAtTheLastMoment()
+    service.run_to_quiet()
+    service.is_armed = True
+    service.run_for(58.0)
+    while not service.warned_at:
+        service.run_for(1.0)
+    service.run_for(10.0)
+    assert service.deployment.invocations.turned_away
+    assert service.state.instances[service.host].interrupted_at
+
+
+def test_a_quiet_hour_is_sixty_short_invocations() -> None:
+    service = SteadyService()
+    service.run_to_quiet()
+    before = len(service.finished)
+    service.run_for(HOUR_S)
+    hour = service.finished[before:]
+    assert 59 <= len(hour) <= 61
+    assert {one.reason for one in hour} == {"quiet"}
+    assert max(one.ticks for one in hour) <= 3
+    assert sum(one.calls.total() for one in hour) < 20 * len(hour)
+
+
+def records_of(service: SteadyService) -> cell_records.Records:
+    records = cell_records.read(SimulatedClient(service.services.dynamodb, "dynamodb"), TABLE)
+    assert records is not None
+    return records
+
+
+def wakes(service: SteadyService) -> bool:
+    """One turn of home's watchdog."""
+    dynamodb = SimulatedClient(service.services.dynamodb, "dynamodb")
+    return watchdog.wake(records_of(service), dynamodb, TABLE, service.services.bus, TICK_RULE, now=service.world.now)
+
+
+def test_the_watchdog_takes_a_quiet_controller_for_alive() -> None:
+    service = SteadyService()
+    service.run_to_quiet()
+    service.run_for(2 * HOUR_S)
+    beaten_at = records_of(service).heartbeat
+    assert beaten_at is not None
+    assert service.world.now - beaten_at < 2 * 60.0
+    assert not wakes(service)
+
+
+def test_a_tick_that_an_update_has_disabled_is_enabled_again_by_the_watchdog() -> None:
+    service = SteadyService()
+    service.run_to_quiet()
+    service.services.bus.disable_rule(Name=TICK_RULE)
+    service.run_for(300.0)
+    invocations = len(service.finished)
+    assert wakes(service)
+    service.run_for(120.0)
+    assert len(service.finished) > invocations
+
+
+def test_an_idle_instance_goes_as_soon_as_its_linger_is_over() -> None:
+    service = SteadyService(desired=16, linger_s=400.0)
+    service.run_to_quiet()
+    service.ask("scale", desired=1)
+    service.run_for(2.0)
+    service.run_to_quiet()
+    due_at = min(each.idle_since for each in service.state.instances.values() if each.idle_since) + 400.0
+    assert service.world.now < due_at - 100.0
+    service.run_for(due_at + 5.0 - service.world.now)
+    assert any(each.released_at for each in service.state.instances.values())
+
+
+def test_a_task_is_started_again_as_soon_as_its_pause_is_over() -> None:
+    """It ends every minute, and the pauses grow."""
+    service = SteadyService(desired=1, work_s=60.0)
+    service.run_to_quiet()
+    while service.pause_ends_at < service.world.now + 110.0:
+        service.run_for(5.0)
+    ends_at = service.pause_ends_at
+    service.run_to_quiet()
+    assert service.world.now < ends_at - SOON_S
+    service.run_for(ends_at + 4.0 - service.world.now)
+    assert service.state.attempts.live().size == 1
+
+
+def test_a_request_is_taken_in_at_once() -> None:
+    service = SteadyService(desired=2)
+    service.run_to_quiet()
+    service.run_for(30.0)
+    service.ask("scale", desired=3)
+    service.run_for(2.0)
+    assert service.state.environments["web"].desired == 3
