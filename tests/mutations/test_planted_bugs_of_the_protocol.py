@@ -19,7 +19,7 @@ from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
 from tests.mutations import planted_pages as tenth
-from tests.mutations import planted_quiet as fourteenth
+from tests.mutations import planted_quiet as sixteenth
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
 from tests.mutations import planted_sharing as fifteenth

@@ -1,8 +1,9 @@
 """Does the controller leave only when there is nothing to do, and does it come back in time?
 
 Q1: what is urgent brings a controller back within seconds, when calls are not lost. Q2: without a call one comes back
-with the schedule's next minute. Q3: none leaves while something is stored that has to go on: a run with an end, a
-deployment, an attempt that begins or is to stop. Q4: none says that all is at rest while a run is open.
+with the schedule's next minute. Q3: none leaves while something is stored that has to go on: a run with an end that
+does not wait for a time or another run, a deployment, an attempt that begins or is to stop. Q4: none says that all is
+at rest while a run is open.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class QuietChecker(Checker):
     def _check_left(self) -> None:
         stored, jobs = self.facts.stored, self.facts.jobs
         for run_id, record in stored.records.items():
-            if not record.has_ended and run_id in jobs and not jobs[run_id].serves:
+            waits = record.has_ended or record.unmet or record.not_before
+            if not waits and run_id in jobs and not jobs[run_id].serves:
                 self.facts.violated("Q3", f"the controller has left, and {run_id} is {record.status}", run_id)
         for name, env in stored.environments.items():
             if env.deleting or (env.deployment is not None and not env.deployment.has_ended):
