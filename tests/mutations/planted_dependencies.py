@@ -10,9 +10,9 @@ from argosy.lifecycle import apply as applied
 from argosy.lifecycle import dependencies
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
-from tests.mutations.catalogue import Patch, planted
+from tests.mutations.catalogue import Patch, planted, scenario
 
-WAITING = "dependency"
+WAITING, SCENARIOS = "dependency", "tests.scenarios.test_dependencies"
 
 
 @planted("nothing waits for the end of a whole run", WAITING)
@@ -20,7 +20,10 @@ def whole_runs_are_not_waited_for(patch: Patch) -> None:
     patch.setattr(Run, "held", property(lambda run: bool(run.not_before)))
 
 
-@planted("a run starts although what it depends on has failed", WAITING, "bad-program")
+@planted(
+    "a run starts although what it depends on has failed",
+    check=scenario(SCENARIOS, "test_a_run_fails_without_a_task_when_what_it_depends_on_does_not_succeed"),
+)
 def failed_dependencies_are_met(patch: Patch) -> None:
     patch.setattr(
         dependencies, "_take_end", lambda state, run, dependency, *rest: dependencies._meet(state, run, dependency)
@@ -39,7 +42,14 @@ def unverified_tasks_count_as_over(patch: Patch) -> None:
     patch.setattr(dependencies, "_follow", follow)
 
 
-@planted("a task starts although its own one has failed", WAITING, "bad-program")
+@planted(
+    "a task starts although its own one has failed",
+    check=scenario(
+        SCENARIOS,
+        "test_task_by_task_those_whose_own_one_fails_are_cancelled_and_the_others_run",
+        False,
+    ),
+)
 def failed_tasks_count_as_any_end(patch: Patch) -> None:
     real = dependencies._follow
 
@@ -51,7 +61,10 @@ def failed_tasks_count_as_any_end(patch: Patch) -> None:
     patch.setattr(dependencies, "_follow", follow)
 
 
-@planted("what is to start later starts at once", WAITING)
+@planted(
+    "what is to start later starts at once",
+    check=scenario(SCENARIOS, "test_nothing_starts_before_its_time_and_a_time_limit_counts_from_then"),
+)
 def times_to_wait_for_are_ignored(patch: Patch) -> None:
     real = dependencies.begin_waiting
 
@@ -62,12 +75,18 @@ def times_to_wait_for_are_ignored(patch: Patch) -> None:
     patch.setattr(dependencies, "begin_waiting", begin)
 
 
-@planted("a run whose dependency was closed before it came waits for ever", WAITING, "crash", "absence")
+@planted(
+    "a run whose dependency was closed before it came waits for ever",
+    check=scenario(SCENARIOS, "test_what_has_ended_before_the_run_was_submitted_is_known"),
+)
 def closed_dependencies_are_not_looked_up(patch: Patch) -> None:
     patch.setattr(tick, "ended_dependencies", lambda store, state: ())
 
 
-@planted("what one commit has no room for is never marked", WAITING)
+@planted(
+    "what one commit has no room for is never marked",
+    check=scenario(SCENARIOS, "test_more_tasks_than_one_commit_can_mark_follow_in_later_ones"),
+)
 def dependencies_are_dropped_half_way(patch: Patch) -> None:
     real = dependencies._follow
 

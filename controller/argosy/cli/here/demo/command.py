@@ -31,7 +31,7 @@ from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
 RUN_FILES = ("digits/run.yaml", "digits/run-gpu.yaml")
-TOUR_FILE = "python/service.yaml"
+TOUR_FILE = "python/daemon.yaml"
 REPORTS = ("report.html", "gpu-report.html")
 SECONDS_PER_TASK = 6.0
 TASK_PROCESSES = 12  # they mostly sleep, so more of them than cores
