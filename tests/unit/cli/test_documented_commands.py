@@ -161,6 +161,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("exec last 17", {"run": "last", "task": 17}),
     ("exec last 17 -- ls -l", {"task": 17, "words": ["ls", "-l"]}),
     ("env deploy web --wait", {}),
+    ("queues apply FILE --revision 3", {"words": ["apply", "FILE"], "revision": 3}),
+    ("queues apply --restore 2", {"words": ["apply"], "restore": 2}),
     ("help status", {"words": ["status"]}),
     ("demo --out DIR", {"out": Path("DIR")}),
     ("demo --tour 10", {"tour": 10}),

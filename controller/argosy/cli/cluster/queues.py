@@ -40,7 +40,7 @@ def queues(
         _show(session)
         return
     if given[:1] != ["apply"] or len(given) != (2 if restore is None else 1):
-        raise CliError("Type `argosy queues`, `argosy queues apply FILE` or `argosy queues apply --restore REVISION`.")
+        raise CliError("Type `argosy queues`, `argosy queues apply FILE` or `argosy queues apply --restore 1`.")
     view = session.api.apply_sharing(None if restore else _read(Path(given[1])), restore, revision)
     if session.wants_json:
         session.print_json(view)
