@@ -15,6 +15,7 @@ from tests.mutations import planted_dependencies as fourteenth
 from tests.mutations import planted_faults as seventh
 from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
+from tests.mutations import planted_health as sixteenth
 from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
