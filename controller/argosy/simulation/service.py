@@ -67,6 +67,7 @@ class TrialService:
     ) -> None:
         self._deployment, self._world, self._stored, self._offered = deployment, deployment.world, stored, offered
         self._draw, self._seed = Draw(seed), seed
+        self._draw_health = Draw(seed, "health")  # of its own, so that seeds stay what they were
         self._requests = self._runs = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""
@@ -148,11 +149,11 @@ class TrialService:
 
     def _drawn_health(self) -> JSON:
         """Half of the services have a health command."""
-        if self._draw.share() < 0.5:
+        if self._draw_health.share() < 0.5:
             return {}
-        interval_s = self._draw.one_of((5, 15, 30))
-        numbers = {"intervalSeconds": interval_s, "retries": self._draw.number(1, 3), "timeoutSeconds": 2}
-        return {"health": {"command": ["CMD", "check"], "startSeconds": self._draw.one_of((0, 30)), **numbers}}
+        interval_s = self._draw_health.one_of((5, 15, 30))
+        numbers = {"intervalSeconds": interval_s, "retries": self._draw_health.number(1, 3), "timeoutSeconds": 2}
+        return {"health": {"command": ["CMD", "check"], "startSeconds": self._draw_health.one_of((0, 30)), **numbers}}
 
     def _new_revision(self) -> int:
         self._revisions += 1
@@ -218,7 +219,7 @@ class TrialService:
         self._runs += 1
         run_id = f"{NAME}-270115-0900{self._runs:02d}-{self._seed % 10000:04d}"
         is_broken = revision in self._broken
-        is_mute = is_broken and bool(self._health) and self._draw.share() < 0.5  # it runs, and never serves
+        is_mute = is_broken and bool(self._health) and self._draw_health.share() < 0.5  # it runs, and never serves
         job = self._offered[run_id] = SimulatedJob(
             run_id,
             self._specs[revision],
