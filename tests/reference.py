@@ -79,6 +79,8 @@ PARTS = {
     "DependencySpec": "dependsOn",
     "DaemonSpec": "daemon",
     "DaemonUpdateSpec": "daemon.update",
+    "HealthSpec": "container.health",
+    "PortSpec": "container.ports[]",
     "ServiceSpec": "service",
     "UpdateSpec": "service.update",
 }

@@ -14,6 +14,11 @@ resources: {vcpus: 0.5, memory: 256}
 service: {desired: 3}
 """
 
+ENDPOINT = {
+    "task": 0, "instance": "i-0a", "privateIp": "10.0.0.7", "publicIp": None, "hostPort": 32768,
+    "containerPort": 8080, "revision": 2, "healthy": True,
+}  # fmt: skip
+
 
 def deployment(number: int, revision: int = 1, status: str = "COMPLETED", **changes: Any) -> dict[str, Any]:
     under_way = status in ("IN_PROGRESS", "WAITING", "STUCK")

@@ -18,6 +18,7 @@ OVER = (0, 5, 25, 50, 100)
 WARNED_TICKS = 6  # from a warning to the end of its instance
 SLOWEST = 6  # ticks that a start takes while there are faults
 LONGEST_PAUSE = 8  # ticks, after crashes
+RECOVERY = 30  # ticks until a task that was unhealthy would be well again, if it were let
 
 
 @dataclass(slots=True)
@@ -38,13 +39,14 @@ class Weather:
     loss: float = 0.0  # a live task, without a warning
     change: float = 0.0  # the environment: a deployment, another desired count, freezing and thawing
     slow: float = 0.0  # a start
+    sick: float = 0.0  # a running task becomes unhealthy
 
     @classmethod
     def drawn(cls, draw: Random) -> Weather:
         def chance(most: float) -> float:
             return draw.random() * most if draw.random() < 0.6 else 0.0
 
-        return cls(chance(0.2), chance(0.15), chance(0.1), chance(0.2), chance(0.5))
+        return cls(chance(0.2), chance(0.15), chance(0.1), chance(0.2), chance(0.5), chance(0.2))
 
 
 CALM = Weather()
@@ -89,7 +91,7 @@ class RolloutWorld:
         slots = self.slots()
         step = self.step(slots)
         self.broken += broken_laws(slots, self.desired, self.terms, step, is_frozen=self.is_frozen, base=self.base)
-        for slot in (*step.parks, *step.stops):
+        for slot in (*step.parks, *step.stops, *step.failed):
             del self.tasks[slot.run_id, slot.index]
         for _ in range(step.starts):
             index = next(n for n in range(len(self.tasks) + 1) if (self.target, n) not in self.tasks)
@@ -144,7 +146,11 @@ class RolloutWorld:
                 return
             if not task.ends and self._happens(self.weather.warning):
                 task.ends, task.slot = self.now + WARNED_TICKS, task.slot._replace(leaves=True)
-        if self.now >= task.due and task.slot.status is not SlotStatus.HEALTHY:
+        runs = task.slot.status in (SlotStatus.YOUNG, SlotStatus.HEALTHY)
+        if runs and self._happens(self.weather.sick):  # for good, or until it is well again
+            task.slot, task.due = task.slot._replace(status=SlotStatus.YOUNG, fails=True), self.now + RECOVERY
+        elif self.now >= task.due and task.slot.status is not SlotStatus.HEALTHY:
+            task.slot = task.slot._replace(fails=False)
             self._further(task)
 
     def _ended(self, name: tuple[str, int], pause: int) -> None:
@@ -152,7 +158,7 @@ class RolloutWorld:
         if self.is_frozen:
             del self.tasks[name]
         else:
-            slot = self.tasks[name].slot._replace(status=SlotStatus.PENDING, leaves=False, is_sent=True)
+            slot = self.tasks[name].slot._replace(status=SlotStatus.PENDING, leaves=False, fails=False, is_sent=True)
             self.tasks[name] = Task(slot, self.now + 1 + pause)
 
     def _further(self, task: Task) -> None:
@@ -172,20 +178,28 @@ def broken_laws(
     least, most = bounds(terms, desired)
     healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
     left = healthy - sum(slot.status is SlotStatus.HEALTHY for slot in step.stops)
-    active = len(slots) - len(step.parks) - len(step.stops) + step.starts
-    going = {*step.parks, *step.stops}
+    active = len(slots) - len(step.parks) - len(step.stops) - len(step.failed) + step.starts
+    going = {*step.parks, *step.stops, *step.failed}
     # With a base, what stands in for it on spot stays until that is healthy.
-    fit = sum(slot.is_target and not slot.leaves and slot not in going for slot in slots) if not base else 0
+    fit = sum(slot.is_target and not (slot.leaves or slot.is_failing) and slot not in going for slot in slots)
+    fit = fit if not base else 0
+    well = sum(slot.is_target and not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in slots)
+    ill = [slot for slot in slots if slot.is_target and slot.is_failing]
     laws = {
         f"{left} of {healthy} healthy tasks are left, {least} have to be": left >= min(healthy, least),
         f"{active} tasks are active, {most} may be": not step.starts or active <= most,
         f"{step.starts} start beside {fit}, {desired} are desired": not step.starts or step.starts + fit <= desired,
-        "something is frozen and changes": not is_frozen or not (step.starts or step.stops),
+        "something is frozen and changes": not is_frozen or not (step.starts or step.stops or step.failed),
+        "what is not unhealthy is stopped as that": {*step.failed} <= {*ill},
+        "an unhealthy task goes though its successor has room and is not healthy": active >= most
+        or len(ill) - len(step.failed) >= min(len(ill), desired - well),
+        "an unhealthy task stays though others are healthy in its place": is_frozen
+        or len(ill) - len(step.failed) <= max(0, desired - well),
         "what is pending is stopped": all(slot.status is not SlotStatus.PENDING for slot in step.stops),
         "what is alive is parked": all(slot.status is SlotStatus.PENDING for slot in step.parks),
         "what ECS does not know is stopped": all(slot.is_sent for slot in step.stops),
         "something goes that is not there, or twice": going <= {*slots}
-        and len(going) == len(step.parks) + len(step.stops),
+        and len(going) == len(step.parks) + len(step.stops) + len(step.failed),
     }
     return [sentence for sentence, holds in laws.items() if not holds]
 

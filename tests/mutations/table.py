@@ -46,6 +46,7 @@ def main() -> int:
         planted_faults,
         planted_floors,
         planted_further,
+        planted_health,
         planted_journal,
         planted_once_missed,
         planted_outages,
@@ -71,7 +72,7 @@ def main() -> int:
     assert planted.Patch is planted_buying.Patch is planted_further.Patch is planted_outages.Patch
     assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
     assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch is planted_pages.Patch
-    assert planted.Patch is planted_services.Patch
+    assert planted.Patch is planted_services.Patch is planted_health.Patch
     assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch

@@ -15,6 +15,7 @@ from tests.mutations import planted_dependencies as fourteenth
 from tests.mutations import planted_faults as seventh
 from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
+from tests.mutations import planted_health as of_health
 from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
@@ -86,6 +87,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         fifteenth,
         sixteenth,
         seventeenth,
+        of_health,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

@@ -33,12 +33,12 @@ def crowds(draw: st.DrawFn) -> list[Slot]:
         status = draw(statuses)
         leaves = status is not SlotStatus.PENDING and draw(flags)
         is_sent = status is not SlotStatus.STARTING or draw(flags)
-        slots.append(Slot(run_id, index, status, run_id == "run3", leaves, draw(flags), is_sent))
+        slots.append(Slot(run_id, index, status, run_id == "run3", leaves, draw(flags), draw(flags), is_sent))
     return slots
 
 
-def as_sets(step: Step) -> tuple[int, set[Slot], tuple[Slot, ...]]:
-    return step.starts, {*step.parks}, step.stops
+def as_sets(step: Step) -> tuple[int, set[Slot], tuple[Slot, ...], tuple[Slot, ...]]:
+    return step.starts, {*step.parks}, step.stops, step.failed
 
 
 def play(seeds: range) -> int:
@@ -98,7 +98,7 @@ def test_what_is_frozen_gives_up_its_pending_slots_and_nothing_else(
     slots: list[Slot], desired: int, terms: ServiceTerms
 ) -> None:
     step = rollout.step(slots, desired, terms, is_frozen=True)
-    assert (step.starts, step.stops) == (0, ())
+    assert (step.starts, step.stops, step.failed) == (0, (), ())
     assert {*step.parks} == {slot for slot in slots if slot.status is SlotStatus.PENDING}
 
 

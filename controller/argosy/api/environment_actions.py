@@ -16,7 +16,7 @@ from argosy import layout
 from argosy.api import environment_requests as requests
 from argosy.api import reading, spending
 from argosy.api.admission import fingerprint
-from argosy.api.environment_views import environment_view
+from argosy.api.environment_views import endpoints, environment_view
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.api.requests import TOKEN_DAYS, page_place, page_token
@@ -228,7 +228,10 @@ def _delete(means: Means, request: requests.DeleteEnvironment, request_id: str) 
 
 
 def _describe(means: Means, request: requests.DescribeEnvironment, request_id: str) -> JSON:
-    view = _view(means, _known(means, request.name, even_left=True))
+    env, state = _known(means, request.name, even_left=True), reading.cluster(means.store)[0]
+    [(view, records)] = _seen(means, [env], state)
+    if "endpoints" in request.include:
+        view["endpoints"] = endpoints(env, records, state, means.now())
     if "specs" in request.include:
         for each in view["revisions"]:
             body = means.store.read(_key(request.name, each["revision"]))
@@ -307,14 +310,17 @@ def _view(means: Means, env: Environment) -> JSON:
 
 
 def _views(means: Means, environments: Sequence[Environment], state: State) -> list[JSON]:
+    return [view for view, _ in _seen(means, environments, state)]
+
+
+def _seen(means: Means, environments: Sequence[Environment], state: State) -> list[tuple[JSON, dict[str, RunRecord]]]:
+    """Their views, and the records of their runs by id."""
     run_ids = [run_id for env in environments for run_id in env.all_runs()]
     readable = list(_readable(records_of(means.store, run_ids).values()))
     now = means.now()
     records = {each.id: each for each in spending.up_to_now(means.store, readable, now, means.policy)}
-    return [
-        environment_view(env, {run_id: records[run_id] for run_id in env.all_runs() if run_id in records}, state, now)
-        for env in environments
-    ]
+    of_each = [{run_id: records[run_id] for run_id in env.all_runs() if run_id in records} for env in environments]
+    return [(environment_view(env, known, state, now), known) for env, known in zip(environments, of_each, strict=True)]
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[RunRecord]:

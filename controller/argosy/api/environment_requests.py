@@ -89,11 +89,11 @@ class DeleteEnvironment(Strict):
 
 
 class DescribeEnvironment(Strict):
-    """One environment. include: the specs of its revisions."""
+    """One environment. include: the specs of its revisions; where its tasks are reached."""
 
     action: Literal["DescribeEnvironment"]
     name: Name
-    include: list[Literal["specs"]] = Field(default_factory=list)
+    include: list[Literal["specs", "endpoints"]] = Field(default_factory=list)
 
 
 class ListEnvironments(Strict):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.api.views import iso
 from argosy.model.attempts import AttemptStatus
 from argosy.model.environments import Environment, ServiceDeployment
+from argosy.model.ports import TaskPort, unpacked
 from argosy.model.run_record import RunRecord
+from argosy.model.serving_rows import healthy_for
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -83,15 +86,58 @@ def _deployment_view(deployment: ServiceDeployment) -> JSON:
     }
 
 
+def endpoints(env: Environment, records: Mapping[str, RunRecord], state: State, now: float) -> list[JSON]:
+    """Where its tasks are reached: those that run and were not told to stop. Within the network of the instances, at
+    their private addresses."""
+    found: list[JSON] = []
+    for revision in env.revisions:
+        record = records.get(revision.run_id)
+        if record is None or record.has_ended or not record.number or not record.ports:
+            continue
+        rows = _serving(record, state)
+        for row, healthy in zip(rows.tolist(), _healthy(record, state, rows, now).tolist(), strict=True):
+            shown = {"revision": revision.number, "healthy": healthy}
+            found += [each | shown for each in _endpoints(state, row, record.ports)]
+    return found
+
+
+def _endpoints(state: State, row: int, ports: Sequence[TaskPort]) -> list[JSON]:
+    """Of one task."""
+    instance = state.instance_of(row)
+    return [
+        {
+            "task": int(state.attempts["index"][row]),
+            "instance": instance.id,
+            "privateIp": instance.private_ip or None,
+            "publicIp": instance.public_ip or None,
+            "hostPort": port.host,
+            "containerPort": port.container,
+        }
+        for port in unpacked(ports, int(state.attempts["host_ports"][row]))
+        if instance is not None
+    ]
+
+
+def _serving(record: RunRecord, state: State) -> NDArray[np.int64]:
+    """Rows of the tasks that run and were not told to stop."""
+    table = state.attempts
+    rows = np.array(sorted(table.of_run(record.number)), dtype=np.int64)
+    found: NDArray[np.int64] = rows[(table["status"][rows] == AttemptStatus.RUNNING) & (table["stop_cause"][rows] == 0)]
+    return found
+
+
+def _healthy(record: RunRecord, state: State, rows: NDArray[np.int64], now: float) -> NDArray[np.bool_]:
+    return healthy_for(state.attempts, rows, record.healthy_s or 0.0, now, has_command=record.has_health)
+
+
 def _tasks(record: RunRecord | None, state: State, now: float) -> dict[str, int]:
     if record is None or record.has_ended or not record.number:
         return {"healthy": 0, "running": 0, "alive": 0, "pending": 0}
     table = state.attempts
     rows = np.array(sorted(table.of_run(record.number)), dtype=np.int64)
-    runs = rows[(table["status"][rows] == AttemptStatus.RUNNING) & (table["stop_cause"][rows] == 0)]
-    healthy = now - table["started_at"][runs] >= (record.healthy_s or 0.0)
+    runs = _serving(record, state)
     return {
-        "healthy": int(np.count_nonzero(healthy)),
+        "healthy": int(np.count_nonzero(_healthy(record, state, runs, now))),
         "running": len(runs),
         "alive": len(rows),
         "pending": int(record.counts[TaskStatus.PENDING]),

@@ -15,6 +15,7 @@ from argosy.aws.cell import AwsDeployment
 from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
+from argosy.model.ports import PORT_VARIABLE, TCP
 from argosy.model.resources import Resources
 from argosy.model.run_terms import ARM64, PROGRAM_ENTRY_POINT, RESERVED_PORTS, X86_64, Port
 from argosy.model.runs import Run
@@ -23,6 +24,10 @@ from argosy.spec.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
 LOG_STREAM_PREFIX = "argosy"
+_HEALTH_CHECK = (  # ECS's names and ours
+    ("command", "command"), ("interval", "intervalSeconds"), ("timeout", "timeoutSeconds"), ("retries", "retries"),
+    ("startPeriod", "startSeconds"),
+)  # fmt: skip
 STOP_REASON_LIMIT = 255  # characters that ECS keeps
 
 
@@ -89,10 +94,13 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
     if run.terms.needs_runner:
         container["entryPoint"] = [PROGRAM_ENTRY_POINT]
         environment["AWS_REGION"] = region  # agents before 1.104 tell no task, and the runner would ask us-east-1's S3
-    if run.host_ports:
-        container["portMappings"] = [
-            {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports
-        ]
+    mappings = _port_mappings(run)
+    if mappings:
+        container["portMappings"] = mappings
+    environment |= {f"{PORT_VARIABLE}{port.container}": str(port.container) for port in run.terms.ports}
+    health = run.spec.get("container", {}).get("health")
+    if health is not None:
+        container["healthCheck"] = {name: health[ours] for name, ours in _HEALTH_CHECK if ours in health}
     if run.needs.gpus:
         linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY_DIVISOR
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
@@ -109,6 +117,14 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
         "taskRoleArn": deployment.task_role_arn,
         "containerDefinitions": [container],
     }
+
+
+def _port_mappings(run: Run) -> list[dict[str, Any]]:
+    """Host port 0: the agent chooses a free one."""
+    ports = [{"containerPort": each.container, "hostPort": each.host, "protocol": TCP} for each in run.terms.ports]
+    pinned = {(each.host, TCP) for each in run.terms.ports}
+    held = [port for port in run.host_ports if port not in pinned]
+    return ports + [{"containerPort": port, "hostPort": port, "protocol": protocol} for port, protocol in held]
 
 
 class UnusableDefinition(ValueError):

@@ -22,12 +22,14 @@ from argosy.aws.placement_scores import NoScores, PlacementScores
 from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import ALONE, Coordination, Results
 from argosy.aws.shielding import shielded
+from argosy.aws.task_looks import TaskLooks
 from argosy.model.actions import (
     Action,
     CloseRun,
     DeregisterDefinition,
     FoldHistory,
     Launch,
+    LookAtTasks,
     LookUpHosts,
     PrepareRun,
     ReadHistory,
@@ -69,6 +71,7 @@ class AwsExecutor:
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
+        self._looks = TaskLooks(by_name, clock)
         self._results = Results(home, clock, coordination, deployment.part_size)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
 
@@ -86,6 +89,8 @@ class AwsExecutor:
         events += self._stop(actions, until(STOPS_SHARE))
         for look_up in _of(LookUpHosts, actions):
             events += shielded(look_up, lambda action: self._fleets.look_up(action, deadline))
+        for look in _of(LookAtTasks, actions):
+            events += shielded(look, lambda action: self._looks.look(action, deadline))
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
@@ -204,8 +209,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, DeregisterDefinition, FoldHistory, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches,
-    SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult,
+    CloseRun, DeregisterDefinition, FoldHistory, Launch, LookAtTasks, LookUpHosts, PrepareRun, ReadHistory,
+    ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 
 

@@ -292,6 +292,8 @@ def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
         state=instance["State"]["Name"],
         launched_at=epoch_s(instance.get("LaunchTime")),
         fleet_id=_tags(instance).get(FLEET_OF_INSTANCE_TAG, ""),
+        private_ip=str(instance.get("PrivateIpAddress") or ""),
+        public_ip=str(instance.get("PublicIpAddress") or ""),
     )
 
 

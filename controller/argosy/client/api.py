@@ -225,6 +225,10 @@ class ApiClient:
         """How it is doing, with its revisions and latest deployments."""
         return self._call("DescribeEnvironment", name=name)
 
+    def endpoints(self, name: str) -> dict[str, Any]:
+        """The same, with where its tasks are reached."""
+        return self._call("DescribeEnvironment", name=name, include=["endpoints"])
+
     def environments(self, prefix: str = "") -> dict[str, Any]:
         """All whose names begin so, by name."""
         return self._all_pages("ListEnvironments", "environments", **({"prefix": prefix} if prefix else {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, history, services, suspended_tasks
+from argosy.lifecycle import charges, health, history, services, serving, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -128,6 +128,7 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
         return False
     if state.attempts["absent_since"][row]:
         state.attempts.set(row, absent_since=0.0)
+    serving.note(state, row, seen)
     if seen.version <= state.attempts["version"][row]:
         return True
     if _is_open(state, row, seen, now, policy):
@@ -218,8 +219,7 @@ def _miss_launches(state: State, at: float, policy: Policy) -> None:
 
 def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:
     """The attempt is over, and its end was not seen."""
-    lost = TaskSeen(arn="", version=0, last_status="STOPPED", stop_code="TerminationNotice", reason=reason)
-    end(state, row, lost, now, policy)
+    end(state, row, TaskSeen("", 0, "STOPPED", stop_code="TerminationNotice", reason=reason), now, policy)
 
 
 def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> None:
@@ -289,7 +289,7 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
 def _cause_in(state: State, row: int, seen: TaskSeen) -> StopCause:
     """Why we asked for its stop. An attempt that had ended by itself before did not take too long."""
     cause = StopCause(int(state.attempts["stop_cause"][row]))
-    by_itself = cause is StopCause.TIMED_OUT and seen.stop_code == "EssentialContainerExited"
+    by_itself = cause in (StopCause.TIMED_OUT, StopCause.UNHEALTHY) and seen.stop_code == "EssentialContainerExited"
     return StopCause.NONE if by_itself else cause
 
 

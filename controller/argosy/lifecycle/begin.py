@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, environments, floor, quarantine, revival
+from argosy.lifecycle import charges, environments, floor, quarantine, revival, serving
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
@@ -17,6 +17,7 @@ from argosy.model.actions import (
     HaltRun,
     Launch,
     LetGo,
+    LookAtTasks,
     MendState,
     NoteDeployment,
     NoteDesired,
@@ -68,6 +69,11 @@ def _(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
     row = state.row_of(action.key)
     if row is not None:
         state.attempts.set(row, stop_at=now, stop_cause=action.cause)
+
+
+@_begin.register
+def _(action: LookAtTasks, state: State, now: float, policy: Policy) -> None:
+    serving.begin_look(state, action.arns, now)
 
 
 @_begin.register

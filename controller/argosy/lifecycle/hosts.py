@@ -118,10 +118,20 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         instance.fleet_id = seen.fleet_id
         state.changed_instances.add(instance.id)
     _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
+    _note_addresses(state, instance, seen)
     if seen.state == "running" and state.open_ends:
         # It ran when EC2 was asked: that tells whose the attempts were that failed there before.
         state.open_ends.ran_at[instance.id] = max(seen.at, state.open_ends.ran_at.get(instance.id, 0.0))
     _follow(state, instance, seen.state, now, policy)
+
+
+def _note_addresses(state: State, instance: Instance, seen: HostSeen) -> None:
+    """One that goes has none any more, and nobody asks for it."""
+    known = instance.private_ip, instance.public_ip
+    told = seen.private_ip or known[0], seen.public_ip or known[1]
+    if told != known:
+        instance.private_ip, instance.public_ip = told
+        state.changed_instances.add(instance.id)
 
 
 def _price(state: State, instance: Instance, policy: Policy) -> None:

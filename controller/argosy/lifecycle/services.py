@@ -21,11 +21,14 @@ NOT_WANTED = (StopCause.REPLACED, StopCause.CANCELLED, StopCause.CAPPED)
 
 def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     """What becomes of the task. A program that ends is started again, whatever its exit code: after a loss at once,
-    else after a pause that doubles until it has run for a while."""
+    else after a pause that doubles until it has run for a while. One that was unhealthy has a successor elsewhere."""
     index = end.index
     env = state.environments.get(run.name)
+    if end.cause is StopCause.UNHEALTHY and end.account is Account.USER:
+        _count_against_deployment(state, env, run, end)
     is_held = env is not None and bool(env.frozen_reason or env.deleting)
-    if run.halted or end.cause in NOT_WANTED or is_held or _has_nowhere_to_be(state, run, end):
+    is_done = end.cause in (*NOT_WANTED, StopCause.UNHEALTHY)
+    if run.halted or is_done or is_held or _has_nowhere_to_be(state, run, end):
         set_task(state, run, index, status=TaskStatus.CANCELLED, launch=0, reason=run.reason_row(end.reason))
         return
     failures, losses = (int(run.tasks[name][index]) for name in ("user_failures", "losses"))

@@ -18,6 +18,7 @@ from argosy.emulator.region import AwsRegion
 from argosy.local.agents.agent import AgentOptions, Agents
 from argosy.local.agents.host import Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
+from argosy.local.containers.ports import LOOPBACK
 from argosy.local.containers.runtime import Runtime
 from argosy.local.options import LocalOptions
 
@@ -42,7 +43,9 @@ class LocalCell:
         self.ecs = EcsModel(aws)
         # Half of all messages, which ECS sends too and nobody here reads: tasks that start and end tell as much.
         self.ecs.ledger.tells_resources = False
-        self.ec2 = Ec2Model(aws, Ec2Setup(self._catalogue, settings.zones_of(region), prices, options.boot_s))
+        zones = settings.zones_of(region)
+        setup = Ec2Setup(self._catalogue, zones, prices, options.boot_s, private_ip=LOOPBACK)
+        self.ec2 = Ec2Model(aws, setup)
         for name in settings.instance_types.all:
             image_id = _IMAGES[self._catalogue[name].gpus > 0]
             tags = {"argosy:stage": settings.stage, "Name": settings.prefix}

@@ -18,6 +18,7 @@ EAGER_POLICY = MappingProxyType(
     {
         "sweep_s": 15.0,
         "eager_sweep_s": 3.0,
+        "health_s": 1.0,
         "order_patience_s": 20.0,
         "cool_off_s": 20.0,
         "cool_off_max_s": 120.0,

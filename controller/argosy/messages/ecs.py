@@ -18,10 +18,13 @@ from typing import Any
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
 from argosy.model.exit_codes import SAYS_NOTHING
+from argosy.model.ports import TCP, PortBinding
+from argosy.model.run_terms import MAX_PORT
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 MAX_TEXT = 1_000  # characters kept of a reason; ECS's own are shorter
 MAX_ARN = 2_048  # IAM's limit
+MAX_PORTS = 100  # of a container: ECS's limit
 MAX_GPUS = 32  # bits of a gpu_mask
 MAX_ATTRIBUTES = 200  # an agent registers about fifty; ECS allows ten custom ones
 MAX_ATTRIBUTE = 128  # characters of a name or value: ECS's limit
@@ -72,6 +75,8 @@ def task_seen(task: Mapping[str, Any]) -> TaskSeen:
         gpu_ids=_gpus(gpu for container in containers for gpu in container.get("gpuIds") or ()),
         status_reason=_text(task.get("stoppedReason")),
         container_reason=_text(main.get("reason")),
+        health=_text(main.get("healthStatus")),
+        ports=_ports(main.get("networkBindings") or ()),
     )
 
 
@@ -161,6 +166,16 @@ def _gpus(ids: Iterable[Any]) -> tuple[str, ...]:
     if len(found) > MAX_GPUS:
         raise ValueError(f"{len(found)} GPUs")
     return found
+
+
+def _ports(bindings: Iterable[Mapping[str, Any]]) -> tuple[PortBinding, ...]:
+    """Each of the container's TCP ports once: an instance with IPv6 binds it twice."""
+    found: dict[int, int] = {}
+    for each in bindings:
+        container, host = each.get("containerPort"), each.get("hostPort")
+        if container and host and str(each.get("protocol") or TCP) == TCP and len(found) < MAX_PORTS:
+            found.setdefault(_number(int(container), MAX_PORT + 1), _number(int(host), MAX_PORT + 1))
+    return tuple(PortBinding(container, host) for container, host in found.items())
 
 
 def _attributes(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -68,6 +68,14 @@ class LookUpHosts:
 
 
 @dataclass(frozen=True, slots=True)
+class LookAtTasks:
+    """Ask ECS how these tasks are: no event tells of the health of their containers."""
+
+    cell: str
+    arns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopOrphan:
     """Stop an ECS task that carries our mark but belongs to no live attempt, or to one that nobody watches over."""
 
@@ -283,6 +291,7 @@ Action = (
     | ResolveLaunches
     | StopAttempt
     | LookUpHosts
+    | LookAtTasks
     | StopOrphan
     | SetTarget
     | Terminate

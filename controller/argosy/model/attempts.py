@@ -33,7 +33,16 @@ class StopCause(IntEnum):
     CANCELLED = 3
     STUCK = 4  # never left PENDING, sat on an instance that drains for ever, or nobody watches over it: infrastructure
     CAPPED = 5  # the run's budget is used up
+    UNHEALTHY = 7  # a service's task whose health command kept failing: its own doing
     REPLACED = 6  # a service's task that is not wanted any more: another one takes its place, or none does
+
+
+class TaskHealth(IntEnum):
+    """What the health command of a container has said; UNKNOWN without one, and until it has said anything."""
+
+    UNKNOWN = 0
+    HEALTHY = 1
+    UNHEALTHY = 2
 
 
 class AttemptKey(NamedTuple):
@@ -65,6 +74,9 @@ class AttemptTable(ColumnTable):
         "stop_cause": ("u1", 0),  # StopCause
         "gpu_mask": ("u4", 0),
         "absent_since": ("f8", 0.0),  # first complete sweep, or look for a launch in doubt, that did not show it
+        "health": ("u1", 0),  # TaskHealth
+        "health_since": ("f8", 0.0),  # the look at ECS that first showed it; 0 = none has
+        "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.ports`); 0 = not said
         "left_at": ("f8", 0.0),  # since when it takes nothing on its instance, as far as is known; 0 = it does
     }
     watched: ClassVar[tuple[str, ...]] = (

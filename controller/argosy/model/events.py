@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
-from argosy.model.inbox import (
-    CancelRequest,
-    EnvironmentRequest,
-    RetryRequest,
-    ScaleRequest,
-    SharingRequest,
-    SubmitRequest,
-)
 from argosy.model.instances import Purchase
+from argosy.model.ports import PortBinding
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
 from argosy.model.setbacks import Subject
@@ -22,7 +16,7 @@ from argosy.model.setbacks import Subject
 
 @dataclass(frozen=True, slots=True)
 class RunSubmitted:
-    request: SubmitRequest
+    request: inbox.SubmitRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +24,7 @@ class RunCancelled:
     """stored: the run as it lies in the store, when it does not count as ended and is not among the open ones. It is
     read anew each time: the request alone says whether it is the same fact."""
 
-    request: CancelRequest
+    request: inbox.CancelRequest
     stored: Run | None = field(default=None, compare=False)
 
 
@@ -38,7 +32,7 @@ class RunCancelled:
 class RunRetried:
     """stored: the run as it lies in the store, when it is not among the open ones; as in RunCancelled."""
 
-    request: RetryRequest
+    request: inbox.RetryRequest
     stored: Run | None = field(default=None, compare=False)
 
 
@@ -46,21 +40,21 @@ class RunRetried:
 class EnvironmentAsked:
     """A user wants an environment to change."""
 
-    request: EnvironmentRequest
+    request: inbox.EnvironmentRequest
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterScaled:
     """A user wants so many instances to be kept."""
 
-    request: ScaleRequest
+    request: inbox.ScaleRequest
 
 
 @dataclass(frozen=True, slots=True)
 class SharingAsked:
     """A user wants the cluster to be shared in another way."""
 
-    request: SharingRequest
+    request: inbox.SharingRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +142,9 @@ class TaskSeen:
     gpu_ids: tuple[str, ...] = ()
     status_reason: str = ""  # stoppedReason alone: what `onStatusReason` is about
     container_reason: str = ""  # the container's own reason alone: what `onReason` is about
+    health: str = ""  # of the main container; counts only where ECS was asked for it, since no event tells of it
+    looked_at: float = 0.0  # when that was; 0 = it was not
+    ports: tuple[PortBinding, ...] = ()  # of the main container, by TCP
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +221,8 @@ class HostSeen:
     state: str  # pending | running | shutting-down | terminated | stopping | stopped
     launched_at: float = 0.0
     fleet_id: str = ""  # which launched it, by EC2's own tag
+    private_ip: str = ""
+    public_ip: str = ""
     at: float = 0.0  # when EC2 was asked; 0 = not said
 
 

@@ -72,6 +72,8 @@ class Instance:
     arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
     unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
     let_go_at: float = 0.0  # since when its daemons are told to end, before it does; 0 = they are not, or it was ended
+    private_ip: str = ""
+    public_ip: str = ""
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property

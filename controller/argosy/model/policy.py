@@ -65,6 +65,8 @@ class Policy:
     growth_per_tick: int = 50  # instances newly ordered at once
     sweep_s: float = 120.0  # DESIGN D5
     eager_sweep_s: float = 15.0  # while instances are owed or booting
+    health_s: float = 15.0  # between two looks at the health of a service's tasks while it changes; else `sweep_s`
+    health_looks_per_tick: int = 1_000  # tasks, 100 in a call
     order_patience_s: float = 180.0  # a fleet that owes us longer than this is short
     cool_off_s: float = 180.0  # how long a short pool is shunned (as Karpenter does)
     cool_off_max_s: float = 3600.0  # each further shortage doubles the cool-off, up to this

@@ -12,6 +12,7 @@ from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.policy import Policy
+from argosy.model.ports import TaskPort
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port, RunTerms
@@ -88,6 +89,8 @@ class RunRecord:
     manifest_after: str = ""
     healthy_s: float | None = None  # of a service: after so many seconds a task is healthy; None = it is none
     is_daemon: bool = False  # whether its tasks run on every instance that matches
+    has_health: bool = False  # of a service: healthy means that its health command says so
+    ports: tuple[TaskPort, ...] = ()  # of a service: at which its tasks are reached
     suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
     depends_on: tuple[Dependency, ...] = ()
     unmet: tuple[str, ...] = ()
@@ -196,7 +199,8 @@ def _terms_of(terms: RunTerms) -> dict[str, Any]:
         "depends_on",
     )
     healthy_s = terms.service.healthy_s if terms.service else None
-    own = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None}
+    own: dict[str, Any] = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None}
+    own |= {"has_health": terms.health is not None, "ports": terms.ports}
     return {**own, **{name: getattr(terms, name) for name in names}}
 
 
@@ -225,6 +229,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "status": RunStatus,
     "purchase": PurchaseMode,
     "needs": lambda amounts: Resources(*amounts),
+    "ports": lambda ports: tuple(TaskPort(*each) for each in ports),
     "host_ports": lambda ports: tuple((number, protocol) for number, protocol in ports),
     "manifest_bounds": lambda rows: tuple(ManifestBound(*row) for row in rows),
     "costs": _costs,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from argosy.model.dependencies import Dependency
 from argosy.model.exit_codes import WRONG_REQUEST
+from argosy.model.ports import TCP, TaskPort
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 
@@ -123,6 +124,24 @@ def needs_of(spec: Mapping[str, Any]) -> Resources:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class HealthTerms:
+    """How a container's health command is run, by ECS's agent. Seconds."""
+
+    interval_s: float
+    retries: int  # failures in a row, until the container is unhealthy
+
+    @property
+    def patience_s(self) -> float:
+        """How long a task may be unhealthy before it is replaced."""
+        return self.interval_s * self.retries
+
+    @classmethod
+    def of(cls, health: Mapping[str, Any]) -> HealthTerms:
+        """From the validated JSON form."""
+        return cls(float(health.get("intervalSeconds", 30)), int(health.get("retries", 3)))
+
+
 START_FIRST: Final = "start-first"
 STOP_FIRST: Final = "stop-first"
 DAEMON_MIN_HEALTHY = 80  # percent of the instances that match, unless the spec says otherwise
@@ -228,6 +247,8 @@ class RunTerms:
     duration_limit_s: float  # of the whole run; 0 = none
     service: ServiceTerms | None  # of a service or a daemon. None: its tasks come to an end
     daemon: DaemonTerms | None  # None: it is none
+    health: HealthTerms | None  # None: a task is healthy once it has run for long enough
+    ports: tuple[TaskPort, ...]  # at which a task is reached
     depends_on: tuple[Dependency, ...]  # nothing of it starts before these
     not_before: Deadline | None  # nothing of it starts earlier
     # how it shares the cluster with others
@@ -253,6 +274,10 @@ class RunTerms:
     def of(cls, spec: Mapping[str, Any]) -> RunTerms:
         """From the validated JSON form. Raises KeyError for a spec without a name."""
         placement, capacity, array = spec.get("placement", {}), spec.get("capacity", {}), spec.get("array", {})
+        container = spec.get("container", {})
+        ports = tuple(
+            TaskPort(int(each["container"]), int(each.get("host") or 0)) for each in container.get("ports", ())
+        )
         retries, timeout, fallback = (
             spec.get("retryStrategy", {}),
             spec.get("timeout", {}),
@@ -266,7 +291,7 @@ class RunTerms:
             gpu_memory_mib=int(spec.get("resources", {}).get("gpuMemoryMib", 0)),
             disk_gib=int(spec.get("resources", {}).get("diskGiB", 0)),
             architecture=spec.get("resources", {}).get("architecture", X86_64),
-            host_ports=tuple(sorted(map(port_of, spec.get("container", {}).get("hostPorts", ())))),
+            host_ports=tuple(sorted({*map(port_of, container.get("hostPorts", ())), *_pinned(ports)})),
             group=placement.get("group"),
             needs_runner="run" in spec,
             max_concurrent=_optional(int, placement.get("maxConcurrentTasks")),
@@ -296,12 +321,18 @@ class RunTerms:
             service=_optional(ServiceTerms.of_daemon, spec.get("daemon"))
             or _optional(ServiceTerms.of, spec.get("service")),
             daemon=_optional(DaemonTerms.of, spec.get("daemon")),
+            health=_optional(HealthTerms.of, container.get("health")),
+            ports=ports,
             depends_on=tuple(map(Dependency.of, spec.get("dependsOn", ()))),
             not_before=_optional(Deadline.parse, spec.get("notBefore")),
             queue=str(spec.get("queue") or DEFAULT_QUEUE),
             owner=str(spec.get("owner") or ""),
             priority=int(spec.get("priority") or 0),
         )
+
+
+def _pinned(ports: Iterable[TaskPort]) -> Iterator[Port]:
+    return ((each.host, TCP) for each in ports if each.host)
 
 
 def _exit_rule(rule: Mapping[str, str]) -> ExitRule:

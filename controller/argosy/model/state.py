@@ -66,6 +66,7 @@ class State:
     # by instance that is not known yet: what EC2 has announced of it (`lifecycle.announcements`)
     announced: dict[str, list[float]] = field(default_factory=dict)
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored
+    health_looks: dict[bytes, float] = field(default_factory=dict)  # by id of a task: the latest; not stored
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
     daemons: set[int] = field(default_factory=set, compare=False)  # Run.number of every daemon's run; not stored itself

@@ -27,6 +27,7 @@ from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
 from argosy.scheduler.dependencies import why_held, why_none_may_start
 from argosy.scheduler.environments import given_up_by, rollouts
+from argosy.scheduler.looks import looks
 from argosy.scheduler.places import Places, assign, in_waves
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
@@ -55,6 +56,7 @@ def decide(
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
     actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
     actions += upkeep.host_look_ups(state, now, moment.policy)
+    actions += looks(moment)
     wanted = rollouts(moment)
     steps = [each for each in wanted if not isinstance(each, Launch)]
     of_daemons = [each for each in wanted if isinstance(each, Launch)]

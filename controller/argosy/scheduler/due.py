@@ -23,8 +23,10 @@ from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
+from argosy.model.serving_rows import all_are_well
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.looks import next_looks
 from argosy.scheduler.upkeep import UNUSED_S
 
 STEADY_INSTANCES = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING, InstanceStatus.GONE)
@@ -95,6 +97,9 @@ def _is_settled(moment: Moment, env: Environment) -> bool:
         counts = run.tasks.counts()
         if counts[[TaskStatus.STARTING, TaskStatus.VERIFYING]].any() or not _pauses(moment, env, run):
             return False
+        table = moment.state.attempts
+        if not all_are_well(table, table.of_run(run.number), run.terms):
+            return False
         wanted += int(counts[[TaskStatus.PENDING, TaskStatus.RUNNING]].sum())
         if wanted and not (env.frozen_reason or (env.target is not None and env.target.run_id == run.id)):
             return False
@@ -117,6 +122,7 @@ def _pauses(moment: Moment, env: Environment, run: Run) -> bool:
 def _times(moment: Moment) -> Iterator[float]:
     state, policy = moment.state, moment.policy
     yield state.floor.until
+    yield from next_looks(moment)
     for run in state.runs.values():
         yield from _times_of_run(run, state)
     for instance in state.instances.values():
@@ -139,6 +145,8 @@ def _times_of_run(run: Run, state: State) -> Iterator[float]:
         started_at = state.attempts["started_at"][state.attempts.of_run(run.number)]
         healthy_at = started_at + run.terms.service.healthy_s
         yield from np.unique(healthy_at).tolist()
+        well_since = state.attempts["health_since"][state.attempts.of_run(run.number)]
+        yield from np.unique(well_since + run.terms.service.healthy_s).tolist()
 
 
 def _times_of_instance(instance: Instance, policy: Policy) -> Iterator[float]:

@@ -16,13 +16,14 @@ from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
+from argosy.model.serving_rows import all_are_well, failing_rows, healthy_rows
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.daemon_environments import daemon_rollout
 from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, retirements
 from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
-from argosy.scheduler.upkeep import REPLACED, arn_of_row
+from argosy.scheduler.upkeep import SAID_AGAIN, arn_of_row, has_handed_over
 
 SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
@@ -86,6 +87,8 @@ def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> b
         return False
     rows = np.array(state.attempts.of_run(runs[0].number), dtype=np.int64)
     table = state.attempts
+    if not all_are_well(table, rows, runs[0].terms):
+        return False
     return not (table["stop_cause"][rows].any() or leaving.intersection(table["instance"][rows].tolist()))
 
 
@@ -105,7 +108,8 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     base = base_of(target, moment) if target is not None else 0
     now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
     yield from _slots(now, target, moment)
-    yield from _stops(moment, tasks, now.stops)
+    yield from _stops(moment, tasks, now.stops, StopCause.REPLACED)
+    yield from _stops(moment, tasks, now.failed, StopCause.UNHEALTHY)
     yield from progress(moment, env, target, _standing(env, target, tasks))
     parked = {(slot.run_id, slot.index) for slot in now.parks}
     busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
@@ -133,20 +137,24 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
 
 
 def _alive(moment: Moment, run: Run, is_target: bool) -> Iterator[tuple[int, Slot, bool]]:
-    """Of each live attempt its row, its slot, and whether it was told to stop."""
+    """Of each live attempt its row, its slot, and whether it was told to stop, or is in this very tick."""
     table, instances = moment.state.attempts, moment.state.instances
     rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
-    names = ("index", "status", "started_at", "stop_cause", "instance")
-    healthy_s = run.terms.service.healthy_s if run.terms.service else 0.0
-    for row, index, status, started_at, cause, name in zip(
-        rows.tolist(), *(table[name][rows].tolist() for name in names), strict=True
-    ):
+    names = ("index", "status", "stop_cause", "instance")
+    healthy, failing = (
+        healthy_rows(table, rows, run.terms, moment.now),
+        failing_rows(table, rows, run.terms, moment.now),
+    )
+    for row, is_healthy, fails, index, status, cause, name in zip(
+        *(each.tolist() for each in (rows, healthy, failing)), *(table[name][rows].tolist() for name in names),
+        strict=True,
+    ):  # fmt: skip
         instance, so_far = instances.get(name.decode()), SlotStatus.STARTING
         if status == AttemptStatus.RUNNING:
-            so_far = SlotStatus.HEALTHY if moment.now - started_at >= healthy_s else SlotStatus.YOUNG
+            so_far = SlotStatus.HEALTHY if is_healthy else SlotStatus.YOUNG
         is_spot = instance is None or instance.purchase is Purchase.SPOT
-        slot = Slot(run.id, index, so_far, is_target, _leaves(instance), is_spot, is_sent=status in SENT)
-        yield row, slot, cause != StopCause.NONE
+        slot = Slot(run.id, index, so_far, is_target, _leaves(instance), is_spot, fails, is_sent=status in SENT)
+        yield row, slot, cause != StopCause.NONE or (slot.is_sent and has_handed_over(instance, moment))
 
 
 def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:
@@ -164,13 +172,13 @@ def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:
         yield SetSlots(target.id, (*free, *more), tuple(parked), rows=max(target.task_count, more.stop))
 
 
-def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot]) -> Iterator[StopAttempt]:
+def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot], cause: StopCause) -> Iterator[StopAttempt]:
     state = moment.state
     for slot in slots:
         row = tasks.rows[slot.run_id, slot.index]
         arn, key = arn_of_row(state, row), state.key_of(row)
         if arn is not None and key is not None:
-            yield StopAttempt(arn, cell_of(arn), key, StopCause.REPLACED, REPLACED)
+            yield StopAttempt(arn, cell_of(arn), key, cause, SAID_AGAIN[cause])
 
 
 def _standing(env: Environment, target: Run | None, tasks: Tasks) -> DeploymentStanding:

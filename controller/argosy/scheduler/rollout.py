@@ -35,7 +35,13 @@ class Slot(NamedTuple):
     is_target: bool  # of the revision that is to run
     leaves: bool = False  # its instance is about to go
     is_spot: bool = True
+    fails: bool = False  # it has been unhealthy for too long: another one is to take its place
     is_sent: bool = True  # ECS has it, so that it can be stopped; of what is pending this says nothing
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it runs on an instance that stays, and is to be replaced all the same."""
+        return self.fails and self.status is SlotStatus.YOUNG and self.is_sent and not self.leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Step:
     starts: int = 0  # further slots of the target revision
     parks: tuple[Slot, ...] = ()  # pending ones that are not wanted any more
     stops: tuple[Slot, ...] = ()  # live ones to be stopped
+    failed: tuple[Slot, ...] = ()  # and those to be stopped because they are unhealthy
 
 
 def least_healthy(terms: ServiceTerms, desired: int) -> int:
@@ -68,22 +75,34 @@ def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen:
     if is_frozen:
         return Step(parks=tuple(slot for slot in slots if slot.status is SlotStatus.PENDING))
     staying = _staying(slots, desired, min(base, desired))
-    going = [slot for slot in slots if slot not in staying]
+    failing = [slot for slot in slots if slot.is_target and slot.is_failing]
+    going = [slot for slot in slots if slot not in staying and slot not in failing]
     parks = tuple(slot for slot in going if slot.status is SlotStatus.PENDING)
     healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
     lent = _staying(slots, desired, 0) - staying if base else set()
     stops = _stops([slot for slot in going if slot not in lent], healthy - least_healthy(terms, desired))
     stops += _stops_of_lent(lent, healthy - sum(slot.status is SlotStatus.HEALTHY for slot in stops), desired, terms)
     active = len(slots) - len(parks) - len(stops)
-    starts = max(0, min(desired - len(staying), most_active(terms, desired) - active))
-    return Step(starts, parks, stops)
+    wanted, most = desired - len(staying), most_active(terms, desired)
+    failed = _given_up(failing, staying, desired, room=most - active)
+    starts = max(0, min(wanted, most - active + len(failed)))
+    return Step(starts, parks, stops, failed)
+
+
+def _given_up(failing: Sequence[Slot], staying: set[Slot], desired: int, room: int) -> tuple[Slot, ...]:
+    """Of those that have been unhealthy for too long: as many as others are healthy in their place, and as many as
+    leave no room for a successor. The others may serve a little meanwhile."""
+    missing = desired - sum(slot.status is SlotStatus.HEALTHY for slot in staying)
+    without_room = desired - len(staying) - max(0, room)
+    count = min(len(failing), max(len(failing) - missing, without_room))
+    return tuple(sorted(failing, key=lambda slot: (not slot.is_spot, slot.index))[: max(0, count)])
 
 
 def _staying(slots: Sequence[Slot], desired: int, base: int) -> set[Slot]:
     """Slots of the target revision on instances that stay, at most as many as are desired: those that have come
     furthest, and of these first those that spot cannot take. Before them as many as the base takes: those that spot
     cannot take, and what waits for a place, which is asked for there."""
-    fit = [slot for slot in slots if slot.is_target and not slot.leaves]
+    fit = [slot for slot in slots if slot.is_target and not (slot.leaves or slot.is_failing)]
     fit.sort(key=lambda slot: (-slot.status, slot.is_spot, slot.index))
     able = [slot for slot in fit if slot.status is not SlotStatus.PENDING and not slot.is_spot]
     able += [slot for slot in fit if slot.status is SlotStatus.PENDING]

@@ -45,6 +45,7 @@ UNUSED_S = 60.0  # a definition stays so long after its last run while others ar
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
 LET_GO = "argosy: its instance is let go"
+UNHEALTHY = "argosy: the health command of the task's container kept failing"
 REPLACED = "argosy: the service does not want this task any more"
 # When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
 SAID_AGAIN = {
@@ -54,6 +55,7 @@ SAID_AGAIN = {
     StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
     StopCause.STUCK: "argosy: the task or its instance was stuck",
     StopCause.REPLACED: REPLACED,
+    StopCause.UNHEALTHY: UNHEALTHY,
 }
 UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
 
@@ -247,7 +249,7 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
         return stopped
     if instance is not None and run.is_daemon and instance.let_go_at:
         return StopCause.REPLACED, LET_GO
-    if instance is not None and instance.interrupted_at and not _hands_over(run, instance, moment):
+    if instance is not None and instance.interrupted_at and (has_handed_over(instance, moment) or not run.terms.serves):
         return StopCause.INTERRUPTED, SAID_AGAIN[StopCause.INTERRUPTED]
     if instance is not None and _drained_too_long(instance, now, policy) and not run.is_daemon:
         return StopCause.STUCK, "argosy: the instance has been draining for too long"
@@ -258,10 +260,12 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     return StopCause.NONE, ""
 
 
-def _hands_over(run: Run, instance: Instance, moment: Moment) -> bool:
-    """Whether a service's task may serve on while another one takes its place (`scheduler.rollout`), and a daemon's
-    while work there ends: then the instance is let go, and its daemons with it."""
-    return run.terms.service is not None and moment.now - instance.interrupted_at < moment.policy.hand_over_s
+def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
+    """Whether the time is up in which a service's task may serve on while another one takes its place
+    (`scheduler.rollout`), and a daemon's while work there ends: then the instance is let go, and its daemons with it.
+    """
+    warned_at = instance.interrupted_at if instance is not None else 0.0
+    return bool(warned_at) and moment.now - warned_at >= moment.policy.hand_over_s
 
 
 def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:

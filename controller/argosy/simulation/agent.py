@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import count
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.simulation.virtual_task import VirtualTask, Workload
 
 JSON = dict[str, Any]
+FIRST_PORT = 32_768  # of those that Docker chooses from
 WITH_RUNNER = MappingProxyType({RUNNER_ATTRIBUTE: str(RUNNER_PROTOCOL)})
 
 _CAPABILITIES = (
@@ -85,6 +87,7 @@ class VirtualAgent:
     tasks: dict[str, VirtualTask] = field(default_factory=dict)
     """By task ARN: those that it was told of and that have not ended."""
     _unsent: list[JSON] = field(default_factory=list)
+    _ports: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def boot(self) -> None:
         """The instance runs."""
@@ -130,6 +133,8 @@ class VirtualAgent:
         unsent, self._unsent = self._unsent, []
         for report in unsent:
             self.report(report)
+        for task in self.tasks.values():
+            task.tell_health()
         self._take_work()
 
     def report(self, change: JSON) -> None:
@@ -139,6 +144,18 @@ class VirtualAgent:
             return
         if self.alive:
             self.ecs.submit_task_state_change(cluster=self.cluster, **change)
+
+    def free_port(self, arn: str, number: int) -> int:
+        """The lowest of Docker's that no other port of a task here has."""
+        if (arn, number) not in self._ports:
+            taken = {port for (task, _), port in self._ports.items() if task in self.tasks}
+            self._ports[arn, number] = next(port for port in count(FIRST_PORT) if port not in taken)
+        return self._ports[arn, number]
+
+    def report_health(self, arn: str, container: str, status: str) -> None:
+        """Now, or all of it when the network is back."""
+        if self.alive and self.connected:
+            self.ecs.report_health(arn, container, status)
 
     def clock(self) -> float:
         """Epoch seconds."""

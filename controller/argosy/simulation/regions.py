@@ -51,6 +51,11 @@ class Regions:
         found = (world.ecs.ledger.clusters[world.cluster].tasks.get(arn) for world in self.worlds)
         return next((task for task in found if task is not None), None)
 
+    def task_by_id(self, task_id: str) -> EcsTask | None:
+        """By the last part of its ARN."""
+        found = (world.ecs.ledger.find_task(world.ecs.ledger.clusters[world.cluster], task_id) for world in self.worlds)
+        return next((task for task in found if task is not None), None)
+
     def host_of(self, container_instance_arn: str) -> Ec2Instance | None:
         """The instance that registered under this ARN, as long as ECS knows it."""
         for world in self.worlds:

@@ -25,7 +25,7 @@ NAME = "service"
 FEWEST_CHANGES, MOST_CHANGES = 2, 8
 MOST_DESIRED = 5
 LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
-BROKEN, CRASHING = 0.3, 0.15  # of the revisions; of the attempts of the others
+BROKEN, CRASHING, FALLING_ILL = 0.3, 0.15, 0.3  # of the revisions; of the attempts of the others
 WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
 ALIKE = 0.3  # of the later revisions: they differ from an earlier one in how many are desired
 LEAVES = 0.15  # of the trials: it is deleted once without its tasks
@@ -67,6 +67,7 @@ class TrialService:
     ) -> None:
         self._deployment, self._world, self._stored, self._offered = deployment, deployment.world, stored, offered
         self._draw, self._seed = Draw(seed), seed
+        self._draw_health = Draw(seed, "health")  # of its own, so that seeds stay what they were
         self._requests = self._runs = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""
@@ -74,6 +75,7 @@ class TrialService:
         self._left_alone_at = self._settled_at = self._stays_s = 0.0
         self._deleted = True
         self._update = self._drawn_update()
+        self._health = self._drawn_health()
 
     @property
     def is_over(self) -> bool:
@@ -145,6 +147,14 @@ class TrialService:
             "rollback": rolls_back,
         }
 
+    def _drawn_health(self) -> JSON:
+        """Half of the services have a health command."""
+        if self._draw_health.share() < 0.5:
+            return {}
+        interval_s = self._draw_health.one_of((5, 15, 30))
+        numbers = {"intervalSeconds": interval_s, "retries": self._draw_health.number(1, 3), "timeoutSeconds": 2}
+        return {"health": {"command": ["CMD", "check"], "startSeconds": self._draw_health.one_of((0, 30)), **numbers}}
+
     def _new_revision(self) -> int:
         self._revisions += 1
         number = self._revisions
@@ -166,6 +176,8 @@ class TrialService:
                 "image": "argosy/web",
                 "command": ["serve", str(number)],
                 "environment": {"TOKEN": CANARY},
+                "ports": [{"container": 8080}],
+                **self._health,
             },
             "resources": {"vcpus": self._draw.one_of((0.5, 1, 2)), "memory": 1024},
             "service": {**self._desired(), "update": self._update},
@@ -206,13 +218,17 @@ class TrialService:
     def _submit_request(self, revision: int) -> SubmitRequest:
         self._runs += 1
         run_id = f"{NAME}-270115-0900{self._runs:02d}-{self._seed % 10000:04d}"
+        is_broken = revision in self._broken
+        is_mute = is_broken and bool(self._health) and self._draw_health.share() < 0.5  # it runs, and never serves
         job = self._offered[run_id] = SimulatedJob(
             run_id,
             self._specs[revision],
             max(1, self._specs[revision]["service"]["desired"]),
             shortest_s=1.0,
-            longest_s=5.0 if revision in self._broken else 600.0,
-            failing=1.0 if revision in self._broken else CRASHING,
+            longest_s=5.0 if is_broken else 600.0,
+            failing=CRASHING * (not is_mute) if not is_broken or is_mute else 1.0,
+            ill=FALLING_ILL,
+            never_well=1.0 if is_mute else 0.0,
             deaf=0.1 * self._draw.share(),
             unpullable=0.1 * (self._draw.share() < 0.2),
             clean=self._draw.share(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from argosy.emulator.ec2.records import Ec2Instance
+from argosy.emulator.ecs.container_health import HealthWatch
 
 JSON = dict[str, Any]
 SIGTERM_CODE, SIGKILL_CODE = 143, 137
@@ -28,6 +29,8 @@ class TaskBehaviour:
     """From SIGTERM to its end; None = it ignores SIGTERM and is killed (137) at the stop time-out."""
     obeys_with: int = SIGTERM_CODE
     """The exit code with which it answers SIGTERM."""
+    is_well: Callable[[float], bool] | None = None
+    """What its health command says, so many seconds after its start; None = that it is well."""
     at_the_end: Callable[[], None] | None = None
     """What it does last, unless it is stopped before: it writes its result."""
 
@@ -47,6 +50,12 @@ class TaskAgent(Protocol):
 
     def report(self, change: JSON) -> None:
         """Tell ECS."""
+
+    def free_port(self, arn: str, number: int) -> int:
+        """Of its instance, for one of a task's ports; always the same one."""
+
+    def report_health(self, arn: str, container: str, status: str) -> None:
+        """Tell ECS, if it can be reached."""
 
     def ended(self, arn: str) -> None:
         """The task with this ARN runs no longer."""
@@ -68,6 +77,8 @@ class VirtualTask:
         self._definition = definition
         self._running = False
         self._pull_started_at = agent.clock()
+        self._watches: dict[str, HealthWatch] = {}
+        """By name of the container."""
 
     def begin(self) -> None:
         """The image is pulled first."""
@@ -95,10 +106,31 @@ class VirtualTask:
         self._running = True
         pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.clock()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
+        for each in self._definition["containerDefinitions"]:
+            if each.get("healthCheck"):
+                self._watch(each["name"], HealthWatch(each["healthCheck"], self._agent.clock()))
         if self._behaviour.duration_s == 0.0:
             self._finish()
         elif self._behaviour.duration_s != float("inf"):
             self._later(self._behaviour.duration_s, self._finish)
+
+    def tell_health(self) -> None:
+        """As it is now: ECS may have missed it."""
+        for name, watch in self._watches.items():
+            self._agent.report_health(self.arn, name, watch.status)
+
+    def _watch(self, name: str, watch: HealthWatch) -> None:
+        self._watches[name] = watch
+        began = self._agent.clock()
+
+        def ask() -> None:
+            now = self._agent.clock()
+            well = self._behaviour.is_well is None or self._behaviour.is_well(now - began)
+            if watch.note(well, now):
+                self._agent.report_health(self.arn, name, watch.status)
+            self._later(watch.interval_s, ask)
+
+        self._later(watch.interval_s, ask)
 
     def _finish(self) -> None:
         if self._behaviour.at_the_end is not None:
@@ -125,7 +157,22 @@ class VirtualTask:
             change["reason"] = reason
         if self._running:
             change["runtimeId"] = self.arn.rpartition("/")[2]
-        return [{"containerName": each["name"], **change} for each in self.task["containers"]]
+        bindings = {each["name"]: self._bindings(each) for each in self._definition["containerDefinitions"]}
+        named = [{"containerName": each["name"], **change} for each in self.task["containers"]]
+        return [{**each, **(bindings[each["containerName"]] if self._running else {})} for each in named]
+
+    def _bindings(self, definition: JSON) -> JSON:
+        """As Docker has them: a free port of the ephemeral ones where none is named."""
+        found = [
+            {
+                "bindIP": "0.0.0.0",
+                "containerPort": each["containerPort"],
+                "hostPort": each.get("hostPort") or self._agent.free_port(self.arn, number),
+                "protocol": each.get("protocol", "tcp"),
+            }
+            for number, each in enumerate(definition.get("portMappings") or ())
+        ]
+        return {"networkBindings": found} if found else {}
 
     def _stop_timeout_s(self) -> float:
         timeouts = [each.get("stopTimeout") for each in self._definition["containerDefinitions"]]

@@ -20,6 +20,7 @@ from argosy.spec import shards
 JSON = dict[str, Any]
 WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files beside their part, and how many
 BUCKET = "results"
+FALLS_ILL_S, LONGEST_ILL_S = 600.0, 400.0
 RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # of the failures with a runner: S3 fails it, or the request is wrong
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
 
@@ -41,6 +42,8 @@ class SimulatedJob:
     silent: float = 0.0  # attempts that end well and write nothing
     clean: float = 0.0  # attempts that answer SIGTERM with exit code 0, before they have written anything
     instant: float = 0.0  # attempts that take no time
+    ill: float = 0.0  # attempts whose health command fails for a while
+    never_well: float = 0.0  # attempts whose health command never succeeds
 
     @property
     def serves(self) -> bool:
@@ -51,6 +54,11 @@ class SimulatedJob:
     def is_daemon(self) -> bool:
         """Whether its tasks run on every instance that matches, and are no work."""
         return self.spec.get("kind") == "daemon"
+
+    @property
+    def has_health(self) -> bool:
+        """Whether its container has a health command."""
+        return "health" in self.spec.get("container", {})
 
     @property
     def expects_result(self) -> bool:
@@ -95,8 +103,16 @@ class Programs:
             exit_code=self._failure_code(job, key) if failed else 0,
             obeys_s=None if self._unlucky(job.deaf, "deaf", key) else 0.5,
             obeys_with=0 if self._unlucky(job.clean, "clean", key) else SIGTERM_CODE,
+            is_well=partial(self._is_well, job, key) if job.has_health else None,
             at_the_end=partial(self._write, job, key) if writes else None,
         )
+
+    def _is_well(self, job: SimulatedJob, key: AttemptKey, age_s: float) -> bool:
+        """Some are ill from the start, some fall ill and get well again, or do not."""
+        if self._unlucky(job.never_well, "well", key):
+            return False
+        begins_s, lasts_s = FALLS_ILL_S * self._share("falls ill", key), LONGEST_ILL_S * self._share("for", key)
+        return not (self._unlucky(job.ill, "ill", key) and begins_s <= age_s < begins_s + lasts_s)
 
     def _failure_code(self, job: SimulatedJob, key: AttemptKey) -> int:
         """Of an attempt that fails: with a program of the user's own it may be the runner that did."""

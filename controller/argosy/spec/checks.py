@@ -16,6 +16,7 @@ from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.program import program_faults
 from argosy.spec.services import base_faults, service_faults
+from argosy.spec.serving import serving_faults
 from argosy.spec.shards import parse_range
 
 ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
@@ -24,8 +25,8 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
     own = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    checks = (*own, program_faults, service_faults, base_faults, daemon_faults, dependency_faults)
-    return [fault for check in checks for fault in check(data)]
+    kinds = (service_faults, base_faults, daemon_faults, serving_faults)
+    return [fault for check in (*own, program_faults, *kinds, dependency_faults) for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -64,7 +64,17 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "command": ["python", "work.py", "--range", "${range}"],
         "environment": {"LEVEL": "debug"},
         "hostPorts": [8080, "53/udp"],
+        "ports": [{"container": 8080}],
+        "health": {"command": ["CMD-SHELL", "curl -f http://localhost:8080/ || exit 1"], "intervalSeconds": 10},
     },
+    "HealthSpec": {
+        "command": ["CMD", "/bin/check", "--quick"],
+        "intervalSeconds": 10,
+        "timeoutSeconds": 5,
+        "retries": 3,
+        "startSeconds": 30,
+    },
+    "PortSpec": {"container": 8080, "host": 8080},
     "ResourcesSpec": {
         "vcpus": 2,
         "memory": 4096,

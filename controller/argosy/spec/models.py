@@ -45,6 +45,7 @@ from argosy.spec.fields import (
     Version,
 )
 from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
+from argosy.spec.serving import HealthSpec, OptionalHealth, OptionalPorts, PortSpec
 from argosy.spec.sharing import QUEUE_NAME
 from argosy.spec.tries import ExitRuleSpec, RetrySpec, TimeoutSpec
 
@@ -69,6 +70,8 @@ class ContainerSpec(Strict):
         description='Ports of the instance that each task occupies, such as 8080 or "53/udp". The container listens on'
         " the same ports, and two tasks with a port in common never share an instance.",
     )
+    ports: OptionalPorts = None
+    health: OptionalHealth = None
 
 
 class ResourcesSpec(Strict):
@@ -346,6 +349,8 @@ class RunSpec(Strict):
 _BY_PATH: dict[str, type[Strict]] = {
     "": RunSpec,
     "container": ContainerSpec,
+    "container.health": HealthSpec,
+    "container.ports": PortSpec,
     "container.environment": EnvironmentEntry,  # the list form
     "resources": ResourcesSpec,
     "array": ArraySpec,

@@ -44,7 +44,10 @@ class UpdateSpec(Strict):
         " stopped before the one that takes its place starts.",
     )
     healthy_seconds: int = Field(
-        default=15, ge=1, le=3600, description="Seconds: a task that has run for so long counts as healthy."
+        default=15,
+        ge=1,
+        le=3600,
+        description="Seconds that a task has to run, or to be well by its health command, until it counts as healthy.",
     )
     progress_seconds: int = Field(
         default=600, ge=10, le=86_400, description="Seconds without progress after which a deployment counts as stuck."

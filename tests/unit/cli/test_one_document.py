@@ -57,6 +57,7 @@ CASES: dict[str, list[list[str]]] = {
     "env status": [["web"]],
     "env list": [[]],
     "env deployments": [["web"]],
+    "env endpoints": [["web"]],
     "env scale": [["web", "7"]],
     "env freeze": [["web"]],
     "env thaw": [["web"]],
@@ -117,6 +118,7 @@ def world() -> World:
     }  # fmt: skip
     stored = {"name": "web", "revision": 2, "created": True, "warnings": ["w"]}
     replies |= {f"{verb}Environment": environment() for verb in ("Describe", "Scale", "Freeze", "Thaw", "Delete")}
+    replies |= {"DescribeEnvironment": environment(endpoints=[])}
     replies |= {"CreateEnvironment": stored, "UpdateEnvironment": stored, "StopDeployment": environment()}
     replies |= {"ListEnvironments": {"environments": [environment()]}, "StartDeployment": deploying(1, created=False)}
     replies |= {"RollBackDeployment": deploying(1)}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from argosy.cli.console import PlainText, PlainTextConsole
 from argosy.cli.tables import GAP, TEXT_WIDTH, PlainTable, fitting
 from tests.fakes.cli import NOW, OUTPUT, RUN_ID, Pages, World, ended, instance, run_view, task_row, tasks
-from tests.fakes.environments import deployment, environment
+from tests.fakes.environments import ENDPOINT, deployment, environment
 from tests.fakes.histories import cluster_history
 from tests.fakes.looks import PLAN
 from tests.fakes.sharing import sharing
@@ -186,6 +186,11 @@ VIEWS: dict[str, tuple[tuple[str, ...], World, tuple[str, ...]]] = {
         ("env", "status", "web"),
         World().answers("DescribeEnvironment", environment(statusReason=LONG)),
         ("3 of 3 healthy", "web-261121-062643-k3f9"),
+    ),
+    "env endpoints": (
+        ("env", "endpoints", "web"),
+        World().answers("DescribeEnvironment", environment(endpoints=[ENDPOINT])),
+        ("10.0.0.7:32768", "8080", "yes"),
     ),
     "env deployments": (
         ("env", "deployments", "web"),

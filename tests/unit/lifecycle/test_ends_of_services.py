@@ -23,6 +23,7 @@ ENDED = TaskSeen(arn="", version=1, last_status="STOPPED", exit_code=0, stop_cod
         (StopCause.CANCELLED, Account.CANCELLED),
         (StopCause.INTERRUPTED, Account.LOST),
         (StopCause.STUCK, Account.LOST),
+        (StopCause.UNHEALTHY, Account.USER),
     ],
 )
 def test_a_server_that_ends_well_has_failed_unless_it_was_told_to_stop(cause: StopCause, account: Account) -> None:

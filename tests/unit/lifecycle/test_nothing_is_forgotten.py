@@ -63,6 +63,7 @@ from argosy.model.inbox import (
     SharingRequest,
     SubmitRequest,
 )
+from argosy.model.ports import PortBinding
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
@@ -110,6 +111,7 @@ CASES: list[list[Event]] = [
     [RunCancelled(CancelRequest(RUN_ID, NOW, "enough"))],
     [*UP, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), task(1, "STOPPED", 9, exit_code=137)],
     [*UP, task(1, "STOPPED", 9, exit_code=1), task(1, "STOPPED", 9, exit_code=1)],
+    [*UP, replace(task(1, "RUNNING"), health="UNHEALTHY", looked_at=NOW + 5, ports=(PortBinding(80, 40_000),))],
     [*ONLY_TASK, ResultSeen(RUN_ID, 0, 1, 5)],
     [*UP, task(1, "STOPPED", 9, exit_code=1), HistoryPartWritten(RUN_ID, "", HistoryPart("000000000004", 1, 0, 0))],
     [LaunchRefused(KEY, "RESOURCE:CPU"), ControllerStarted()],

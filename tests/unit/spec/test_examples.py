@@ -17,7 +17,7 @@ SPEC: dict[str, Any] = {
     "array": {"range": "0:100"},
 }
 OF_ITS_OWN = {"size", "items", "itemsFrom"}  # each excludes the range
-OF_SERVICES = {"onDemandBase"}
+OF_SERVICES = {"onDemandBase", "ports", "health"}
 WITHOUT_CONTAINER = {"run", "job", "taskDefinition", "workdir", "setup", "packages", "inputs", "result"}
 NEEDS = {
     "gpuModel": {"gpus": 1},

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     for name, body in (
         ("create", create), ("update", update), ("deploy", deploy), ("rollback", rollback), ("status", status),
         ("list", listed), ("deployments", deployments), ("scale", scale), ("freeze", freeze), ("thaw", thaw),
-        ("stop", stop), ("delete", delete),
+        ("stop", stop), ("delete", delete), ("endpoints", endpoints),
     ):  # fmt: skip
         command(group, name, panel=panels.SERVICES)(body)
     app.add_typer(group, name="env", rich_help_panel=panels.SERVICES)
@@ -228,6 +228,20 @@ def deployments(session: Session, name: Name) -> None:
         session.console.print(deployment_table(view["deployments"]))
     else:
         session.console.print(f"{name} was never deployed. next: {session.again(f'env deploy {name}')}")
+
+
+def endpoints(session: Session, name: Name) -> None:
+    """Where the tasks of an environment are reached: address and port of each."""
+    from argosy.cli.services.views import endpoint_table
+
+    view = session.api.endpoints(name)
+    if session.wants_json:
+        session.print_json({"name": name, "endpoints": view["endpoints"]})
+    elif view["endpoints"]:
+        session.console.print(endpoint_table(view["endpoints"]))
+    else:
+        session.console.print(f"No task of {name} is reached at a port: none runs, or its spec has no container.ports.")
+        session.console.print(f"next: {session.again(f'env status {name}')}", style="dim")
 
 
 def scale(

@@ -68,6 +68,21 @@ def revision_table(view: Any) -> PlainTable:
     return table
 
 
+def endpoint_table(found: Sequence[Any]) -> PlainTable:
+    table = PlainTable(
+        "ENDPOINT", ">PORT", "HEALTHY", ">REVISION", ">TASK", "INSTANCE", "PUBLIC", least=("PUBLIC", "INSTANCE")
+    )
+    for each in found:
+        where = f"{each['privateIp'] or '-'}:{each['hostPort']}"
+        public = f"{each['publicIp']}:{each['hostPort']}" if each["publicIp"] else "-"
+        healthy = "yes" if each["healthy"] else "no"
+        table.add_row(
+            where, str(each["containerPort"]), healthy, str(each["revision"]), str(each["task"]), each["instance"],
+            public,
+        )  # fmt: skip
+    return table
+
+
 def deployment_table(deployments: Sequence[Any]) -> PlainTable:
     table = PlainTable(
         ">DEPLOYMENT", ">REVISION", "STATUS", "STARTED", "ENDED", ">FAILURES", "~REASON", least=("ENDED", "STARTED")

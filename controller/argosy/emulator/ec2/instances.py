@@ -106,6 +106,7 @@ class InstanceOperations(OperationGroup[Ec2Ledger]):
     def _reservation(self, instance: Ec2Instance) -> JSON:
         digits = instance.instance_id.removeprefix("i-")
         view = instance_view(instance, self.ledger.catalogue[instance.instance_type].architecture)
+        view["PrivateIpAddress"] = self.ledger.setup.private_ip or view["PrivateIpAddress"]
         return {
             "ReservationId": f"r-{digits}",
             "OwnerId": self.ledger.region.account,

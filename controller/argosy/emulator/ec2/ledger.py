@@ -30,6 +30,9 @@ class Ec2Setup:
     shortage_retry_s: float = 60.0
     """How long a fleet waits before it tries again to launch what was not available."""
 
+    private_ip: str = ""
+    """Of all instances; "" = each has its own."""
+
     def usd_per_hour(self, instance_type: str, zone: str, at: float) -> float:
         """On spot."""
         if self.prices is not None:

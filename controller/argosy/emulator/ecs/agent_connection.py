@@ -38,6 +38,17 @@ class AgentConnection(OperationGroup[EcsLedger]):
             instance.to_stop.clear()
             return AgentWork(start, stop)
 
+    def report_health(self, task_arn: str, container: str, status: str) -> None:
+        """Through a channel of its own, beside the changes of state: no event, and no higher version [thread:
+        containers-roadmap 1019 and 1515]. A task that ECS has forgotten is nobody's any more."""
+        with self.lock:
+            for cluster in self.ledger.clusters.values():
+                task = cluster.tasks.get(task_arn)
+                for each in task.containers if task is not None else ():
+                    if each.name == container:
+                        each.health = status
+                        each.healths.add(status)
+
     def set_agent_connected(self, container_instance_arn: str, connected: bool) -> None:
         """Agents come and go several times an hour; their tasks run on meanwhile. ECS does not listen to one whose
         instance was deregistered."""

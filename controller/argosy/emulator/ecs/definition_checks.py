@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from argosy.emulator.ecs.container_health import check_health
 from argosy.emulator.ecs.resources import cpu_units, memory_mib
 from argosy.emulator.operations import Refusal
 
@@ -73,6 +74,7 @@ def _check_container(container: JSON, task_memory: int | None) -> None:
             "ClientException", f"Invalid setting for container '{name}'. 'memoryReservation' must not exceed 'memory'."
         )
     check_gpus(container)
+    check_health(container)
 
 
 def check_gpus(container: JSON) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 JSON = dict[str, Any]
 
 
+UNKNOWN, HEALTHY, UNHEALTHY = "UNKNOWN", "HEALTHY", "UNHEALTHY"  # healthStatus
+
+
 @dataclass(slots=True)
 class TaskNeeds:
     """What a task takes from its instance. `gpus`: container name -> how many; ports: (port, "tcp" | "udp")."""
@@ -59,6 +62,10 @@ class EcsContainer:
     runtime_id: str | None = None
     image_digest: str | None = None
     network_bindings: list[JSON] = field(default_factory=list)
+    health: str = UNKNOWN
+    """As its agent last told; who asks may be shown less (`ecs/views.py`)."""
+    healths: set[str] = field(default_factory=set)
+    """All that it ever told."""
 
 
 @dataclass(slots=True)

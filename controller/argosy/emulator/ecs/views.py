@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.emulator.ecs.container_health import task_health
 from argosy.emulator.ecs.ledger import EcsLedger
-from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsContainer, EcsTask, TaskDefinition
+from argosy.emulator.ecs.records import UNKNOWN, ContainerInstance, EcsCluster, EcsContainer, EcsTask, TaskDefinition
 from argosy.emulator.ecs.resources import remaining
 from argosy.emulator.ids_and_times import utc, with_iso_times
 
@@ -26,7 +27,7 @@ _NOT_IN_INSTANCE_EVENTS = frozenset({"tags", "registeredAt", "runningTasksCount"
 
 def task_view(ledger: EcsLedger, task: EcsTask) -> JSON:
     """A Task of DescribeTasks, tags included."""
-    cluster_arn = ledger.arn("cluster", task.cluster)
+    cluster_arn, definitions = ledger.arn("cluster", task.cluster), task.definition.containers
     view: JSON = {
         "attachments": [],
         "attributes": [_attribute(pair) for pair in _cpu_architecture(task.instance)],
@@ -38,7 +39,7 @@ def task_view(ledger: EcsLedger, task: EcsTask) -> JSON:
         "desiredStatus": task.desired_status,
         "enableExecuteCommand": task.enable_execute_command,
         "group": task.group,
-        "healthStatus": "UNKNOWN",
+        "healthStatus": task_health({each.name: _health(task, each) for each in task.containers}, definitions),
         "inferenceAccelerators": [],
         "lastStatus": task.last_status,
         "launchType": "EC2",
@@ -149,7 +150,7 @@ def _container(task: EcsTask, container: EcsContainer) -> JSON:
         "image": container.image,
         "lastStatus": container.last_status,
         "networkInterfaces": [],
-        "healthStatus": "UNKNOWN",
+        "healthStatus": _health(task, container),
         "cpu": container.cpu,
         "networkBindings": list(container.network_bindings),
     }
@@ -165,6 +166,11 @@ def _container(task: EcsTask, container: EcsContainer) -> JSON:
     }
     view.update({name: value for name, value in optional.items() if value is not None})
     return view
+
+
+def _health(task: EcsTask, container: EcsContainer) -> str:
+    """While the agent is away ECS does not hold it (API reference, Task.healthStatus: what "UNKNOWN" means)."""
+    return container.health if task.instance.agent_connected else UNKNOWN
 
 
 def exec_agent(task: EcsTask, container: EcsContainer) -> JSON:

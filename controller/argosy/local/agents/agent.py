@@ -164,7 +164,7 @@ class Agents:
             return  # it is still registering, and asks again afterwards; or it is gone
         work = self._ecs.agent_work(arn)
         for task in work.start:
-            execution = TaskExecution(task, self._definition(task), self._reporter(instance))
+            execution = TaskExecution(task, self._definition(task), self._reporter(instance), self._ecs.report_health)
             instance.executions[execution.task_arn] = execution
             if execution.serves:  # it never ends by itself: its turn would never come, nor anybody's after it
                 self._serving.add(execution.task_arn)

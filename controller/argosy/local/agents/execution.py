@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from argosy.client.entering.way_in import WayIn
+from argosy.local.agents.health_watcher import HealthWatcher
 from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
 from argosy.local.containers.container import LocalContainer, Surroundings, container_of
 from argosy.local.containers.images import CannotPullError
@@ -33,8 +35,13 @@ class TaskExecution:
     """One task's containers. `report` is called from several threads, in order: RUNNING (if it got so far), STOPPED."""
 
     def __init__(
-        self, task: Mapping[str, Any], definition: Mapping[str, Any], report: Callable[[TaskReport], None]
+        self,
+        task: Mapping[str, Any],
+        definition: Mapping[str, Any],
+        report: Callable[[TaskReport], None],
+        tell_health: Callable[[str, str, str], None] | None = None,
     ) -> None:
+        """tell_health: of a container, by the task's ARN and its name; None: nobody wants to know."""
         self.task_arn: str = task["taskArn"]
         self._task = task
         self._definition = definition
@@ -43,6 +50,8 @@ class TaskExecution:
         self._planned: list[LocalContainer] = []
         self._processes: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
+        self._tell_health = tell_health
+        self._watchers: dict[str, HealthWatcher] = {}
         self._silent = self._has_lines = False
         self._told = False  # STOPPED is reported once
         self._started = threading.Event()  # RUNNING must be reported before STOPPED
@@ -81,6 +90,7 @@ class TaskExecution:
         try:
             if any(name not in self._ended for name in self._processes):
                 self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
+                self._watch_health()
         finally:
             self._started.set()  # whoever waits to report the end must not wait for ever
         if any(each.essential and each.name in self._ended for each in self._planned):
@@ -111,6 +121,8 @@ class TaskExecution:
         """Wait for the containers' ends."""
         for process in list(self._processes.values()):
             process.join(timeout_s)
+        for watcher in list(self._watchers.values()):
+            watcher.join(timeout_s)
 
     def way_in(self, container: str) -> WayIn | None:
         """How a command gets into one of its containers; None for one that does not run."""
@@ -139,9 +151,23 @@ class TaskExecution:
             reason = f'CannotStartContainerError: exec: "{program}": {getattr(fault, "strerror", None) or fault}'
             self._note_end(each, Ended(NOT_FOUND, reason))
 
+    def _watch_health(self) -> None:
+        for each in self._planned:
+            if each.health is not None and self._tell_health is not None:
+                told = partial(self._tell_health, self.task_arn, each.name)
+                watcher = HealthWatcher(each.health, partial(self.way_in, each.name), told)
+                with self._guard:
+                    self._watchers[each.name] = watcher
+                    has_ended = each.name in self._ended
+                if not has_ended:
+                    watcher.start()
+
     def _note_end(self, each: LocalContainer, ended: Ended) -> None:
         with self._guard:
             self._ended[each.name] = ended
+            watcher = self._watchers.get(each.name)
+        if watcher is not None:
+            watcher.stop()
         if each.essential:
             self.stop()  # the others
 
@@ -160,6 +186,8 @@ class TaskExecution:
         for each in self._planned:
             ended = self._ended.get(each.name)
             entry: dict[str, Any] = {"containerName": each.name, "status": "STOPPED" if ended else status}
+            if each.bindings:
+                entry["networkBindings"] = [port.as_binding() for port in each.bindings]
             if ended is not None:
                 entry["exitCode"] = ended.exit_code
                 if ended.reason:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from argosy.local.containers.images import Image
+from argosy.local.containers.ports import PortOfTask, bound, free_port, told_ports
 from argosy.local.containers.process import Isolation, Program
 from argosy.local.containers.program_run import program_environment
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
@@ -22,6 +23,8 @@ class LocalContainer:
     essential: bool
     program: Program
     log: tuple[str, str] | None  # group and stream; None: the lines are dropped
+    bindings: tuple[PortOfTask, ...] = ()
+    health: Mapping[str, Any] | None = None  # its healthCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Surroundings:
     environment: Mapping[str, str]
     gpu_ids: Sequence[str]
     stop_timeout_s: float | None = None  # replaces stopTimeout; tests and demonstrations are in a hurry
+    free_port: Callable[[], int] = free_port
 
 
 def container_of(
@@ -47,6 +51,9 @@ def container_of(
         **_pairs(override.get("environment", ())),
         **_gpu_environment(gpu_ids, around.gpu_ids),
     }
+    bindings = tuple(bound(definition, around.free_port))
+    if not image.reference:
+        environment |= told_ports(bindings)
     has_runner = definition.get("entryPoint") == [PROGRAM_ENTRY_POINT]
     if has_runner and image.reference is None:
         environment = program_environment(environment, image.python)
@@ -62,11 +69,13 @@ def container_of(
         stop_timeout_s=stop_timeout_s,
         has_runner=has_runner,
         bare=image.bare,
-        isolation=_isolation(image.reference, definition, override, gpu_ids, around) if image.reference else None,
+        isolation=_isolation(image.reference, definition, override, gpu_ids, around, bindings)
+        if image.reference
+        else None,
     )
-    return LocalContainer(
-        name, bool(definition.get("essential", True)), program, _log_of(definition, name, task["taskArn"])
-    )
+    log = _log_of(definition, name, task["taskArn"])
+    essential = bool(definition.get("essential", True))
+    return LocalContainer(name, essential, program, log, bindings, definition.get("healthCheck"))
 
 
 def _isolation(
@@ -75,6 +84,7 @@ def _isolation(
     override: Mapping[str, Any],
     gpu_ids: Sequence[str],
     around: Surroundings,
+    bindings: Sequence[PortOfTask],
 ) -> Isolation:
     linux = definition.get("linuxParameters") or {}
     mounts = linux.get("tmpfs") or ()
@@ -87,6 +97,7 @@ def _isolation(
         tmpfs=tuple((mount["containerPath"], int(mount["size"])) for mount in mounts),
         shared_memory_mib=linux.get("sharedMemorySize"),
         gpu_ordinals=tuple(_ordinals(gpu_ids, around.gpu_ids)),
+        published=tuple((each.host, each.container, each.protocol) for each in bindings if each.is_endpoint),
     )
 
 

@@ -253,6 +253,8 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
         words += ["--init", "--init-path", str(engine.runner)]
     elif engine.name == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
+    for host, inside, protocol in box.published:
+        words += ["--publish", f"127.0.0.1:{host}:{inside}/{protocol}"]
     words += _bounds(program.memory_mib, box)
     environment = engine.network.told(program.environment) if engine.network else dict(program.environment)
     if box.gpu_ordinals and max(box.gpu_ordinals) < engine.gpus:

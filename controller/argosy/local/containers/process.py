@@ -48,6 +48,7 @@ class Isolation:
     tmpfs: tuple[tuple[str, int], ...] = ()
     shared_memory_mib: int | None = None  # of /dev/shm; None: the engine's own 64
     gpu_ordinals: tuple[int, ...] = ()
+    published: tuple[tuple[int, int, str], ...] = ()  # (port of this machine, port in the container, protocol)
 
 
 @dataclass(frozen=True, slots=True)

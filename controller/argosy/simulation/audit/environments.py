@@ -6,7 +6,8 @@ target revision run, as many of them as its base where spot cannot take them, un
 frozen starts and replaces nothing. E5: tasks of a service are never taken away, numbered anew or done. E6: what counts
 against a deployment are ends that were its tasks' own. E7: a deleted service leaves no record and no task. E8: a
 deployment completes with its tasks healthy and no other alive. E9: a revision whose content runs already gets no run of
-its own. E10: what an environment has cost counts every run that it ever had.
+its own. E10: what an environment has cost counts every run that it ever had. E11: with a health command, a task counts
+as healthy only if the command ever said so, and only one of which it said the opposite is stopped as unhealthy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
-from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause, TaskHealth
 from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.run_terms import ServiceTerms, content_of
 from argosy.model.tasks import TaskStatus
@@ -29,6 +30,7 @@ JSON = dict[str, Any]
 
 WANTED = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
 REPLACED = "argosy: the service does not want this task any more"  # how our own stops are told ECS
+UNHEALTHY = "argosy: the health command of the task's container kept failing"
 A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
 SETTLED_S = 3600.0  # by then a service is as it is wanted: pauses after crashes grow to five minutes
 ROUNDING_USD = 0.0001
@@ -76,6 +78,7 @@ class EnvironmentChecker(Checker):
         elif detail["lastStatus"] == "STOPPED":
             self._running_since.pop(arn, None)
             by_itself = detail.get("stopCode") in ("EssentialContainerExited", "TaskFailedToStart")
+            by_itself |= detail.get("stoppedReason") == UNHEALTHY
             self._own_ends[key.run_id] += by_itself and self._stands(detail)
 
     def committed(self, commit: Commit) -> None:
@@ -155,6 +158,8 @@ class EnvironmentChecker(Checker):
                 if self._really_runs(arn):
                     since = self._running_since.get(arn, self.facts.world.now)
                     is_healthy = self.facts.world.now - since >= self._terms(run_id).healthy_s
+                    if self._has_command(run_id):
+                        is_healthy &= self._says_it_is_well(arn)
                     found[run_id if is_healthy else f"young {run_id}"] += 1
         return dict(found)
 
@@ -167,6 +172,7 @@ class EnvironmentChecker(Checker):
         acts = [each for key, each in now.live.items() if self._is_act(before.live.get(key), each)]
         starts = sum(self._starts(run_id, commit) for run_id in env.runs())
         self._check_stops(env, now, acts, _least(terms, desired))
+        self._check_health(env, before, now)
         active = self._active(now)
         if starts and active > _most(terms, desired):
             self._violated("E2", env, f"{starts} more start, {active} are active, {_most(terms, desired)} may be")
@@ -207,6 +213,23 @@ class EnvironmentChecker(Checker):
             stopped = [each.key[1:] for each in hurt]
             self._violated("E1", env, f"{stopped} are stopped, {len(left)} healthy tasks are left of {least}")
 
+    def _check_health(self, env: Environment, before: _Known, now: _Known) -> None:
+        """What is stored of a task's health is what its agent has told, at some time."""
+        for key, each in now.live.items():
+            was, told = before.live.get(key), self._told_of(each)
+            if told is None:
+                continue
+            claimed = {TaskHealth.HEALTHY: "HEALTHY", TaskHealth.UNHEALTHY: "UNHEALTHY"}.get(TaskHealth(each.health))
+            is_stopped = each.stop_cause == StopCause.UNHEALTHY and (was is None or was.stop_cause != each.stop_cause)
+            if (claimed and claimed not in told) or (is_stopped and "UNHEALTHY" not in told):
+                did = "is stopped as unhealthy" if is_stopped else f"is {claimed}"
+                self._violated("E11", env, f"{key} {did}, and its health command only ever said {sorted(told)}")
+
+    def _told_of(self, each: StoredAttempt) -> set[str] | None:
+        """All that the health command of its main container ever said; None where ECS has forgotten the task."""
+        task = self.facts.regions.task_by_id(each.task_id) if each.task_id else None
+        return None if task is None else task.containers[0].healths
+
     def _check_deployment(self, before: Environment, now: _Known) -> None:
         env, deployment, target = now.env, now.env.deployment, now.env.target
         if deployment is None or target is None:
@@ -222,8 +245,9 @@ class EnvironmentChecker(Checker):
             return
         healthy = sum(
             each.key.run_id == target.run_id and not each.stop_cause and self._may_be_healthy(each)
+            and (not self._has_command(target.run_id) or "HEALTHY" in (self._told_of(each) or {"HEALTHY"}))
             for each in now.live.values()
-        )
+        )  # fmt: skip
         others = [key for key in now.live if key.run_id != target.run_id]
         if healthy < env.desired or others:
             sentence = f"deployment {deployment.number} is complete with {healthy} healthy tasks of {env.desired}"
@@ -263,7 +287,12 @@ class EnvironmentChecker(Checker):
         """Negative = it is not healthy yet, by the world's clock."""
         if each.status != AttemptStatus.RUNNING:
             return float("-inf")
-        return self.facts.world.now - each.started_at - self._terms(each.key.run_id).healthy_s
+        since = each.started_at
+        if self._has_command(each.key.run_id):
+            if each.health != TaskHealth.HEALTHY:
+                return float("-inf")
+            since = each.health_since
+        return self.facts.world.now - since - self._terms(each.key.run_id).healthy_s
 
     def _may_be_healthy(self, each: StoredAttempt) -> bool:
         return self._healthy_for_s(each) >= -self.facts.clocks_differ_s
@@ -285,6 +314,13 @@ class EnvironmentChecker(Checker):
         task = self.facts.regions.task(arn)
         agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
         return agent is not None and arn in agent.tasks
+
+    def _says_it_is_well(self, arn: str) -> bool:
+        task = self.facts.regions.task(arn)
+        return task is not None and task.containers[0].health == "HEALTHY"
+
+    def _has_command(self, run_id: str) -> bool:
+        return self.facts.jobs[run_id].has_health
 
     def _is_of_service(self, run_id: str) -> bool:
         job = self.facts.jobs.get(run_id)

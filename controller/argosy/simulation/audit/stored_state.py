@@ -30,6 +30,8 @@ class StoredAttempt(NamedTuple):
     task_id: str
     stop_cause: int = 0
     started_at: float = 0.0
+    health: int = 0
+    health_since: float = 0.0
 
 
 class StoredState:
@@ -167,6 +169,8 @@ class StoredState:
                 task_id,
                 int(table["stop_cause"][row]),
                 float(table["started_at"][row]),
+                int(table["health"][row]),
+                float(table["health_since"][row]),
             )
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:

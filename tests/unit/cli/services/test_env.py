@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.cli import World, api_error
-from tests.fakes.environments import RUN, SERVICE, created, deploying, deployment, environment, revision
+from tests.fakes.environments import ENDPOINT, RUN, SERVICE, created, deploying, deployment, environment, revision
 
 
 @pytest.fixture
@@ -249,6 +249,26 @@ def test_deployments_are_a_table_with_their_reasons() -> None:
 def test_deployments_of_what_was_never_deployed() -> None:
     said = lines(World().answers("DescribeEnvironment", created()).argosy("env", "deployments", "web"))
     assert said == ["web was never deployed. next: argosy env deploy web"]
+
+
+def test_endpoints_are_a_table_of_addresses_and_ports() -> None:
+    others = {**ENDPOINT, "task": 1, "privateIp": None, "publicIp": "3.4.5.6", "healthy": False}
+    world = World().answers("DescribeEnvironment", environment(endpoints=[ENDPOINT, others]))
+    said = lines(world.argosy("env", "endpoints", "web", COLUMNS="200"))
+    assert [line.split() for line in said[1:]] == [
+        ["10.0.0.7:32768", "8080", "yes", "2", "0", "i-0a", "-"],
+        ["-:32768", "8080", "no", "2", "1", "i-0a", "3.4.5.6:32768"],
+    ]
+    assert world.functions.requests == [{"action": "DescribeEnvironment", "name": "web", "include": ["endpoints"]}]
+
+
+def test_where_nothing_is_reached_it_says_why() -> None:
+    world = World().answers("DescribeEnvironment", environment(endpoints=[]))
+    said = lines(world.argosy("env", "endpoints", "web", COLUMNS="200"))
+    assert said == [
+        "No task of web is reached at a port: none runs, or its spec has no container.ports.",
+        "next: argosy env status web",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""Which of a service's tasks are healthy, and which have been unhealthy for too long?
+
+Asked by the controller, which acts on it, and by the api, which shows it: both look at the same columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.attempts import AttemptStatus, AttemptTable, TaskHealth
+from argosy.model.run_terms import HealthTerms, RunTerms
+
+
+def healthy_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, now: float) -> NDArray[np.bool_]:
+    """Shape (rows,). terms: of the run whose attempts they are."""
+    healthy_s = terms.service.healthy_s if terms.service else 0.0
+    return healthy_for(table, rows, healthy_s, now, has_command=terms.health is not None)
+
+
+def healthy_for(
+    table: AttemptTable, rows: NDArray[np.int64], healthy_s: float, now: float, *, has_command: bool
+) -> NDArray[np.bool_]:
+    """With a health command: it has said so for long enough. Without: the task has run for long enough."""
+    runs = table["status"][rows] == AttemptStatus.RUNNING
+    if has_command:
+        said = table["health"][rows] == TaskHealth.HEALTHY
+        found: NDArray[np.bool_] = runs & said & (now - table["health_since"][rows] >= healthy_s)
+    else:
+        found = runs & (now - table["started_at"][rows] >= healthy_s)
+    return found
+
+
+def failing_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, now: float) -> NDArray[np.bool_]:
+    """Shape (rows,): for longer than it took to find them unhealthy."""
+    health: HealthTerms | None = terms.health
+    if health is None:
+        return np.zeros(len(rows), dtype=np.bool_)
+    said = table["health"][rows] == TaskHealth.UNHEALTHY
+    found: NDArray[np.bool_] = (
+        said
+        & (table["status"][rows] == AttemptStatus.RUNNING)
+        & (now - table["health_since"][rows] > health.patience_s)
+    )
+    return found
+
+
+def all_are_well(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms) -> bool:
+    """Whether no health command says otherwise, as far as there is one."""
+    return terms.health is None or bool((table["health"][rows] == TaskHealth.HEALTHY).all())

@@ -1,0 +1,104 @@
+"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an ill one goes."""
+
+from __future__ import annotations
+
+import signal
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from argosy.local.clients import LocalClients
+from argosy.local.cloud import LocalAws
+from tests.e2e.cluster import Cluster
+from tests.readmes import local_options
+
+pytestmark = pytest.mark.e2e
+ASKS = "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['ARGOSY_PORT_8080'], timeout=1)"
+SERVES = 'echo {} > index.html; exec python3 -m http.server --bind 127.0.0.1 "$ARGOSY_PORT_8080"'
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Cluster]:
+    with LocalAws(options=local_options()) as aws:
+        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        try:
+            yield Cluster(aws, clients)
+        finally:
+            clients.close()
+
+
+def spec(word: str) -> dict[str, Any]:
+    health = {"command": ["CMD", "python3", "-c", ASKS], "intervalSeconds": 5, "timeoutSeconds": 2, "retries": 1}
+    return {
+        "version": 1,
+        "kind": "service",
+        "name": "api",
+        "run": SERVES.format(word),
+        "result": "none",
+        "container": {"ports": [{"container": 8080}], "health": health},
+        "resources": {"vcpus": 0.5, "memory": 256},
+        "service": {"desired": 2, "update": {"healthySeconds": 1}},
+    }
+
+
+def endpoints(local: Cluster) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = local.ask("DescribeEnvironment", name="api", include=["endpoints"])["endpoints"]
+    return found
+
+
+def answers(local: Cluster) -> list[str]:
+    """Of the healthy ones; those that have just gone say nothing."""
+    found = []
+    for each in endpoints(local):
+        try:
+            with urllib.request.urlopen(f"http://{each['privateIp']}:{each['hostPort']}/index.html", timeout=5) as said:
+                found += [said.read().decode().strip()] if each["healthy"] else []
+        except OSError:
+            continue
+    return found
+
+
+def view(local: Cluster) -> dict[str, Any]:
+    found: dict[str, Any] = local.ask("DescribeEnvironment", name="api")
+    return found
+
+
+def process_at(port: int) -> psutil.Process:
+    (found,) = [each for each in psutil.Process().children(recursive=True) if str(port) in each.cmdline()]
+    return found
+
+
+def test_endpoints_answer_while_a_deployment_replaces_them_and_an_ill_task_is_replaced(local: Cluster) -> None:
+    local.ask("CreateEnvironment", spec=spec("one"))
+    local.ask("StartDeployment", name="api", clientToken="one")
+    local.until(lambda: view(local)["status"] == "COMPLETED", patience_s=120)
+    assert answers(local) == ["one", "one"]
+    first = endpoints(local)
+    assert {each["privateIp"] for each in first} == {"127.0.0.1"}
+    assert {each["containerPort"] for each in first} == {8080}
+    assert len({each["hostPort"] for each in first}) == 2
+    local.ask("UpdateEnvironment", name="api", baseRevision=1, spec=spec("two"))
+    local.ask("StartDeployment", name="api", clientToken="two")
+    seen: list[list[str]] = []
+
+    def is_replaced() -> bool:
+        seen.append(answers(local))
+        assert seen[-1], "somebody answers at all times"
+        return view(local)["status"] == "COMPLETED" and view(local)["completedRevision"] == 2
+
+    local.until(is_replaced, patience_s=120)
+    assert answers(local) == ["two", "two"]
+    ill = endpoints(local)[0]
+    process_at(ill["hostPort"]).send_signal(signal.SIGSTOP)  # it runs, and answers nobody
+    local.until(
+        lambda: answers(local) == ["two", "two"] and ill["hostPort"] not in {e["hostPort"] for e in endpoints(local)},
+        patience_s=120,
+    )
+    run = next(each["runId"] for each in view(local)["revisions"] if each["revision"] == 2)
+    assert local.ask("DescribeRun", runId=run)["attempts"] == 3
+    assert [each["revision"] for each in endpoints(local)] == [2, 2]
+    local.ask("DeleteEnvironment", name="api")
+    local.until(lambda: not local.ask("ListEnvironments")["environments"])

@@ -1,0 +1,39 @@
+"""ECS is asked about tasks by a hundred, and every way in which that fails is told."""
+
+from __future__ import annotations
+
+from argosy.aws.task_looks import TaskLooks
+from argosy.model.actions import LookAtTasks
+from argosy.model.events import NotCarriedOut, TaskSeen
+from tests.builders import CELL, NOW, task_arn
+from tests.fakes.aws import SOON, Clock, ScriptedClient, cell, refusal
+
+SHOWN = {"taskArn": task_arn(1), "version": 3, "lastStatus": "RUNNING", "containers": [{"healthStatus": "HEALTHY"}]}
+THROTTLED = refusal("ThrottlingException", "Rate exceeded")
+
+
+def looks(ecs: ScriptedClient) -> TaskLooks:
+    clock = Clock()
+    return TaskLooks({CELL: cell(clock, ecs=ecs)}, clock)
+
+
+def test_what_ecs_shows_is_told_with_the_time_at_which_it_was_asked() -> None:
+    ecs = ScriptedClient("ecs", describe_tasks={"tasks": [SHOWN], "failures": []})
+    (seen,) = looks(ecs).look(LookAtTasks(CELL, (task_arn(1), task_arn(2))), SOON)
+    assert isinstance(seen, TaskSeen)
+    assert (seen.arn, seen.health, seen.looked_at) == (task_arn(1), "HEALTHY", NOW)
+
+
+def test_it_asks_about_a_hundred_at_a_time_and_stops_at_the_first_refusal() -> None:
+    ecs = ScriptedClient("ecs", describe_tasks=[{"tasks": [SHOWN], "failures": []}, THROTTLED])
+    arns = tuple(task_arn(n) for n in range(250))
+    seen, refused = looks(ecs).look(LookAtTasks(CELL, arns), SOON)
+    assert isinstance(seen, TaskSeen)
+    assert isinstance(refused, NotCarriedOut)
+    assert refused.passing
+
+
+def test_without_time_or_a_cell_nothing_is_asked() -> None:
+    ecs = ScriptedClient("ecs")
+    assert list(looks(ecs).look(LookAtTasks(CELL, (task_arn(1),)), NOW - 1)) == [NotCarriedOut("time was up")]
+    assert list(looks(ecs).look(LookAtTasks("nowhere", ()), SOON)) == [NotCarriedOut("there is no cell nowhere")]
