@@ -13,6 +13,8 @@ from argosy.spec.fields import Strict
 
 # By field: why a daemon cannot have it.
 _NOT_OF_DAEMONS = {
+    "dependsOn": "a daemon is deployed, and waits for no run",
+    "notBefore": "a daemon is started by its deployment",
     "array": "one task runs on each instance that matches",
     "output": "tasks of a daemon leave no results",
     "inputs": "tasks of a daemon are not given inputs",
