@@ -1,0 +1,60 @@
+"""Queues in local mode, by the command: a run of another queue does not wait for the end of a large one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cluster import Cluster, cluster
+
+pytestmark = pytest.mark.e2e
+TASKS = 40
+QUEUES = "version: 1\nqueues:\n  research: {weight: 2, within: owners}\n  prod: {weight: 4}\n"
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("local"), max_instances=1) as running:
+        yield running
+
+
+def argosy(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).parent / "argosy"), *words, "--endpoint-url", local.aws.endpoint_url]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ}, check=False)
+
+
+def of(local: Cluster, queue: str, tasks: int, **fields: Any) -> str:
+    return local.submit(["wait", "none", "1"], tasks, name=queue, queue=queue, **fields)
+
+
+def test_a_run_of_another_queue_starts_while_tasks_of_a_large_one_wait(local: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "queues.yaml").write_text(QUEUES)
+    applied = argosy(local, "queues", "apply", str(tmp_path / "queues.yaml"))
+    assert applied.returncode == 0, applied.stderr
+    assert "Queues: research, prod." in applied.stdout
+    large = of(local, "research", TASKS, owner="alice")
+    local.until(lambda: local.ask("DescribeRun", runId=large)["tasks"]["running"])
+    small = of(local, "prod", 1)
+    assert local.finished(small)["status"] == "SUCCEEDED"
+    left = local.ask("DescribeRun", runId=large)["tasks"]
+    assert left["pending"] > 0, left
+    shown = argosy(local, "queues")
+    assert shown.returncode == 0, shown.stderr
+    assert "research" in shown.stdout
+    local.ask("CancelRun", runId=large)
+    local.finished(large)
+
+
+def test_a_queue_that_is_not_there_is_refused_with_those_that_are(local: Cluster) -> None:
+    spec = {"version": 1, "name": "x", "container": {"image": "argosy/worker"}, "array": {"size": 1}, "queue": "proud"}
+    refused = local.invoke({"action": "SubmitRun", "spec": spec})
+    assert refused["statusCode"] == 400
+    [fault] = refused["body"]["error"]["fieldList"]
+    assert fault["path"] == "queue"
+    assert "prod" in fault["message"]
