@@ -40,6 +40,12 @@ def test_a_teardown_ends_although_strangers_instances_carry_our_tag() -> None:
     assert verdict.ok, told(verdict)
 
 
+def test_whoever_stood_still_while_all_was_torn_down_raises_nothing_that_lasts() -> None:
+    verdict = run_trial(TrialPlan(5_000_041, frozenset({"destroy", "freeze", "pages", "server-error", "shortage"})))
+    assert verdict.seen["destroy"] and verdict.seen["freeze"]
+    assert verdict.ok, told(verdict)
+
+
 def test_a_result_counts_whose_writer_was_cut_off_and_died_before_ecs_heard_of_its_end() -> None:
     verdict = run_trial(TrialPlan(20_000, frozenset({"no-register", "partition", "store-outage"})))
     assert verdict.ok, told(verdict)

@@ -1,4 +1,7 @@
-"""What does the deletion of the stacks do to a trial? What the custom resource does, until nothing is left."""
+"""What does the deletion of the stacks do to a trial? What the custom resource does, until nothing is left.
+
+Then home's fleets go, as the rest of its stack: whoever wakes up later has nothing to raise there.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from argosy.aws import teardown
 from argosy.aws.teardown import DeployedCell
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.simulation.audit.auditor import Auditor
-from argosy.simulation.deployed_fleets import STAGE
+from argosy.simulation.deployed_fleets import STAGE, fleet_is_ours
 from argosy.simulation.deployment import TABLE, SimulatedDeployment
 
 PASS_EVERY_S = 20.0
+FLEETS_GO_S = 60.0  # from the end of the custom resource to theirs
 
 
 class SimulatedTeardown:
@@ -26,6 +30,7 @@ class SimulatedTeardown:
 
     def begin(self) -> None:
         self.begun = self._deployment.is_torn_down = True
+        self._auditor.teardown_begun()
         self._event |= teardown.begin(self._event, self._cell, self._world.now)
         self._world.later(PASS_EVERY_S, self._free)
 
@@ -34,7 +39,14 @@ class SimulatedTeardown:
         if teardown.complete(self._event, self._cell, now, deadline=now, clock=self._world.clock) and not self.complete:
             self.complete = True
             self._auditor.torn_down()
+            self._world.later(FLEETS_GO_S, self._delete_fleets)
         self._world.later(PASS_EVERY_S, self._free)
+
+    def _delete_fleets(self) -> None:
+        """As CloudFormation does, after the custom resource."""
+        for fleet in self._world.ec2.ledger.fleets.values():
+            if fleet.is_live and fleet_is_ours(fleet):
+                self._world.ec2.delete_fleets(FleetIds=[fleet.fleet_id], TerminateInstances=True)
 
 
 def deployed_cell(deployment: SimulatedDeployment, region: str) -> DeployedCell:

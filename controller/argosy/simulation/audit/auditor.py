@@ -163,9 +163,13 @@ class Auditor:
         """From now on nothing goes wrong any more."""
         self.facts.faults_ended_at = self.facts.world.now
 
+    def teardown_begun(self) -> None:
+        """From now on everything is let go."""
+        self.facts.is_tearing_down = True
+
     def torn_down(self) -> None:
         """From now on nothing may start."""
-        self.facts.torn_down = True
+        self.facts.torn_down, self.facts.torn_down_at = True, self.facts.world.now
 
     def cell_closed(self, region: str) -> None:
         """From now on nothing may start there, and what is there has to go."""

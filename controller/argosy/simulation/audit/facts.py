@@ -80,8 +80,12 @@ class TrialFacts:
     """The ECS tasks that were started, by run and task index."""
     written: Set[tuple[str, int, int]] = frozenset()
     """(run id, index, attempt) of the results that programs wrote. Some come from instances that were cut off."""
+    is_tearing_down: bool = False
+    """Whether the kill switch is set: then nothing is kept any more, whatever was wished for before."""
     torn_down: bool = False
     """Then nothing may start any more."""
+    torn_down_at: float = 0.0
+    """Since when; 0 = it is not."""
     unattended_until: float = 0.0
     """Until then no controller worked at all."""
     faults_ended_at: float = 0.0

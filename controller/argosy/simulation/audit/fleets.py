@@ -1,7 +1,9 @@
 """Is a fleet asked for exactly what was ordered?
 
 I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
-are steered. R14: no target is left at rest. `kill`: no target is raised after teardown.
+are steered. R14: no target is left at rest. `kill`: no target is raised after teardown, not counting what stands still
+meanwhile. A process that stood still before its call sends it later than a teardown can wait for, and nothing calls it
+back. What it orders goes with the fleets, which the stack deletes next; that no instance is left is checked at rest.
 """
 
 from __future__ import annotations
@@ -46,9 +48,14 @@ class FleetChecker(Checker):
         sentence = self.unordered_raise(facts.stored, fleet)
         if sentence and facts.one_controller and not replaced:
             facts.violated("I7", f"{fleet.fleet_id} was {sentence}", fleet.fleet_id)
-        if facts.torn_down and fleet.total_target:
+        if self._is_torn_down() and fleet.total_target:
             sentence = f"{fleet.fleet_id} was raised after the deployment was torn down"
             facts.violated("kill", sentence, fleet.fleet_id)
+
+    def _is_torn_down(self) -> bool:
+        """For longer than a call that was about to be sent may stand still."""
+        facts = self.facts
+        return facts.torn_down and facts.world.now - facts.torn_down_at >= facts.stands_still_s
 
     def _check_allowed(self, fleet: Ec2Fleet) -> None:
         """Not counted: what a fleet launched just before its target was lowered, until a sweep shows it, and what is

@@ -2,6 +2,8 @@
 
 F1: no instance that could take work is let go below the floor. F2: once nothing goes wrong any more the floor is
 reached, unless a reason is told. F3: no controller goes to rest while there is one. What is kept beyond it is `idle`.
+While the deployment is torn down everything goes, from the kill switch on and not only once that is complete: then no
+floor holds.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ class FloorChecker(Checker):
         }
         let_go = [name for name in theirs if self._status[name] == "RELEASING" and before.get(name) == "ACTIVE"]
         left = sum(self._status[name] == "ACTIVE" for name in theirs)
-        if let_go and left < floor.instances and not self.facts.torn_down:
+        if let_go and left < floor.instances and not self.facts.is_tearing_down:
             sentence = f"{', '.join(let_go)} let go: {left} instances are left of {floor.instances} to be kept"
             self.facts.violated("F1", sentence, *let_go)
 
     def time_passed(self) -> None:
         facts, floor = self.facts, self.facts.stored.floor
         ours = [each for each in facts.regions.ours() if not floor.types or each.instance_type in floor.types]
-        is_well = len(ours) >= floor.instances or floor.waiting or facts.torn_down or not facts.faults_ended_at
+        is_well = len(ours) >= floor.instances or floor.waiting or facts.is_tearing_down or not facts.faults_ended_at
         about = (floor.instances, floor.types)
         if is_well or about != self._about:
             self._about, self._short_since = about, facts.world.now
@@ -54,7 +56,7 @@ class FloorChecker(Checker):
             facts.violated("F2", sentence)
 
     def at_rest(self, rest: Rest) -> None:
-        if self.facts.stored.floor.instances and not self.facts.torn_down:
+        if self.facts.stored.floor.instances and not self.facts.is_tearing_down:
             self.facts.violated("F3", f"{self.facts.stored.floor.instances} instances are to be kept, and nobody works")
 
 

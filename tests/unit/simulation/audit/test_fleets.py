@@ -51,3 +51,20 @@ def test_more_than_the_old_target_for_what_is_believed_to_live_is_one() -> None:
     fleet, checker = a_fleet(2)
     fleet.spot_target = 5
     assert checker.unordered_raise(stored(3), fleet)
+
+
+def raised_after_teardown(seconds: float, stands_still_s: float = 0.0) -> list[str]:
+    """What is found when a fleet is raised so long after the teardown."""
+    made = world()
+    name = made.add_fleet("c5.large", "us-east-1a", spot=1, **{"argosy:stage": "main"})
+    made.run_for(60)
+    facts = TrialFacts(Regions(made), {}, Policy(), stands_still_s=stands_still_s)
+    facts.torn_down, facts.torn_down_at = True, made.now - seconds
+    FleetChecker(facts).effects()["ec2", "modify_fleet"]({"FleetId": name}, {})
+    return [found.invariant for found in facts.violations]
+
+
+def test_a_raise_after_teardown_is_one_unless_whoever_sent_it_may_have_stood_still() -> None:
+    assert raised_after_teardown(0.0) == ["kill"]
+    assert raised_after_teardown(59.0, stands_still_s=60.0) == []
+    assert raised_after_teardown(61.0, stands_still_s=60.0) == ["kill"]
