@@ -42,7 +42,7 @@ def test_a_teardown_ends_although_strangers_instances_carry_our_tag() -> None:
 
 def test_whoever_stood_still_while_all_was_torn_down_raises_nothing_that_lasts() -> None:
     verdict = run_trial(TrialPlan(5_000_041, frozenset({"destroy", "freeze", "pages", "server-error", "shortage"})))
-    assert verdict.seen["destroy"] and verdict.seen["freeze"]
+    assert {"destroy", "freeze"} <= set(verdict.seen)
     assert verdict.ok, told(verdict)
 
 
