@@ -23,7 +23,7 @@ from argosy.scheduler.daemon_environments import daemon_rollout
 from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, retirements
 from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
-from argosy.scheduler.upkeep import SAID_AGAIN, arn_of_row, has_handed_over
+from argosy.scheduler.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
 
 SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
@@ -154,7 +154,7 @@ def _alive(moment: Moment, run: Run, is_target: bool) -> Iterator[tuple[int, Slo
             so_far = SlotStatus.HEALTHY if is_healthy else SlotStatus.YOUNG
         is_spot = instance is None or instance.purchase is Purchase.SPOT
         slot = Slot(run.id, index, so_far, is_target, _leaves(instance), is_spot, fails, is_sent=status in SENT)
-        yield row, slot, cause != StopCause.NONE or (slot.is_sent and has_handed_over(instance, moment))
+        yield row, slot, cause != StopCause.NONE or (slot.is_sent and ends_with_instance(instance, moment))
 
 
 def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:

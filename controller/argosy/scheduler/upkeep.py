@@ -268,6 +268,13 @@ def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
     return bool(warned_at) and moment.now - warned_at >= moment.policy.hand_over_s
 
 
+def ends_with_instance(instance: Instance | None, moment: Moment) -> bool:
+    """Whether a service's task there is told to stop by now because its instance goes, whoever wants it still: then it
+    serves nobody, and is no reason to stop another one in the same tick."""
+    drained = instance is not None and _drained_too_long(instance, moment.now, moment.policy)
+    return drained or has_handed_over(instance, moment)
+
+
 def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
     """What ends all attempts of a run, this one among them."""
     if run.cancelled:
