@@ -11,7 +11,7 @@ import numpy as np
 from argosy.model.actions import Action, EnvironmentFailed, RetireRun, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import Environment
+from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
@@ -106,11 +106,15 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     desired = 0 if target is None or env.deleting else env.desired
     stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
     base = base_of(target, moment) if target is not None else 0
+    notes = list(progress(moment, env, target, _standing(env, target, tasks)))
+    if any(note.status is DeploymentStatus.FAILED for note in notes):
+        yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
+        return
     now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
     yield from _slots(now, target, moment)
     yield from _stops(moment, tasks, now.stops, StopCause.REPLACED)
     yield from _stops(moment, tasks, now.failed, StopCause.UNHEALTHY)
-    yield from progress(moment, env, target, _standing(env, target, tasks))
+    yield from notes
     parked = {(slot.run_id, slot.index) for slot in now.parks}
     busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
     yield from retirements(env, runs, busy)

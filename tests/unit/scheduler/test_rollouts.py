@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.lifecycle.environments import take_in
-from argosy.model.actions import StopAttempt
+from argosy.model.actions import NoteDeployment, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.inbox import SubmitRequest
@@ -13,6 +13,7 @@ from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
+from argosy.scheduler.environments import rollouts
 from tests.builders import CELL, NOW, container_instance, instance_id, spec
 
 POLICY = Policy()
@@ -55,3 +56,12 @@ def test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another
     drained = state.instances[instance_id(0)]
     drained.status, drained.draining_since = InstanceStatus.DRAINING, NOW
     assert stopped(state, NOW + DRAINED_S) == {0: StopCause.STUCK}
+
+
+def test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it() -> None:
+    state = serving(3, 2)
+    env = state.environments["web"]
+    env.deployments[-1] = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3)
+    acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
+    assert [each.status for each in acts if isinstance(each, NoteDeployment)] == [DeploymentStatus.FAILED]
+    assert not [each for each in acts if isinstance(each, StopAttempt)]
