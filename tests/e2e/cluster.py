@@ -16,7 +16,7 @@ from argosy.local.cloud import LocalAws
 from argosy.local.deployment import local_settings
 from argosy.local.options import EAGER_POLICY, LocalOptions
 
-PATIENCE_S = 90.0
+PATIENCE_S = 240.0  # of a busy machine
 PAUSE = threading.Event()
 WORKER = '''
 """Writes its part, or fails in the way it is told: `worker.py MODE PART [SECONDS]`."""

@@ -37,7 +37,7 @@ def shell(local: Cluster, text: str, folder: Path) -> subprocess.CompletedProces
     told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
     return subprocess.run(
         ["bash", "-ec", text], cwd=folder, env={**os.environ, **told}, capture_output=True, text=True, check=False,
-        timeout=120,
+        timeout=300,
     )  # fmt: skip
 
 

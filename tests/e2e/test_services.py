@@ -39,7 +39,7 @@ def shell(local: Cluster, text: str, folder: Path) -> str:
     told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
     done = subprocess.run(
         ["bash", "-ec", text], cwd=folder, env={**os.environ, **told}, capture_output=True, text=True, check=False,
-        timeout=120,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.deep]  # minutes on a busy machine; tests/scenarios/test_tour.py is quick
 
 
 def test_a_tour_over_two_instances_ends_with_everything_free() -> None:

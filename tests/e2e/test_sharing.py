@@ -26,7 +26,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def argosy(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).parent / "argosy"), *words, "--endpoint-url", local.aws.endpoint_url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ}, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ}, check=False)
 
 
 def of(local: Cluster, queue: str, tasks: int, **fields: Any) -> str:

@@ -69,7 +69,7 @@ class Tour:
     def _grow(self, name: str, size: int, is_told: bool) -> None:
         """To so many instances, with a task on each. A daemon's tasks follow by themselves, a service is told."""
         has, runs = self._has(size), self._runs_on(name, size)
-        if size > 1 or not is_told:
+        if size > 1:
             self._timed(f"cluster scale {size}", has if is_told else lambda: has() and runs())
         if is_told:
             self._timed(f"env scale {name} {size}", runs)
