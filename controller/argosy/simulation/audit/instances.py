@@ -35,7 +35,11 @@ class InstanceChecker(Checker):
         """The numbers of instances that a user wanted kept, and since when."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
-        return {("ec2", "terminate_instances"): self._terminated, ("ecs", "stop_task"): self._stopped}
+        return {
+            ("ec2", "terminate_instances"): self._terminated,
+            ("ecs", "stop_task"): self._stopped,
+            ("ecs", "run_task"): self._started,
+        }
 
     def time_passed(self) -> None:
         facts, world = self.facts, self.facts.world
@@ -85,6 +89,13 @@ class InstanceChecker(Checker):
     def at_rest(self, rest: Rest) -> None:
         for instance in self.facts.regions.ours():
             self.facts.violated("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
+
+    def _started(self, request: JSON, reply: JSON) -> None:
+        """Between two looks a task may begin and end."""
+        for started in reply["tasks"]:
+            task = self.facts.regions.task(started["taskArn"])
+            if task is not None and not self._is_of_daemon(task.arn):
+                self._busy_at[task.instance.ec2_instance_id] = self.facts.world.now
 
     def _stopped(self, request: JSON, reply: JSON) -> None:
         if not str(reply["task"].get("startedBy", "")).startswith("argosy-"):
