@@ -13,7 +13,6 @@ from argosy.cli.figures import counted
 from argosy.cli.problems import CliError
 from argosy.cli.runs.spec_source import read_text
 from argosy.cli.session import Session
-from argosy.cli.tables import PlainTable
 
 _Words = Annotated[
     list[str] | None, typer.Argument(metavar="[apply FILE]", help="Nothing shows the queues; - is standard input.")
@@ -66,6 +65,8 @@ def _read(file: Path) -> Any:
 
 
 def _show(session: Session) -> None:
+    from argosy.cli.tables import PlainTable
+
     view = session.api.sharing()
     if session.wants_json:
         session.print_json(view)
