@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from argosy.model.documents import run_partition
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
@@ -159,6 +160,20 @@ def test_what_has_ended_before_the_run_was_submitted_is_known() -> None:
     submit(cluster, SECOND, 2, on(FIRST))
     cluster.run_to_rest()
     assert cluster.record(SECOND).status is RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(("what", "expected"), [("success", RunStatus.FAILED), ("end", RunStatus.SUCCEEDED)])
+@pytest.mark.parametrize("kind", ["ALL", "N_TO_N"])
+def test_a_run_that_was_set_aside_keeps_nobody_waiting(kind: str, what: str, expected: RunStatus) -> None:
+    cluster = cluster_of(work_s=600)
+    submit(cluster, FIRST, 3)
+    cluster.run_for(150)
+    cluster.store.items[run_partition(FIRST), "TASKS#00000"] = b"torn"
+    submit(cluster, SECOND, 3, on(FIRST, kind, what))
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert cluster.record(FIRST).status_reason.startswith("set aside: ")
+    assert cluster.record(SECOND).status is expected
 
 
 def test_a_new_controller_goes_on_waiting_where_the_one_before_stopped() -> None:

@@ -147,13 +147,15 @@ class Auditor:
             checker.at_rest(rest)
 
     def not_over(self, sentence: str) -> None:
-        """The trial does not come to its end: says what is still open."""
+        """The trial does not come to its end: says what is still open. It counts where a damaged run is named as well:
+        one that was set aside has ended."""
         stored, instances = self.stored, self.facts.regions.instances()
         runs = {name: (each.status, each.counts, each.waiting) for name, each in stored.records.items()}
         live = [f"{each.key[1:]} on {each.instance} is {each.status}" for each in stored.live.values()]
         alive = [each.instance_id for each in instances if each.alive]
         names = tuple(each.instance for each in stored.live.values())[:3]
-        self.facts.violated("liveness", f"{sentence}: {runs}; live: {live[:5]}; instances: {alive[:5]}", *names)
+        sentence = f"{sentence}: {runs}; live: {live[:5]}; instances: {alive[:5]}"
+        self.facts.violations.append(Violation("liveness", sentence, self.facts.world.now, names))
 
     def nobody_worked(self) -> None:
         """No controller has worked for hours, until now."""
