@@ -42,6 +42,7 @@ def shell(local: Cluster, text: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.deep
 def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path: Path) -> None:
     folder, said = tmp_path / "watching", ""
     for block in _BLOCK.finditer(PAGE.read_text(encoding="utf-8")):

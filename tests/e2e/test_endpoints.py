@@ -71,6 +71,7 @@ def process_at(port: int) -> psutil.Process:
     return found
 
 
+@pytest.mark.deep
 def test_endpoints_answer_while_a_deployment_replaces_them_and_an_ill_task_is_replaced(local: Cluster) -> None:
     local.ask("CreateEnvironment", spec=spec("one"))
     local.ask("StartDeployment", name="api", clientToken="one")

@@ -74,6 +74,7 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, su
         )
 
 
+@pytest.mark.deep
 def test_every_step_that_needs_no_aws_works(evening: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = evening
     evidence = (folder / "evidence.txt").read_text(encoding="utf-8")
@@ -82,6 +83,7 @@ def test_every_step_that_needs_no_aws_works(evening: tuple[Path, subprocess.Comp
     assert evidence.count(" $ ") >= len(noted(HERE))
 
 
+@pytest.mark.deep
 def test_the_evidence_holds_what_the_page_expects(evening: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = evening
     steps = re.split(r"^\S+Z \$ ", (folder / "evidence.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -110,6 +112,7 @@ def test_the_aws_only_part_is_counted() -> None:
     assert len(noted(HERE)) >= 15
 
 
+@pytest.mark.deep
 def test_the_experiment_is_a_request_that_fis_knows(evening: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = evening
     request: dict[str, Any] = json.loads((folder / "interrupt.json").read_text())

@@ -16,7 +16,9 @@ from argosy.local.folders import package_root
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.parametrize("way", ["SIGTERM", "SIGINT", "shutdown"])
+@pytest.mark.parametrize(
+    "way", ["SIGTERM", pytest.param("SIGINT", marks=pytest.mark.deep), pytest.param("shutdown", marks=pytest.mark.deep)]
+)
 def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(package_root())}
     command = [sys.executable, "-m", "argosy.local.run", "--port", "0"]

@@ -67,6 +67,7 @@ def test_a_schedule_fires_and_its_run_ends() -> None:
         assert ask(aws, "ListSchedules")["schedules"] == []
 
 
+@pytest.mark.deep
 def test_what_waits_starts_when_the_run_before_it_has_ended() -> None:
     slow = {**SPEC, "run": ["python", "-c", "import time; time.sleep(20)"]}
     with LocalAws(options=options()) as aws:
@@ -88,6 +89,7 @@ def test_a_schedule_survives_a_restart_and_is_made_up_for(tmp_path: Path) -> Non
         assert ask(aws, "DescribeSchedule", name="paused")["state"] == "PAUSED"
 
 
+@pytest.mark.deep
 def test_every_command_of_the_page_works_as_it_is_typed(tmp_path: Path) -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     with LocalAws(options=options()) as aws:

@@ -69,6 +69,7 @@ def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.C
     )
 
 
+@pytest.mark.deep
 def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
     assert len(EXAMPLES) == 10
     done = python("\n".join(EXAMPLES), tmp_path, environment)

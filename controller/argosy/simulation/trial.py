@@ -15,6 +15,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup, MachineType, PriceFunction
 from argosy.emulator.rate_limits import Buckets
 from argosy.emulator.sqs import SqsModel
+from argosy.model.suspensions import MOST_S
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Rest
 from argosy.simulation.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
@@ -246,6 +247,8 @@ class Trial:
         pause_s, limit_s = BUSY_S, self.plan.limit_s
         if any(self.faults.seen[kind] for kind in ONE_BY_ONE):
             limit_s += sum(job.tasks * max(job.longest_s, job.longest_attempt_s) for job in self.jobs.values())
+        if self.faults.seen["torn-document"]:
+            limit_s += MOST_S  # what cannot be read stays suspended for so long before it is given up
         while not self.auditor.violations:
             self._step(pause_s)
             self.service.act(self.auditor.environments.is_settled(NAME))
