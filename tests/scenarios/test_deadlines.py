@@ -50,7 +50,8 @@ def submit(cluster: Controlled, tasks: int, **capacity: Any) -> str:
 def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> None:
     cluster = hours()
     submit(cluster, 160, deadline="1h")  # 160 minutes of work on 8 places: 20 minutes, and 40 of slack
-    cluster.run_for(400)
+    for _ in range(40):
+        cluster.tick()
     assert bought(cluster) == {"spot": 2}
     dry_up(cluster)
     cluster.run_to_rest()

@@ -184,7 +184,7 @@ def test_prices_that_ec2_stops_telling_are_believed_for_a_while_and_then_replace
     assert offers_of(pools, catalogue, cluster.world.now, cluster.policy)[0].price_usd_per_hour == pytest.approx(
         whole(0.05)
     )
-    cluster.run_for(400)
+    cluster.run_for(600)
     offers = offers_of(state_of(cluster).pools.values(), catalogue, cluster.world.now, cluster.policy)
     assert {offer.price_usd_per_hour for offer in offers} == {whole(catalogue["c5.xlarge"].on_demand_usd_per_hour)}
     cluster.run_to_rest()

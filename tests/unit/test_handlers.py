@@ -174,6 +174,14 @@ def test_the_executor_renews_the_lease_of_the_invocation_that_is_at_work(
     assert len(renewed) > before
 
 
+def test_a_process_that_is_forgotten_renews_no_lease_any_more(engine: Any) -> None:
+    asked: list[float] = []
+    handlers.signs_of_life.renew = lambda: bool(asked.append(0.0))
+    handlers.forget_process()
+    handlers.signs_of_life()
+    assert not asked
+
+
 def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
