@@ -20,7 +20,7 @@ from argosy.simulation.faults import kinds_of
 from argosy.simulation.plan import TrialPlan
 from argosy.simulation.trial import Trial
 
-SEEDS = 16
+SEEDS = 8
 LONGEST_S = 4 * 3600.0
 KINDS = "service,interruption,host-loss,partition,shortage,call-lost,events-late,bad-gpu,clean-exit"
 CATALOGUE = load_catalogue()

@@ -23,7 +23,7 @@ from tests.placement_cases import (
     tall_cases,
 )
 
-ORDINARY = settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+ORDINARY = settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 PARTS = 8  # of 1,300 cases: each ends before the watch for hanging tests strikes
 DEEP = settings(max_examples=1_300, deadline=None, suppress_health_check=list(HealthCheck))
 
