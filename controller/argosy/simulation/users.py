@@ -138,10 +138,14 @@ class Users:
         return replace(job, spec={**job.spec, "dependsOn": real}) if given else job
 
     def _without_ended(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Users give up waiting for the success of what has ended."""
-        left = [each for each in spec["dependsOn"] if each["on"] == "end" or not self._has_ended(each["run"])]
+        """Users give up waiting for the success of what has ended, and for what nobody knows the tasks of any more."""
+        left = [each for each in spec["dependsOn"] if not self._is_hopeless(each)]
         rest = {name: value for name, value in spec.items() if name != "dependsOn"}
         return {**rest, "dependsOn": left} if left else rest
+
+    def _is_hopeless(self, dependency: Mapping[str, Any]) -> bool:
+        run_id = dependency["run"]
+        return self._has_ended(run_id) and (dependency["on"] != "end" or not self._stored.records[run_id].task_count)
 
     def _cancel(self, number: int) -> bool:
         """One that is not known yet is cancelled later."""
