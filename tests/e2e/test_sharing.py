@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,10 +13,19 @@ from typing import Any
 
 import pytest
 
+from argosy.local.clients import LocalClients
+from argosy.local.cloud import LocalAws
+from argosy.local.deployment import local_settings
+from argosy.local.options import LocalOptions
 from tests.e2e.cluster import Cluster, cluster
 
 pytestmark = pytest.mark.e2e
 TASKS = 40
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "sharing.md"
+_FILE = re.compile(r"`([\w-]+\.(?:yaml|json))`:\n\n```\w+\n(.*?)```", re.DOTALL)
+_TYPED = re.compile(r"```\n(argosy queues .*?)```", re.DOTALL)
+DONE_OF_LARGE = re.compile(r"(\d+) of 300 tasks succeeded")
+A_THIRD = 100  # in order of submission 284 would be done by then: all but those that run beside the last one
 QUEUES = "version: 1\nqueues:\n  research: {weight: 2, within: owners}\n  prod: {weight: 4}\n"
 
 
@@ -58,3 +69,27 @@ def test_a_queue_that_is_not_there_is_refused_with_those_that_are(local: Cluster
     [fault] = refused["body"]["error"]["fieldList"]
     assert fault["path"] == "queue"
     assert "prod" in fault["message"]
+
+
+@pytest.mark.deep
+def test_on_the_page_a_small_run_of_another_queue_does_not_wait_for_three_hundred_tasks(tmp_path: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    files = dict(_FILE.findall(page))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert set(files) == {"small-cluster.json", "queues.yaml", "sweep.yaml", "check.yaml"}
+    settings = local_settings(**json.loads(files["small-cluster.json"]))
+    [typed] = _TYPED.findall(page)
+    with LocalAws(options=LocalOptions(settings=settings, boot_s=0.2, tick_s=0.3)) as aws:
+        told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": aws.endpoint_url}
+        done = subprocess.run(
+            ["bash", "-ec", typed], cwd=tmp_path, env={**os.environ, **told}, capture_output=True, text=True,
+            timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        runs = {each["name"]: each for each in Cluster(aws, clients).ask("ListRuns")["runs"]}
+        clients.close()
+    assert runs["check"]["status"] == "SUCCEEDED"
+    [shown] = DONE_OF_LARGE.findall(done.stdout)
+    assert int(shown) < A_THIRD
