@@ -129,7 +129,14 @@ def schedules(arns: Arns) -> list[iam.PolicyStatement]:
 
 def controller(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """Launches on our clusters, steers our fleets, ends our instances, writes results."""
-    return [*_state(arns), *_tasks(arns), *_instances(arns), *_results(arns, bucket)]
+    return [*_state(arns), *_tasks(arns), *_instances(arns), *_results(arns, bucket), *_targets(arns)]
+
+
+def _targets(arns: Arns) -> list[iam.PolicyStatement]:
+    """Of the target groups that the owner allows, and of no others."""
+    groups = sorted(set(arns.settings.target_groups.values()))
+    changes = [f"elasticloadbalancing:{name}Targets" for name in ("Register", "Deregister")]
+    return [allow(changes, groups)] if groups else []
 
 
 def _state(arns: Arns) -> list[iam.PolicyStatement]:

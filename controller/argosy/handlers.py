@@ -306,7 +306,9 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
         stop_timeout_s=settings.stop_timeout_s,
         placement_scores=settings.placement_scores,
         allow_exec=settings.allow_exec,
+        target_groups=settings.target_groups,
     )
+    with_groups = {arn.split(":")[3] for arn in settings.target_groups.values()}
     cells = [
         Cell(
             name=region,
@@ -314,6 +316,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
             ecs=clients.get("ecs", region),
             ec2=clients.get("ec2", region),
             rates=CallRates.of_aws(time.time, time.sleep, _json("ARGOSY_CALL_RATES").get("times", 1)),
+            elbv2=clients.get("elbv2", region) if region in with_groups else None,
         )
         for region in settings.cells
     ]

@@ -31,6 +31,7 @@ from argosy.spec.models import RunSpec
 from argosy.spec.overrides import length_faults
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
+from argosy.spec.services import target_group_faults
 from argosy.spec.templates import item_faults
 
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
@@ -52,6 +53,7 @@ class DeploymentLimits:
     policy: Policy = field(default_factory=Policy)  # of it, the attributes that instances get
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
     input_buckets: frozenset[str] = frozenset()  # that programs may read, beside `buckets`
+    target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         registry_region=settings.region if settings.subnets == "private" else "",
         families=settings.families,
         input_buckets=frozenset(settings.input_buckets),
+        target_groups=settings.target_groups,
     )
 
 
@@ -191,6 +194,7 @@ def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
     yield from _program_faults(data, limits)
+    yield from target_group_faults(data, limits.target_groups, limits.cells)
 
 
 def _own_folder_faults(key: str) -> Iterator[Fault]:

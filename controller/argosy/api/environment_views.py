@@ -36,6 +36,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
         "total": sum(each["alive"] for each in tasks.values()),
         "outdated": sum(each["alive"] for number, each in tasks.items() if number != target),
         "pending": tasks[target]["pending"] if target in tasks else 0,
+        "registeredTargets": sum(bool(each.registered_at and not each.left_at) for each in env.targets.values()),
         "latestRevision": env.latest.number,
         "targetRevision": target or None,
         "completedRevision": env.completed or None,
@@ -66,8 +67,8 @@ def status_of(env: Environment) -> str:
 
 
 def _reason(env: Environment, records: Mapping[str, RunRecord]) -> str:
-    if env.frozen_reason:
-        return env.frozen_reason
+    if env.frozen_reason or env.targets_reason:
+        return env.frozen_reason or env.targets_reason
     target = records.get(env.target.run_id) if env.target else None
     waiting = target.waiting if target is not None and not target.has_ended else ""
     return (env.deployment.reason if env.deployment else "") or waiting

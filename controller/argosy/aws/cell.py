@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from argosy.aws.call_rates import CallRates
@@ -38,6 +38,7 @@ class AwsDeployment:
     placement_scores: bool = False  # whether EC2 is asked for them
     allow_exec: bool = False  # whether tasks are started so that commands can be run in them
     part_size: PartSize = PART_SIZE
+    target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give
     threads: int = THREADS  # of each cell; 1: everything one after the other, in the caller's own thread
 
 
@@ -57,6 +58,7 @@ class Cell:
     ecs: Any  # boto3 client
     ec2: Any
     rates: CallRates
+    elbv2: Any = None  # of load balancers; None = no target group is here
 
 
 def pages(call: Any, **request: Any) -> Iterator[dict[str, Any]]:

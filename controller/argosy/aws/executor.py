@@ -22,17 +22,20 @@ from argosy.aws.placement_scores import NoScores, PlacementScores
 from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import ALONE, Coordination, Results
 from argosy.aws.shielding import shielded
+from argosy.aws.target_groups import TargetGroups
 from argosy.aws.task_looks import TaskLooks
 from argosy.model.actions import (
     Action,
     CloseRun,
     DeregisterDefinition,
+    DeregisterTargets,
     FoldHistory,
     Launch,
     LookAtTasks,
     LookUpHosts,
     PrepareRun,
     ReadHistory,
+    RegisterTargets,
     ResolveLaunches,
     SetTarget,
     StopAttempt,
@@ -72,6 +75,7 @@ class AwsExecutor:
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
         self._looks = TaskLooks(by_name, clock)
+        self._targets = TargetGroups(deployment.target_groups, by_name, clock)
         self._results = Results(home, clock, coordination, deployment.part_size)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
 
@@ -91,6 +95,9 @@ class AwsExecutor:
             events += shielded(look_up, lambda action: self._fleets.look_up(action, deadline))
         for look in _of(LookAtTasks, actions):
             events += shielded(look, lambda action: self._looks.look(action, deadline))
+        changes: list[DeregisterTargets | RegisterTargets] = [*_of(DeregisterTargets, actions)]
+        for change in [*changes, *_of(RegisterTargets, actions)]:
+            events += shielded(change, lambda action: self._targets.change(action, deadline))
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
@@ -209,8 +216,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, DeregisterDefinition, FoldHistory, Launch, LookAtTasks, LookUpHosts, PrepareRun, ReadHistory,
-    ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult,
+    CloseRun, DeregisterDefinition, DeregisterTargets, FoldHistory, Launch, LookAtTasks, LookUpHosts, PrepareRun,
+    ReadHistory, RegisterTargets, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 
 

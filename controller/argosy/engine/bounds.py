@@ -10,12 +10,15 @@ from argosy.model.actions import (
     Action,
     CapRun,
     CloseRun,
+    DeregisterTargets,
+    DrainTask,
     FoldHistory,
     ForgetEnvironment,
     HaltRun,
     Launch,
     NoteDeployment,
     PrepareRun,
+    RegisterTargets,
     Remark,
     ResolveLaunches,
     RetireRun,
@@ -50,7 +53,7 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
     it), and for what sees to its own bounds (ReviveTasks, MendState)."""
     if isinstance(action, ResolveLaunches):
         return {touch for launch in action.launches for touch in _resolving(launch, state)}
-    if isinstance(action, Launch | StopAttempt):
+    if isinstance(action, Launch | StopAttempt | DrainTask):
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
         run_id, index = action.run_id, action.index
@@ -60,6 +63,8 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         return {(action.run_id, RECORD)}
     elif isinstance(action, NoteDeployment | ForgetEnvironment):
         return {(action.name, ENVIRONMENT)}
+    elif isinstance(action, RegisterTargets | DeregisterTargets):
+        return {(action.environment, ENVIRONMENT)}
     else:
         return set()
     run = state.runs.get(run_id)

@@ -24,6 +24,7 @@ from argosy.lifecycle import (
     sharing,
     suspended_tasks,
     suspension,
+    targets,
 )
 from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.halts import drop_unsent, give_up
@@ -67,6 +68,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     announcements.drop_old(state, now)
     dependencies.pass_time(state, now, policy)
     floor.expire(state, now)
+    targets.forget_done(state)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -259,6 +261,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
     if not event.about:
         return
     setback = set_back(state, event.about, event.reason, now, event.passing)
+    targets.note_failure(state, event.about, event.reason)
     run = state.runs.get(event.about.id)
     if run is None:
         return
@@ -360,6 +363,16 @@ def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None
 def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
     carried_out(state, What.TARGET, event.pool)
     pools.fleet_told(state, event)
+
+
+@_apply.register
+def _(event: events.TargetsRegistered, state: State, now: float, policy: Policy) -> None:
+    targets.note_registered(state, event, now)
+
+
+@_apply.register
+def _(event: events.TargetsDeregistered, state: State, now: float, policy: Policy) -> None:
+    targets.note_deregistered(state, event, now)
 
 
 @_apply.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, environments, floor, quarantine, revival, serving
+from argosy.lifecycle import charges, environments, floor, quarantine, revival, serving, targets
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
@@ -12,6 +12,8 @@ from argosy.model.actions import (
     Action,
     CapRun,
     Claim,
+    DeregisterTargets,
+    DrainTask,
     EnvironmentFailed,
     ForgetEnvironment,
     HaltRun,
@@ -24,6 +26,7 @@ from argosy.model.actions import (
     NoteFloor,
     NoteOrder,
     ReadHistory,
+    RegisterTargets,
     Remark,
     RetireRun,
     ReviveTasks,
@@ -74,6 +77,23 @@ def _(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: LookAtTasks, state: State, now: float, policy: Policy) -> None:
     serving.begin_look(state, action.arns, now)
+
+
+@_begin.register
+def _(action: DrainTask, state: State, now: float, policy: Policy) -> None:
+    row = state.row_of(action.key)
+    if row is not None:
+        state.attempts.set(row, stop_cause=action.cause)
+
+
+@_begin.register
+def _(action: RegisterTargets, state: State, now: float, policy: Policy) -> None:
+    targets.begin_registering(state, action)
+
+
+@_begin.register
+def _(action: DeregisterTargets, state: State, now: float, policy: Policy) -> None:
+    targets.begin_deregistering(state, action, now)
 
 
 @_begin.register

@@ -68,7 +68,7 @@ def _create(state: State, env: Environment | None, request: EnvironmentRequest) 
     if env is not None:
         known = state.runs.keys() | state.suspended.keys()
         new.revisions[:0] = [each for each in env.revisions if each.run_id in known]
-        new.past_usd, new.replaced = env.past_usd, env.replaced
+        new.past_usd, new.replaced, new.targets = env.past_usd, env.replaced, env.targets
     state.environments[request.name] = new
 
 

@@ -11,6 +11,7 @@ from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.environments import DeploymentStatus
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
+from argosy.model.targets import TargetPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,22 @@ class LookAtTasks:
 
     cell: str
     arns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTargets:
+    """Let a load balancer send requests to these tasks of an environment. One target group an action."""
+
+    environment: str
+    places: tuple[TargetPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeregisterTargets:
+    """Let it send none any more: these tasks are about to be stopped, or have ended."""
+
+    environment: str
+    places: tuple[TargetPlace, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +268,14 @@ class ForgetEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainTask:
+    """It will be stopped for this cause once its target group sends it no requests any more. No effect outside."""
+
+    key: AttemptKey
+    cause: StopCause
+
+
+@dataclass(frozen=True, slots=True)
 class NoteOrder:
     """Remember what this tick buys and how near to the cheapest that is. No effect outside."""
 
@@ -280,6 +305,7 @@ Inside = (
     | NoteDeployment
     | NoteDesired
     | LetGo
+    | DrainTask
     | ForgetEnvironment
     | EnvironmentFailed
 )
@@ -292,6 +318,8 @@ Action = (
     | StopAttempt
     | LookUpHosts
     | LookAtTasks
+    | RegisterTargets
+    | DeregisterTargets
     | StopOrphan
     | SetTarget
     | Terminate

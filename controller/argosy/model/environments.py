@@ -7,9 +7,11 @@ definition, ledger and log are those of a run (docs/decisions/0036-services.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from argosy.model.targets import Target, TargetPlace
 
 MOST_DEPLOYMENTS = 20  # that are remembered
 MOST_REVISIONS = 50  # in the record; all are stored
@@ -88,6 +90,8 @@ class Environment:
     past_usd: float = 0.0  # what its closed runs have cost
     replaced: list[str] = field(default_factory=list)  # runs that are no revision's any more, until they are closed
     is_daemon: bool = False  # one task on each instance that matches; `desired` follows their number
+    targets: dict[TargetPlace, Target] = field(default_factory=dict)  # what is, or may be, in target groups
+    targets_reason: str = ""  # why AWS does not take them in or out
     committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing of it was; not stored
 
     @classmethod
@@ -129,7 +133,9 @@ class Environment:
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
-        return {name: value for name, value in asdict(self).items() if name != "committed"}
+        targets = {place.to_text(): asdict(target) for place, target in self.targets.items()}
+        record = asdict(replace(self, targets={}))
+        return {name: value for name, value in record.items() if name != "committed"} | {"targets": targets}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Environment:
@@ -140,6 +146,9 @@ class Environment:
             _known(ServiceDeployment, {**each, "status": DeploymentStatus(each["status"])})
             for each in record["deployments"]
         ]
+        values["targets"] = {
+            TargetPlace.from_text(text): _known(Target, each) for text, each in record.get("targets", {}).items()
+        }
         values.pop("committed", None)
         found = cls(**values)
         found.committed = found.facts()

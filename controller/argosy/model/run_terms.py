@@ -158,6 +158,8 @@ class ServiceTerms:
     healthy_s: float  # a task that has run for so long is healthy
     progress_s: float  # a deployment without progress for so long is stuck
     rolls_back: bool  # whether a deployment that fails goes back to the revision before
+    target_group: str = ""  # of a load balancer, as the settings name it; "" = none
+    drain_s: float = 0.0  # from when a task is out of the group until it is told to stop
 
     @classmethod
     def of_daemon(cls, daemon: Mapping[str, Any]) -> ServiceTerms:
@@ -176,6 +178,8 @@ class ServiceTerms:
             healthy_s=float(update.get("healthySeconds", 15)),
             progress_s=float(update.get("progressSeconds", 600)),
             rolls_back=bool(update.get("rollback", True)),
+            target_group=str(service.get("targetGroup") or ""),
+            drain_s=float(service.get("drainSeconds", 30)) if service.get("targetGroup") else 0.0,
         )
 
 

@@ -22,6 +22,8 @@ class What(StrEnum):
     TARGET = "target"  # to tell a pool's fleet how many instances it is to keep
     TERMINATE = "terminate"  # an instance
     DEREGISTER = "deregister"  # a family of task definitions
+    TARGETS_IN = "targets-in"  # to register tasks of an environment with their target group
+    TARGETS_OUT = "targets-out"  # and to deregister them
 
 
 # These are given up in the end. They are stored, or a controller that starts again would try for ever.

@@ -14,7 +14,7 @@ from argosy.market.cover import alike
 from argosy.market.daemons import daemons_of
 from argosy.market.limits import AT_ONCE
 from argosy.market.offers import as_registered, offers_of
-from argosy.model.actions import Action, CapRun, HaltRun, Launch, NoteFloor, NoteOrder, Remark
+from argosy.model.actions import Action, CapRun, DrainTask, HaltRun, Launch, NoteFloor, NoteOrder, Remark, StopAttempt
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote
 from argosy.model.runs import Run
@@ -32,6 +32,7 @@ from argosy.scheduler.places import Places, assign, in_waves
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.roster import Roster
 from argosy.scheduler.steering import steers
+from argosy.scheduler.targets import drained_first, target_steps
 
 NO_FUNCTIONS = OwnFunctions()
 ORDERED = "waiting for ordered instances to join the cluster"
@@ -54,13 +55,14 @@ def decide(
     state, now = moment.state, moment.now
     budgets = run_budgets(moment)
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
-    actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
+    actions: list[Action] = [*upkeep.repairs(state), *ends, *drained_first(moment, upkeep.stops(moment))]
     actions += upkeep.host_look_ups(state, now, moment.policy)
     actions += looks(moment)
     wanted = rollouts(moment)
-    steps = [each for each in wanted if not isinstance(each, Launch)]
+    steps = list(drained_first(moment, (each for each in wanted if not isinstance(each, Launch))))
     of_daemons = [each for each in wanted if isinstance(each, Launch)]
-    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *steps]
+    stopped = {each.key for each in (*actions, *steps) if isinstance(each, StopAttempt | DrainTask)}
+    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *steps, *target_steps(moment, stopped)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends} | given_up_by(steps)

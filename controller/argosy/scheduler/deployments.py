@@ -112,9 +112,10 @@ def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int
 
 
 def retirements(env: Environment, runs: Sequence[Run], busy: Set[str]) -> Iterator[RetireRun | ForgetEnvironment]:
-    """Runs that nothing goes back to any more. busy: ids of those with tasks that are wanted or still end."""
+    """Runs that nothing goes back to any more. busy: ids of those with tasks that are wanted or still end. What is left
+    in a target group keeps the record."""
     goes = env.deleting or env.left
-    if goes and not runs:
+    if goes and not (runs or env.targets):
         yield ForgetEnvironment(env.name)
         return
     kept = set() if goes else {env.completed} | ({env.target.number} if env.target else set())

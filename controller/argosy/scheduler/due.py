@@ -27,6 +27,7 @@ from argosy.model.serving_rows import all_are_well
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.looks import next_looks
+from argosy.scheduler.targets import is_at_rest
 from argosy.scheduler.upkeep import UNUSED_S
 
 STEADY_INSTANCES = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING, InstanceStatus.GONE)
@@ -90,7 +91,7 @@ def _is_kept_running(state: State, run: Run) -> bool:
 def _is_settled(moment: Moment, env: Environment) -> bool:
     """Whether it is as it is wanted, or has to wait for the end of a pause."""
     deployment = env.deployment
-    if env.deleting or (deployment is not None and not deployment.has_ended):
+    if env.deleting or (deployment is not None and not deployment.has_ended) or not is_at_rest(moment.state, env):
         return False
     wanted = 0
     for run in (moment.state.runs[run_id] for run_id in env.runs() if run_id in moment.state.runs):

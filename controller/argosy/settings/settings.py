@@ -26,6 +26,7 @@ from argosy.settings.values import (
     FamilyGlob,
     FunctionName,
     GpuTypeName,
+    GroupName,
     ImageNames,
     ImageNetModel,
     Listed,
@@ -37,6 +38,7 @@ from argosy.settings.values import (
     Seconds,
     Share,
     SubnetId,
+    TargetGroupArn,
     TypeGlob,
     TypeName,
     UsdPerHour,
@@ -191,6 +193,8 @@ class Settings(_SettingsModel):
     allow_exec: bool = False
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
+    # Target groups of the owner's load balancers, by the name that services give: their tasks are registered there.
+    target_groups: Annotated[Mapping[GroupName, TargetGroupArn], Field(max_length=10)] = Field(default_factory=dict)
     log_retention_days: RetentionDays = 14
     # how long what the controller took in and decided is kept, for `argosy explain --at`; 0 = it is not recorded
     journal_days: Annotated[int, Field(ge=0, le=3_650)] = 30
@@ -377,3 +381,6 @@ def _region_faults(settings: Settings) -> Iterator[tuple[str, str]]:
         for zone in zones:
             if zone[:-1] != region:
                 yield path, f"{zone} is a zone of another Region"
+    for name, arn in settings.target_groups.items():
+        if arn.split(":")[3] not in settings.cells:
+            yield f"targetGroups.{name}", f"is in none of the cells ({', '.join(settings.cells)})"

@@ -106,6 +106,13 @@ UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 RetentionDays = Annotated[int, AfterValidator(_retention)]
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 FunctionName = Annotated[str, AfterValidator(_function_name)]
+GroupName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+TargetGroupArn = Annotated[
+    str,
+    Field(
+        pattern=r"^arn:aws[a-z-]*:elasticloadbalancing:[a-z0-9-]+:[0-9]{12}:targetgroup/[A-Za-z0-9-]{1,32}/[0-9a-f]{16}$"
+    ),
+]
 FamilyGlob = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]{1,255}$")]
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]

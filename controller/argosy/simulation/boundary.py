@@ -47,6 +47,7 @@ REFUSALS = {
     "dynamodb": (("ReplicatedWriteConflictException", ""), ("KMSThrottlingException", "")),
     "sqs": (("AccessDenied", "Access to the resource is denied."), ("InvalidSecurity", "")),
     "events": (("AccessDeniedException", "User: x is not authorized to perform: events:PutEvents"),),
+    "elbv2": (("AccessDenied", "User: x is not authorized to perform: elasticloadbalancing:x"),),
 }
 SCRIPTED = ("crash-before", "crash-after", "reply-lost", "throttle", "server-error", "time-out")
 

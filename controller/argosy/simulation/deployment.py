@@ -37,12 +37,20 @@ from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.own_faults import OwnFaults
 from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.regions import Regions
-from argosy.simulation.world import World
+from argosy.simulation.world import World, target_group_arn
 
 TABLE, QUEUE = "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
+TARGET_GROUP = "web"
 DEPLOYMENT = AwsDeployment(
-    STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_size=PartSize(5, 5), threads=1
+    STAGE,
+    "argosy",
+    "/ecs/argosy/tasks",
+    f"{ROLE}-execution",
+    f"{ROLE}-task",
+    part_size=PartSize(5, 5),
+    target_groups={TARGET_GROUP: target_group_arn("us-east-1")},
+    threads=1,
 )
 WORKING_S = 5.0  # between two ticks of a controller that has come back, as long as it waits for messages
 TICKS_AT_ONCE = 4  # a controller that comes back and sweeps needs two
@@ -250,7 +258,8 @@ class SimulatedDeployment:
             return self.boundary.client(name, SimulatedClient(model, name, strict=strict, region=world.region), life)
 
         rates = CallRates.of_aws(clock, world.run_for)
-        return Cell(world.region, world.cluster, client("ecs", world.ecs), client("ec2", world.ec2), rates)
+        ecs, ec2, elbv2 = (client(name, getattr(world, name)) for name in ("ecs", "ec2", "elbv2"))
+        return Cell(world.region, world.cluster, ecs, ec2, rates, elbv2)
 
     def _process(self, controller: SimulatedController) -> Process:
         """A fresh one: nothing in memory."""

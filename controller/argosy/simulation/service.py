@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from argosy.model.environments import Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.simulation.audit.stored_state import StoredState
-from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.deployment import TARGET_GROUP, SimulatedDeployment
 from argosy.simulation.workload import CANARY, SimulatedJob
 from argosy.simulation.world import share
 from argosy.spec.parse import parse_spec, to_json
@@ -27,6 +27,7 @@ MOST_DESIRED = 5
 LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
 BROKEN, CRASHING, FALLING_ILL = 0.3, 0.15, 0.3  # of the revisions; of the attempts of the others
 WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
+WITH_TARGET_GROUP, DRAINS_S = 0.5, (0, 10, 30, 120)  # of the services
 ALIKE = 0.3  # of the later revisions: they differ from an earlier one in how many are desired
 LEAVES = 0.15  # of the trials: it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
@@ -76,6 +77,8 @@ class TrialService:
         self._deleted = True
         self._update = self._drawn_update()
         self._health = self._drawn_health()
+        has_group = share(seed, NAME, "has a target group") < WITH_TARGET_GROUP
+        self._drain_s = DRAINS_S[int(len(DRAINS_S) * share(seed, NAME, "drains"))] if has_group else None
 
     @property
     def is_over(self) -> bool:
@@ -168,7 +171,7 @@ class TrialService:
             return number
         if self._draw.share() < BROKEN:
             self._broken.add(number)
-        spec = {
+        spec: JSON = {
             "version": 1,
             "kind": "service",
             "name": NAME,
@@ -185,6 +188,9 @@ class TrialService:
         if share(self._seed, "service", "has a base", number) < WITH_BASE:
             base = 1 + int(MOST_BASE * share(self._seed, "service", "base", number))
             spec["capacity"] = {"onDemandBase": base}
+        if self._drain_s is not None:
+            spec["service"] |= {"targetGroup": TARGET_GROUP, "drainSeconds": self._drain_s}
+            spec["capacity"] = {**spec.get("capacity", {}), "cells": [self._world.region]}
         self._specs[number] = to_json(parse_spec(spec))
         return number
 

@@ -13,6 +13,7 @@ from zlib import crc32
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.elbv2 import TargetGroupsModel
 from argosy.emulator.ids_and_times import counted_ids
 from argosy.emulator.region import AwsRegion
 from argosy.simulation.agent import AgentBehaviour, VirtualAgent
@@ -25,6 +26,11 @@ Sink = Callable[[JSON], None]
 CLUSTER = "argosy"
 START = 1_800_000_000.0  # 2027-01-15T08:00:00Z: any time will do
 LOSS_SEEN_S = 5.0  # from the end of an instance to ECS knowing it
+
+
+def target_group_arn(region: str) -> str:
+    """Of the one target group that its owner has made in each Region."""
+    return f"arn:aws:elasticloadbalancing:{region}:123456789012:targetgroup/web/0123456789abcdef"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class World:
         )
         self.ecs = EcsModel(aws)
         self.ec2 = Ec2Model(aws, machines)
+        self.elbv2 = TargetGroupsModel()
+        self.elbv2.add_group(target_group_arn(region))
         self.ecs.on_work.append(self._call_agent)
         self.ec2.on_running.append(self._boot)
         self.ec2.on_shutting_down.append(self._shut_down_agent)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from argosy.model.targets import MOST_TARGETS
 from argosy.spec.faults import Fault
 from argosy.spec.fields import Strict
 
@@ -64,6 +65,18 @@ class ServiceSpec(Strict):
     update: UpdateSpec = Field(
         default_factory=UpdateSpec, description="How tasks are replaced by those of another revision."
     )
+    target_group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")] | None = Field(
+        default=None,
+        description="Name of a target group in the deployment's setting targetGroups: each task is registered there"
+        " with the first of container.ports while it serves.",
+    )
+    drain_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=3600,
+        description="Seconds from when the target group sends a task no new requests until it is told to stop. Default:"
+        " 30. A spot warning leaves at most 80.",
+    )
 
 
 def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
@@ -86,6 +99,38 @@ def _faults_of_service(data: Mapping[str, Any]) -> Iterator[Fault]:
     if data.get("run") is not None and data.get("result") != "none":
         yield Fault("result", "must be none with kind: service: its tasks leave no results")
     yield from _update_faults(data.get("service"))
+    yield from _target_faults(data)
+
+
+def _target_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    service, container = data.get("service"), data.get("container")
+    if not isinstance(service, Mapping):
+        return
+    if service.get("targetGroup") is None:
+        if service.get("drainSeconds") is not None:
+            yield Fault("service.drainSeconds", "is only possible with service.targetGroup, which it waits for")
+        return
+    if not (isinstance(container, Mapping) and container.get("ports")):
+        yield Fault("service.targetGroup", "needs container.ports: the first of them is registered")
+    desired = service.get("desired")
+    if isinstance(desired, int) and desired > MOST_TARGETS:
+        yield Fault("service.desired", f"must be at most {MOST_TARGETS:,} with service.targetGroup")
+
+
+def target_group_faults(data: Mapping[str, Any], groups: Mapping[str, str], cells: Sequence[str]) -> Iterator[Fault]:
+    """groups: ARNs of the deployment's target groups. One takes instances of its own Region only."""
+    service, capacity = data.get("service"), data.get("capacity")
+    name = service.get("targetGroup") if isinstance(service, Mapping) else None
+    if not isinstance(name, str):
+        return
+    if name not in groups:
+        known = f"there are {', '.join(sorted(groups))}" if groups else "it has none"
+        yield Fault("service.targetGroup", f"{name[:32]!r} is not in the deployment's setting targetGroups: {known}")
+        return
+    region = groups[name].split(":")[3]
+    given = capacity.get("cells") if isinstance(capacity, Mapping) else None
+    if set(given if isinstance(given, list) and given else cells) - {region}:
+        yield Fault("service.targetGroup", f"{name!r} is in {region}: set capacity.cells to [{region}]")
 
 
 def base_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -1,0 +1,84 @@
+"""What is in the target groups, as far as is known? How calls and their outcomes change the entries."""
+
+from __future__ import annotations
+
+from argosy.lifecycle.marks import carried_out
+from argosy.model.actions import DeregisterTargets, RegisterTargets
+from argosy.model.attempts import StopCause
+from argosy.model.environments import Environment
+from argosy.model.events import TargetsDeregistered, TargetsRegistered
+from argosy.model.setbacks import MAX_REASON, Subject, What
+from argosy.model.state import State
+from argosy.model.targets import Target
+from argosy.model.targets_of import places_of
+
+
+def begin_registering(state: State, action: RegisterTargets) -> None:
+    """From now on they may be registered, whatever comes of the call."""
+    env = state.environments[action.environment]
+    for place in action.places:
+        env.targets.setdefault(place, Target())
+    state.changed_environments.add(env.name)
+
+
+def begin_deregistering(state: State, action: DeregisterTargets, now: float) -> None:
+    """They leave, and none of them is registered any more before it is out."""
+    env = state.environments[action.environment]
+    for place in action.places:
+        target = env.targets[place]
+        target.leaves_since = target.leaves_since or now
+    state.changed_environments.add(env.name)
+
+
+def note_registered(state: State, event: TargetsRegistered, now: float) -> None:
+    """Those that leave already stay what they are."""
+    carried_out(state, What.TARGETS_IN, event.environment)
+    env = state.environments.get(event.environment)
+    if env is None:
+        return
+    for place in event.places:
+        target = env.targets.get(place)
+        if target is not None and not target.left_at:
+            target.registered_at = target.registered_at or now
+    _changed(state, env)
+
+
+def note_deregistered(state: State, event: TargetsDeregistered, now: float) -> None:
+    """From now on their tasks are given the time to end what they have begun."""
+    carried_out(state, What.TARGETS_OUT, event.environment)
+    env = state.environments.get(event.environment)
+    if env is None:
+        return
+    for place in event.places:
+        target = env.targets.get(place)
+        if target is not None and target.leaves_since:
+            target.left_at = target.left_at or now
+    _changed(state, env)
+
+
+def _changed(state: State, env: Environment) -> None:
+    env.targets_reason = ""
+    state.changed_environments.add(env.name)
+
+
+def note_failure(state: State, about: Subject, reason: str) -> None:
+    """Users are told of it with the environment."""
+    env = state.environments.get(about.id) if about.what in (What.TARGETS_IN, What.TARGETS_OUT) else None
+    if env is not None and env.targets_reason != reason[:MAX_REASON]:
+        env.targets_reason = reason[:MAX_REASON]
+        state.changed_environments.add(env.name)
+
+
+def forget_done(state: State) -> None:
+    """Entries that are out, and whose task has ended: the place may be another one's by now."""
+    for env in state.environments.values():
+        if not any(target.left_at for target in env.targets.values()):
+            continue
+        ending = {
+            each.place for each in places_of(state, env) if state.attempts["stop_cause"][each.row] != StopCause.NONE
+        }
+        done = [place for place, target in env.targets.items() if target.left_at and place not in ending]
+        for place in done:
+            del env.targets[place]
+        if done:
+            state.changed_environments.add(env.name)
