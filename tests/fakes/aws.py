@@ -33,6 +33,7 @@ DEPLOYMENT = AwsDeployment(
     log_group="/ecs/argosy/tasks",
     execution_role_arn=f"arn:aws:iam::{ACCOUNT}:role/execution",
     task_role_arn=f"arn:aws:iam::{ACCOUNT}:role/task",
+    target_groups={"web": "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"},
     threads=1,
 )
 

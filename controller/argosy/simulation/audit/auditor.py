@@ -39,6 +39,7 @@ from argosy.simulation.audit.reasons import ReasonChecker
 from argosy.simulation.audit.schedules import ScheduleChecker
 from argosy.simulation.audit.sharing import SharingChecker
 from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.audit.targets import TargetChecker
 from argosy.simulation.audit.trail import AuditTrail, short
 from argosy.simulation.audit.warnings import WarningChecker
 from argosy.simulation.boundary import Call
@@ -90,6 +91,7 @@ class Auditor:
             MarkerChecker(facts),
             self.environments,
             DaemonChecker(facts),
+            TargetChecker(facts),
             self.quiet,
             ScheduleChecker(facts),
             self.sharing,
