@@ -30,6 +30,7 @@ from argosy.model.inbox import (
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.state import State
+from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.scheduler.decide import decide
 from argosy.scheduler.roster import Roster
 from argosy.simulation.audit.kept_rows import differences
@@ -179,6 +180,8 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.RebalanceAdvised(instance_id(d[2]), at),
     lambda _, d, at: fleet(zone=f"us-east-1{'ab'[d[3] % 2]}", spot_target=d[3], on_demand_target=d[3] // 4),
     lambda _, d, at: events.TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", d[3], 0),
+    lambda _, d, at: TargetsRegistered("web", (TargetPlace("web", "i-1", 8080),)),
+    lambda _, d, at: TargetsDeregistered("web", (TargetPlace("web", "i-1", 8080),)),
     lambda _, d, at: events.PoolShort(f"{CELL}/c5.xlarge/us-east-1a", "no capacity"),
     lambda _, d, at: events.HistoryRead(f"{CELL}/c5.xlarge/us-east-1a", None),
     a_sweep,

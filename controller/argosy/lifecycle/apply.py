@@ -37,6 +37,7 @@ from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.targets import TargetsDeregistered, TargetsRegistered
 from argosy.model.tasks import TaskStatus
 
 QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: whether the definition exists by now is asked again
@@ -306,8 +307,7 @@ def _(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> 
 
 @_apply.register
 def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
-    row = state.row_of(event.key)
-    if row is None:
+    if (row := state.row_of(event.key)) is None:
         return
     set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
     if state.attempts["status"][row] == AttemptStatus.INTENT:
@@ -366,13 +366,8 @@ def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) ->
 
 
 @_apply.register
-def _(event: events.TargetsRegistered, state: State, now: float, policy: Policy) -> None:
-    targets.note_registered(state, event, now)
-
-
-@_apply.register
-def _(event: events.TargetsDeregistered, state: State, now: float, policy: Policy) -> None:
-    targets.note_deregistered(state, event, now)
+def _(event: TargetsRegistered | TargetsDeregistered, state: State, now: float, policy: Policy) -> None:
+    targets.note(state, event, now)
 
 
 @_apply.register

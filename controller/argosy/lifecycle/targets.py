@@ -5,11 +5,9 @@ from __future__ import annotations
 from argosy.lifecycle.marks import carried_out
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import StopCause
-from argosy.model.environments import Environment
-from argosy.model.events import TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import MAX_REASON, Subject, What
 from argosy.model.state import State
-from argosy.model.targets import Target
+from argosy.model.targets import TargetEntry, TargetsDeregistered, TargetsRegistered
 from argosy.model.targets_of import places_of
 
 
@@ -17,7 +15,7 @@ def begin_registering(state: State, action: RegisterTargets) -> None:
     """From now on they may be registered, whatever comes of the call."""
     env = state.environments[action.environment]
     for place in action.places:
-        env.targets.setdefault(place, Target())
+        env.targets.setdefault(place, TargetEntry())
     state.changed_environments.add(env.name)
 
 
@@ -30,33 +28,22 @@ def begin_deregistering(state: State, action: DeregisterTargets, now: float) -> 
     state.changed_environments.add(env.name)
 
 
-def note_registered(state: State, event: TargetsRegistered, now: float) -> None:
-    """Those that leave already stay what they are."""
-    carried_out(state, What.TARGETS_IN, event.environment)
+def note(state: State, event: TargetsRegistered | TargetsDeregistered, now: float) -> None:
+    """What leaves is not registered any more, whatever comes late. From when it is out, its task is given the time to
+    end what it has begun."""
+    is_in = isinstance(event, TargetsRegistered)
+    carried_out(state, What.TARGETS_IN if is_in else What.TARGETS_OUT, event.environment)
     env = state.environments.get(event.environment)
     if env is None:
         return
     for place in event.places:
         target = env.targets.get(place)
-        if target is not None and not target.left_at:
+        if target is None:
+            continue
+        if is_in:
             target.registered_at = target.registered_at or now
-    _changed(state, env)
-
-
-def note_deregistered(state: State, event: TargetsDeregistered, now: float) -> None:
-    """From now on their tasks are given the time to end what they have begun."""
-    carried_out(state, What.TARGETS_OUT, event.environment)
-    env = state.environments.get(event.environment)
-    if env is None:
-        return
-    for place in event.places:
-        target = env.targets.get(place)
-        if target is not None and target.leaves_since:
+        elif target.leaves_since:
             target.left_at = target.left_at or now
-    _changed(state, env)
-
-
-def _changed(state: State, env: Environment) -> None:
     env.targets_reason = ""
     state.changed_environments.add(env.name)
 

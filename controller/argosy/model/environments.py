@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from argosy.model.targets import Target, TargetPlace
+from argosy.model.targets import TargetEntry, TargetPlace
 
 MOST_DEPLOYMENTS = 20  # that are remembered
 MOST_REVISIONS = 50  # in the record; all are stored
@@ -90,7 +90,7 @@ class Environment:
     past_usd: float = 0.0  # what its closed runs have cost
     replaced: list[str] = field(default_factory=list)  # runs that are no revision's any more, until they are closed
     is_daemon: bool = False  # one task on each instance that matches; `desired` follows their number
-    targets: dict[TargetPlace, Target] = field(default_factory=dict)  # what is, or may be, in target groups
+    targets: dict[TargetPlace, TargetEntry] = field(default_factory=dict)  # what is, or may be, in target groups
     targets_reason: str = ""  # why AWS does not take them in or out
     committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing of it was; not stored
 
@@ -147,7 +147,7 @@ class Environment:
             for each in record["deployments"]
         ]
         values["targets"] = {
-            TargetPlace.from_text(text): _known(Target, each) for text, each in record.get("targets", {}).items()
+            TargetPlace.from_text(text): _known(TargetEntry, each) for text, each in record.get("targets", {}).items()
         }
         values.pop("committed", None)
         found = cls(**values)

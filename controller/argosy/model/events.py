@@ -12,7 +12,7 @@ from argosy.model.ports import PortBinding
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
 from argosy.model.setbacks import Subject
-from argosy.model.targets import TargetPlace
+from argosy.model.targets import TargetFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,22 +271,6 @@ class TargetAccepted:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetsRegistered:
-    """The target groups have these targets of an environment."""
-
-    environment: str
-    places: tuple[TargetPlace, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TargetsDeregistered:
-    """The target groups do not have them, or are gone themselves."""
-
-    environment: str
-    places: tuple[TargetPlace, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PoolShort:
     """A pool could not deliver. `messages.fleet_faults` reads it from what EC2 says."""
 
@@ -403,8 +387,7 @@ Event = (
     | RebalanceAdvised
     | FleetSeen
     | TargetAccepted
-    | TargetsRegistered
-    | TargetsDeregistered
+    | TargetFact
     | PoolShort
     | HistoryRead
     | ResultSeen

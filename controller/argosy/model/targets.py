@@ -31,9 +31,28 @@ class TargetPlace(NamedTuple):
 
 
 @dataclass(slots=True)
-class Target:
+class TargetEntry:
     """How far a place has come. Epoch seconds, 0 = not yet."""
 
     registered_at: float = 0.0  # when AWS had said so; until then it may be
     leaves_since: float = 0.0  # it is to be taken out
     left_at: float = 0.0  # when AWS had said that it is out: from then on its task is given `drainSeconds`
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsRegistered:
+    """The target groups have these targets of an environment."""
+
+    environment: str
+    places: tuple[TargetPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsDeregistered:
+    """The target groups do not have them, or are gone themselves."""
+
+    environment: str
+    places: tuple[TargetPlace, ...]
+
+
+TargetFact = TargetsRegistered | TargetsDeregistered

@@ -3,7 +3,7 @@ actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from argosy.scheduler.daemon_environments import daemon_rollout
 from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, retirements
 from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
+from argosy.scheduler.targets import begin_to_drain
 from argosy.scheduler.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
 
 SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
@@ -125,9 +126,10 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
     found: list[Slot] = []
     rows: dict[tuple[str, int], int] = {}
     ending: dict[str, int] = {}
+    draining = begin_to_drain(moment, env)
     for run in runs:
         is_target = env.target is not None and env.target.run_id == run.id
-        alive = _alive(moment, run, is_target)
+        alive = _alive(moment, run, is_target, draining)
         for row, slot, is_ending in alive:
             rows[run.id, slot.index] = row
             if is_ending:
@@ -140,7 +142,7 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
     return Tasks(tuple(found), rows, ending)
 
 
-def _alive(moment: Moment, run: Run, is_target: bool) -> Iterator[tuple[int, Slot, bool]]:
+def _alive(moment: Moment, run: Run, is_target: bool, draining: Set[int]) -> Iterator[tuple[int, Slot, bool]]:
     """Of each live attempt its row, its slot, and whether it was told to stop, or is in this very tick."""
     table, instances = moment.state.attempts, moment.state.instances
     rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
@@ -158,7 +160,8 @@ def _alive(moment: Moment, run: Run, is_target: bool) -> Iterator[tuple[int, Slo
             so_far = SlotStatus.HEALTHY if is_healthy else SlotStatus.YOUNG
         is_spot = instance is None or instance.purchase is Purchase.SPOT
         slot = Slot(run.id, index, so_far, is_target, _leaves(instance), is_spot, fails, is_sent=status in SENT)
-        yield row, slot, cause != StopCause.NONE or (slot.is_sent and ends_with_instance(instance, moment))
+        goes_now = slot.is_sent and (row in draining or ends_with_instance(instance, moment))
+        yield row, slot, cause != StopCause.NONE or goes_now
 
 
 def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:

@@ -16,7 +16,7 @@ from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.setbacks import What
 from argosy.model.state import State
-from argosy.model.targets import MOST_TARGETS, Target, TargetPlace
+from argosy.model.targets import MOST_TARGETS, TargetEntry, TargetPlace
 from argosy.model.targets_of import PlacedTask, place_of, places_of
 from argosy.scheduler.upkeep import has_handed_over
 
@@ -39,12 +39,13 @@ def target_steps(moment: Moment, stopped: Set[AttemptKey] = frozenset()) -> list
 def _steps(moment: Moment, env: Environment, stopped: Set[AttemptKey]) -> Iterator[Action]:
     state = moment.state
     held: set[TargetPlace] = set()
+    draining = begin_to_drain(moment, env)
     serving: dict[TargetPlace, None] = {}
     for each in places_of(state, env):
         cause, key = state.attempts["stop_cause"][each.row], state.key_of(each.row)
         if cause != StopCause.NONE or key is None or key in stopped:
             continue
-        if each.place in env.targets and _must_drain(moment, each):
+        if each.row in draining:
             yield DrainTask(key, StopCause.INTERRUPTED)
             continue
         held.add(each.place)
@@ -59,11 +60,11 @@ def _steps(moment: Moment, env: Environment, stopped: Set[AttemptKey]) -> Iterat
         yield from (RegisterTargets(env.name, places) for places in _by_group(new[: max(0, room)]))
 
 
-def _leaves(target: Target, place: TargetPlace, held: Set[TargetPlace]) -> bool:
+def _leaves(target: TargetEntry, place: TargetPlace, held: Set[TargetPlace]) -> bool:
     return bool(target.leaves_since) or place not in held
 
 
-def _is_to_come(target: Target | None) -> bool:
+def _is_to_come(target: TargetEntry | None) -> bool:
     return target is None or not (target.registered_at or target.leaves_since)
 
 
@@ -81,6 +82,19 @@ def _by_group(places: Iterable[TargetPlace]) -> Iterator[tuple[TargetPlace, ...]
     for each in groups.values():
         for start in range(0, len(each), AT_ONCE):
             yield tuple(each[start : start + AT_ONCE])
+
+
+def begin_to_drain(moment: Moment, env: Environment) -> set[int]:
+    """Rows of tasks that leave their group now, because their instance is about to be interrupted."""
+    if not env.targets:
+        return set()
+    return {
+        each.row
+        for each in places_of(moment.state, env)
+        if each.place in env.targets
+        and moment.state.attempts["stop_cause"][each.row] == StopCause.NONE
+        and _must_drain(moment, each)
+    }
 
 
 def _must_drain(moment: Moment, task: PlacedTask) -> bool:

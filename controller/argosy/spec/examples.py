@@ -50,7 +50,12 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "progressSeconds": 900,
         "rollback": False,
     },
-    "ServiceSpec": {"desired": 3, "update": {"maxOverPercent": 50}},
+    "ServiceSpec": {
+        "desired": 3,
+        "update": {"maxOverPercent": 50},
+        "targetGroup": "web",
+        "drainSeconds": 30,
+    },
     "UpdateSpec": {
         "minHealthyPercent": 90,
         "maxOverPercent": 25,

@@ -69,6 +69,7 @@ from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.suspensions import MOST_UNWATCHED
+from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,
@@ -133,6 +134,11 @@ CASES: list[list[Event]] = [
     [*UP, Observed(LATER), Observed(LATER + POLICY.absence_s + 1), Observed(LATER + 2 * POLICY.absence_s + 2)],
     [fleet(spot_target=4, spot_usd_per_hour=0.07), TargetAccepted(POOL, 4, 1)],
     [fleet("g5.xlarge"), replace(fleet("g5.xlarge"), fleet_id="another")],
+    [
+        EnvironmentAsked(EnvironmentRequest("web", NOW, "create", revision=1, desired=2)),
+        TargetsRegistered("web", (TargetPlace("web", "i-1", 8080),)),
+        TargetsDeregistered("web", (TargetPlace("web", "i-1", 8080),)),
+    ],
     [PoolShort(POOL, "no capacity"), HistoryRead(POOL, PoolShort(POOL, "a dead AMI", lasting=True))],
     [HistoryRead(POOL, None)],
     [
