@@ -55,6 +55,7 @@ def main() -> int:
         planted_schedules,
         planted_services,
         planted_sharing,
+        planted_targets,
         planted_trials,
     )
     from tests.mutations.catalogue import BUGS, hunt
@@ -78,6 +79,7 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     assert planted.Patch is planted_daemons.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
+    assert planted.Patch is planted_targets.Patch
     return 1 if missed else 0
 
 

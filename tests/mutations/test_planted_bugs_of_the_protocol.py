@@ -24,6 +24,7 @@ from tests.mutations import planted_quiet as seventeenth
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
 from tests.mutations import planted_sharing as fifteenth
+from tests.mutations import planted_targets as of_targets
 from tests.mutations import planted_trials as sixth
 from tests.mutations.catalogue import BUGS, hunt
 
@@ -88,6 +89,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         sixteenth,
         seventeenth,
         of_health,
+        of_targets,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

@@ -63,6 +63,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         outputBuckets=["others-bucket"],
         inputBuckets=["data-bucket", "others-bucket"],
         reservedConcurrency=3,
+        targetGroups={"web": "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"},
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         placementScores=True,
         allowExec=True,

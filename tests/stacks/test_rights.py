@@ -221,3 +221,16 @@ def test_no_secret_and_no_account_is_written_down(home: Template, wide: dict[str
         whole = str(template.body)
         assert "AKIA" not in whole
         assert "aws_secret" not in whole.lower()
+
+
+def test_the_controller_changes_the_targets_of_the_groups_that_the_owner_allows_and_of_no_others(
+    home: Template, wide: dict[str, Template]
+) -> None:
+    assert not [each for each in home.statements() if any("elasticloadbalancing" in name for name in each.actions)]
+    statements = (each for template in wide.values() for each in template.statements())
+    (found,) = [each for each in statements if any("elasticloadbalancing" in name for name in each.actions)]
+    assert found.policy.startswith("Controller")
+    assert found.actions == ["elasticloadbalancing:RegisterTargets", "elasticloadbalancing:DeregisterTargets"]
+    assert found.resources == [
+        "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef",
+    ]

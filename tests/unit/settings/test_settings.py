@@ -231,3 +231,26 @@ def test_an_existing_vpc_names_the_zones_of_its_cell() -> None:
     assert set(found) == {"vpcs.us-east-1.vpcId", "vpcs.eu-west-1.subnets"}
     found = faults_of({"vpcs": {"us-east-1": vpc, "eu-west-1": vpc}, "zones": {"us-east-1": ["us-east-1a"]}})
     assert set(found) == {"vpcs.eu-west-1", "vpcs.eu-west-1.subnets", "zones.us-east-1"}
+
+
+GROUP = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"
+
+
+def test_target_groups_are_named_and_travel_to_the_functions() -> None:
+    settings = load_settings({"targetGroups": {"web": GROUP}})
+    assert Settings.from_json(settings.to_json()).target_groups == {"web": GROUP}
+
+
+@pytest.mark.parametrize(
+    ("groups", "fault"),
+    [
+        ({"web": "arn:aws:s3:::web"}, "targetGroups.web"),
+        ({"Web!": GROUP}, "targetGroups.Web!"),
+        ({f"web{number}": GROUP for number in range(11)}, "targetGroups"),
+        ({"web": GROUP.replace("us-east-1", "eu-west-1")}, "targetGroups.web: is in none of the cells (us-east-1)"),
+    ],
+)
+def test_a_target_group_that_cannot_be_used_is_refused(groups: dict[str, str], fault: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load_settings({"targetGroups": groups})
+    assert fault in str(refusal.value)

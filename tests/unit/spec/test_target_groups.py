@@ -58,7 +58,7 @@ def test_a_group_that_cannot_be_used_is_refused(groups: Any, cells: Any, capacit
     data = {**service(targetGroup="web"), "capacity": capacity}
     (found,) = target_group_faults(data, groups, cells)
     assert found.path == "service.targetGroup"
-    assert fault in found.sentence
+    assert fault in found.message
 
 
 def test_a_service_that_stays_in_the_groups_region_may_use_it() -> None:
