@@ -1,21 +1,36 @@
-"""What does Elastic Load Balancing answer about the targets of its target groups? As far as it is asked by Argosy."""
+"""What does Elastic Load Balancing answer about the targets of its target groups? As far as it is asked by Argosy, and
+as botocore describes it: an instance may be registered with several ports, and only while it runs; to deregister what
+is not registered is no fault."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from argosy.emulator.operations import EmulatedService, Refusal, operation
 
 JSON = dict[str, Any]
+Target = tuple[str, int]  # instance, port
+NOT_REGISTERED = {"State": "unused", "Reason": "Target.NotRegistered"}
+GROUP_PORT = 80  # of a target that is named without one
+
+
+def anything_runs(instance_id: str) -> bool:
+    """Of whom nobody knows anything else."""
+    return True
 
 
 class TargetGroupsModel(EmulatedService):
-    """Target groups for instances, which somebody has made. Whoever is registered is healthy."""
+    """Target groups for instances, which somebody has made. Whoever is registered is healthy.
 
-    def __init__(self) -> None:
+    runs: whether the instance with this id runs.
+    """
+
+    def __init__(self, runs: Callable[[str], bool] = anything_runs) -> None:
         super().__init__()
-        self.targets: dict[str, set[tuple[str, int]]] = {}
-        """By the ARN of the group: instance and port."""
+        self._runs = runs
+        self.targets: dict[str, set[Target]] = {}
+        """By the ARN of the group."""
 
     def add_group(self, arn: str) -> None:
         """As its owner does."""
@@ -23,8 +38,12 @@ class TargetGroupsModel(EmulatedService):
 
     @operation
     def register_targets(self, request: JSON) -> JSON:
-        """What is registered already stays so."""
-        self._group(request).update(_targets(request))
+        """All of them or none. What is registered already stays so."""
+        group, asked = self._group(request), _targets(request)
+        ended = sorted({instance for instance, _ in asked if not self._runs(instance)})
+        if ended:
+            raise Refusal("InvalidTarget", f"The following targets are not in a running state: {', '.join(ended)}")
+        group.update(asked)
         return {}
 
     @operation
@@ -35,19 +54,23 @@ class TargetGroupsModel(EmulatedService):
 
     @operation
     def describe_target_health(self, request: JSON) -> JSON:
-        """Those that are registered."""
-        found = [
-            {"Target": {"Id": name, "Port": port}, "HealthCheckPort": str(port), "TargetHealth": {"State": "healthy"}}
-            for name, port in sorted(self._group(request))
-        ]
-        return {"TargetHealthDescriptions": found}
+        """Of those that are named, or of all that are registered."""
+        group = self._group(request)
+        asked = _targets(request) if request.get("Targets") else group
+        return {"TargetHealthDescriptions": [_health(target, target in group) for target in sorted(asked)]}
 
-    def _group(self, request: JSON) -> set[tuple[str, int]]:
+    def _group(self, request: JSON) -> set[Target]:
         arn = request["TargetGroupArn"]
         if arn not in self.targets:
             raise Refusal("TargetGroupNotFound", f"Target groups '{arn}' not found")
         return self.targets[arn]
 
 
-def _targets(request: JSON) -> set[tuple[str, int]]:
-    return {(each["Id"], each["Port"]) for each in request["Targets"]}
+def _targets(request: JSON) -> set[Target]:
+    return {(each["Id"], each.get("Port", GROUP_PORT)) for each in request["Targets"]}
+
+
+def _health(target: Target, is_registered: bool) -> JSON:
+    instance, port = target
+    health = {"State": "healthy"} if is_registered else NOT_REGISTERED
+    return {"Target": {"Id": instance, "Port": port}, "HealthCheckPort": str(port), "TargetHealth": health}

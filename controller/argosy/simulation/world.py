@@ -85,7 +85,7 @@ class World:
         )
         self.ecs = EcsModel(aws)
         self.ec2 = Ec2Model(aws, machines)
-        self.elbv2 = TargetGroupsModel()
+        self.elbv2 = TargetGroupsModel(self.ec2.runs)
         self.elbv2.add_group(target_group_arn(region))
         self.ecs.on_work.append(self._call_agent)
         self.ec2.on_running.append(self._boot)

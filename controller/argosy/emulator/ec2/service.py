@@ -114,3 +114,9 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
         """The record, to read. KeyError."""
         with self.lock:
             return self.ledger.instances[instance_id]
+
+    def runs(self, instance_id: str) -> bool:
+        """Whether it is there, and running."""
+        with self.lock:
+            found = self.ledger.instances.get(instance_id)
+            return found is not None and found.state == "running"
