@@ -1,10 +1,12 @@
-"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an ill one goes."""
+"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an ill one goes. Behind
+a load balancer they are registered, and leave the target group before they end."""
 
 from __future__ import annotations
 
 import signal
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -16,13 +18,16 @@ from tests.e2e.cluster import Cluster
 from tests.readmes import local_options
 
 pytestmark = pytest.mark.e2e
+GROUP = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"
 ASKS = "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['ARGOSY_PORT_8080'], timeout=1)"
 SERVES = 'echo {} > index.html; exec python3 -m http.server --bind 127.0.0.1 "$ARGOSY_PORT_8080"'
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with LocalAws(options=local_options()) as aws:
+    usual = local_options()
+    settings = usual.settings.model_copy(update={"target_groups": {"web": GROUP}})
+    with LocalAws(options=replace(usual, settings=settings)) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)
@@ -103,3 +108,31 @@ def test_endpoints_answer_while_a_deployment_replaces_them_and_an_ill_task_is_re
     assert [each["revision"] for each in endpoints(local)] == [2, 2]
     local.ask("DeleteEnvironment", name="api")
     local.until(lambda: not local.ask("ListEnvironments")["environments"])
+
+
+def targets(local: Cluster) -> set[tuple[str, int]]:
+    """What the load balancer knows."""
+    found = local.clients("elbv2").describe_target_health(TargetGroupArn=GROUP)["TargetHealthDescriptions"]
+    return {(each["Target"]["Id"], each["Target"]["Port"]) for each in found}
+
+
+def places(local: Cluster) -> set[tuple[str, int]]:
+    return {(each["instance"], each["hostPort"]) for each in endpoints(local)}
+
+
+def test_tasks_are_registered_while_they_serve_and_leave_the_group_before_they_end(local: Cluster) -> None:
+    balanced = spec("balanced")
+    balanced["service"] |= {"targetGroup": "web", "drainSeconds": 3}
+    local.ask("CreateEnvironment", spec=balanced)
+    local.ask("StartDeployment", name="api", clientToken="balanced")
+    local.until(lambda: len(targets(local)) == 2, patience_s=120)
+    assert targets(local) == places(local)
+    assert answers(local) == ["balanced", "balanced"]
+    local.until(lambda: view(local)["registeredTargets"] == 2)
+    local.ask("ScaleEnvironment", name="api", desired=1)
+    local.until(lambda: len(targets(local)) == 1, patience_s=60)
+    assert len(places(local)) == 2, "one of them drains"
+    local.until(lambda: places(local) == targets(local), patience_s=60)
+    local.ask("DeleteEnvironment", name="api")
+    local.until(lambda: not local.ask("ListEnvironments")["environments"], patience_s=120)
+    assert targets(local) == set()

@@ -44,6 +44,7 @@ from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
 from argosy.local.server.queue import OwnQueue
 from argosy.local.server.tables import OwnTable
+from argosy.local.server.target_groups import OwnTargetGroups
 from argosy.local.state_folder import StateFolder
 from argosy.local.task_definitions import register
 from argosy.loopback.server import LOOPBACK, WsgiServer
@@ -130,7 +131,8 @@ class LocalAws:
         self._table = table.model
         if self._kept is not None:
             self._kept.keep_models(table.model, self.cells)
-        own = (table, self._queue)
+        groups = OwnTargetGroups(self.options.settings.target_groups.values(), self._runs)
+        own = (table, self._queue, groups)
         self._front = Front(
             cells=self.cells,
             functions=LambdaApi(self.functions),
@@ -251,6 +253,9 @@ class LocalAws:
             if cell.has(instance_id):
                 return cell
         raise KeyError(instance_id)
+
+    def _runs(self, instance_id: str) -> bool:
+        return any(cell.ec2.runs(instance_id) for cell in self.cells.values())
 
     def make_state_dir(self) -> Path:
         """The folder of the functions' logs: the one in the options, which stays, or one that `close` removes."""

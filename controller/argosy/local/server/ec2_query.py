@@ -1,7 +1,7 @@
 """How does the EC2 query protocol (`A.1.B=x` in, XML out) map to boto3's dicts?
 
 Driven by botocore's EC2 model: `queryName` or the capitalised `locationName` on the way in, `locationName` and
-`<item>` on the way out.
+`<item>` on the way out. What the query protocol of other services has in common with it is here, too.
 """
 
 from __future__ import annotations
@@ -28,26 +28,31 @@ class Ec2Wire:
 
     def read(self, headers: Mapping[str, str], body: bytes) -> tuple[Any, dict[str, Any]]:
         """See protocol.Wire."""
-        try:
-            fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
-        except UnicodeDecodeError as fault:
-            raise BadRequestError("MalformedQueryString", "the body is not UTF-8") from fault
-        operation = operation_model(self.service, fields.pop("Action", ""), "InvalidAction")
-        fields.pop("Version", None)
-        return operation, _structure(_tree(fields), operation.input_shape) if operation.input_shape else {}
+        return parameters(self.service, body)
 
     def write(self, operation: Any, result: Mapping[str, Any], request_id: str) -> Reply:
         """See protocol.Wire."""
         name, body = f"{operation.name}Response", [f"<requestId>{request_id}</requestId>"]
         if operation.output_shape is not None:
-            _fill(body, result, operation.output_shape)
-        return _reply(200, f'<{name} xmlns="{NAMESPACE}">', body, f"</{name}>")
+            fill(body, result, operation.output_shape, "item")
+        return xml_reply(200, f'<{name} xmlns="{NAMESPACE}">', body, f"</{name}>")
 
     def refuse(self, refusal: WireRefusal, request_id: str) -> Reply:
         """See protocol.Wire; EC2 has no further details in its errors."""
         said = f"<Code>{escape(refusal.code)}</Code><Message>{escape(refusal.message)}</Message>"
         body = [f"<Errors><Error>{said}</Error></Errors><RequestID>{request_id}</RequestID>"]
-        return _reply(refusal.status, "<Response>", body, "</Response>")
+        return xml_reply(refusal.status, "<Response>", body, "</Response>")
+
+
+def parameters(service: Any, body: bytes) -> tuple[Any, dict[str, Any]]:
+    """As `read` of a Wire: (operation model, parameters as boto3 names them). Raises BadRequestError."""
+    try:
+        fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
+    except UnicodeDecodeError as fault:
+        raise BadRequestError("MalformedQueryString", "the body is not UTF-8") from fault
+    operation = operation_model(service, fields.pop("Action", ""), "InvalidAction")
+    fields.pop("Version", None)
+    return operation, _structure(_tree(fields), operation.input_shape) if operation.input_shape else {}
 
 
 def action_of(body: bytes) -> str:
@@ -55,7 +60,8 @@ def action_of(body: bytes) -> str:
     return dict(parse_qsl(body.decode("utf-8", "replace"))).get("Action", "")
 
 
-def _reply(status: int, start: str, body: list[str], end: str) -> Reply:
+def xml_reply(status: int, start: str, body: list[str], end: str) -> Reply:
+    """The parts put together."""
     text = "".join(["<?xml version='1.0' encoding='utf-8'?>\n", start, *body, end])
     return Reply(status, text.encode(), {"Content-Type": "text/xml;charset=UTF-8"})
 
@@ -121,23 +127,24 @@ def _scalar(text: Any, kind: str, name: str) -> Any:
         raise BadRequestError("InvalidParameterValue", f"{name}: {text!r} is not a valid {kind}") from fault
 
 
-def _fill(body: list[str], result: Mapping[str, Any], shape: Any) -> None:
-    """As text, since the standard library writes its trees slowly, and a sweep reads every instance."""
+def fill(body: list[str], result: Mapping[str, Any], shape: Any, item_tag: str) -> None:
+    """As text, since the standard library writes its trees slowly, and a sweep reads every instance. item_tag: of
+    elements of lists that have no name of their own."""
     members = by_name(shape)
     for name, value in result.items():
         if name in members and value is not None:
             wire_name, member = members[name]
-            _element(body, wire_name, value, member)
+            _element(body, wire_name, value, member, item_tag)
 
 
-def _element(body: list[str], tag: str, value: Any, shape: Any) -> None:
+def _element(body: list[str], tag: str, value: Any, shape: Any, item_tag: str) -> None:
     body.append(f"<{tag}>")
     if shape.type_name == "structure":
-        _fill(body, value, shape)
+        fill(body, value, shape, item_tag)
     elif shape.type_name == "list":
-        tag_of_item = shape.member.serialization.get("name", "item")
+        tag_of_item = shape.member.serialization.get("name", item_tag)
         for item in value:
-            _element(body, tag_of_item, item, shape.member)
+            _element(body, tag_of_item, item, shape.member, item_tag)
     else:
         body.append(escape(_text(value)))
     body.append(f"</{tag}>")

@@ -1,7 +1,8 @@
 """Which service does a request to the one port go to?
 
 None unless `callers` lets it in. ECS by its target prefix, the EC2 actions that our fleets need by name, Lambda by its
-path, `/argosy/...` for what AWS has no API for; everything else is moto's.
+path, `/argosy/...` for what AWS has no API for, and of some services what is about the deployment's own part;
+everything else is moto's.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Regional(Protocol):
 class OwnPart(Protocol):
     """What answers requests about the deployment's own part of a service; moto has the rest of that service."""
 
-    target: str  # what begins the service's X-Amz-Target
+    target: str  # what begins the service's X-Amz-Target; where it has none, the name that requests are signed for
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply | None:
         """None for a request about anything else."""
@@ -121,9 +122,11 @@ class Front:
             return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
         if self._functions.owns(path):
             return self._functions.answer(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ))
-        if service in self._parts:
-            return self._part_reply(self._parts[service], environ)
-        return self._ec2_reply(environ) if _scope(environ)[1] == "ec2" else None
+        signed_for = _scope(environ)[1]
+        part = self._parts.get(service) or self._parts.get(signed_for)
+        if part is not None:
+            return self._part_reply(part, environ)
+        return self._ec2_reply(environ) if signed_for == "ec2" else None
 
     def _part_reply(self, part: OwnPart, environ: Environ) -> Reply | None:
         body = _body(environ)
