@@ -53,6 +53,7 @@ def environment(**changes: Any) -> dict[str, Any]:
         "total": 3,
         "outdated": 0,
         "pending": 0,
+        "registeredTargets": 0,
         "latestRevision": 1,
         "targetRevision": 1,
         "completedRevision": 1,

@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from argosy.lifecycle.environments import ask, forget
+from argosy.lifecycle.targets import begin_deregistering, begin_registering, note, note_failure
 from argosy.model import documents, inbox
+from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import documents_of_commit
+from argosy.model.setbacks import Subject, What
 from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S, last_revision_of_deleted
+from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of
@@ -315,6 +319,23 @@ def test_one_that_overtakes_the_deletion_does_not_either(desk: Desk) -> None:
     forgotten(desk)
     desk.fold_in()
     assert "does not exist" in refused(desk, "StartDeployment", name="web")
+
+
+def test_it_is_said_how_many_tasks_are_registered_and_why_aws_takes_none(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    first, *others = (TargetPlace("web", f"i-{number}", 32768) for number in range(3))
+    env = desk.state.environments["web"]
+    begin_registering(desk.state, RegisterTargets("web", (first, *others)))
+    note(desk.state, TargetsRegistered("web", (first, *others)), desk.time)
+    desk.commit()
+    assert view(desk)["registeredTargets"] == 3
+    begin_deregistering(desk.state, DeregisterTargets("web", (first,)), desk.time)
+    note(desk.state, TargetsDeregistered("web", (first,)), desk.time)
+    note_failure(desk.state, Subject(What.TARGETS_IN, "web"), "target group 'web': AccessDenied")
+    desk.commit()
+    assert (view(desk)["registeredTargets"], view(desk)["statusReason"]) == (2, "target group 'web': AccessDenied")
+    assert len(env.targets) == 3
 
 
 def test_the_mark_of_a_deletion_expires_and_its_name_stays_free(desk: Desk) -> None:

@@ -38,6 +38,7 @@ def environment_lines(view: Any) -> list[str]:
     counts = f"daemon on instances that match: {counts}" if view["kind"] == "daemon" else counts
     counts += f", {view['pending']:,} waiting" if view["pending"] else ""
     counts += f", {view['outdated']:,} of other revisions" if view["outdated"] else ""
+    counts += f", {view['registeredTargets']:,} in target groups" if view["registeredTargets"] else ""
     lines = [headline, counts]
     if view["deployments"]:
         lines.append(deployment_line(view, view["deployments"][-1]))

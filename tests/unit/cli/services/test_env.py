@@ -206,6 +206,13 @@ def test_status_says_what_waits_and_that_a_newer_revision_is_not_deployed() -> N
     assert said[-1] == "next: argosy env deploy web"
 
 
+def test_status_says_how_many_tasks_are_in_target_groups() -> None:
+    said = lines(
+        World().answers("DescribeEnvironment", environment(registeredTargets=2)).argosy("env", "status", "web")
+    )
+    assert said[1] == "3 of 3 healthy, 3 running, 2 in target groups"
+
+
 def test_an_environment_that_is_not_there_is_named_and_the_list_offered() -> None:
     gone = api_error(404, "ResourceNotFoundException", "the environment 'web' does not exist")
     result = World().answers("DescribeEnvironment", gone).argosy("env", "status", "web")
