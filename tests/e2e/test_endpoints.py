@@ -1,5 +1,6 @@
-"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an ill one goes. Behind
-a load balancer they are registered, and leave the target group before they end."""
+"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an ill one goes.
+
+Behind a load balancer they are registered, and leave the target group before they end."""
 
 from __future__ import annotations
 

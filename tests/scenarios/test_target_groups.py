@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 
 from argosy.aws.cell import Cell
+from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import target_group_arn
 from argosy.spec.parse import parse_spec, to_json
 from tests.fakes.aws import refusal
@@ -16,12 +18,17 @@ from tests.scenarios.services import FOR_EVER_S, ask, deploy, ending, running, s
 GROUP = target_group_arn("us-east-1")
 
 
+class Died(BaseException):
+    """The controller's process ends."""
+
+
 class Balanced(Controlled):
     """A cluster with a target group. It writes down calls about targets, and stops."""
 
     def __init__(self, **fields: Any) -> None:
         self.log: list[tuple[float, str, Any]] = []
         self.fails: ClientError | None = None
+        self.dies = False  # the controller, when the next call about targets has taken effect
         super().__init__(work_s=FOR_EVER_S, tick_s=5.0, **fields)
 
     def cells(self, ecs: Any = None) -> list[Cell]:
@@ -34,7 +41,10 @@ class Balanced(Controlled):
                         raise cluster.fails
                     places = [(each["Id"], each["Port"]) for each in request["Targets"]]
                     cluster.log.append((cluster.world.now, name, places))
-                    return getattr(cluster.world.elbv2, name)(**request)
+                    reply = getattr(cluster.world.elbv2, name)(**request)
+                    if cluster.dies:
+                        raise Died
+                    return reply
 
                 return call
 
@@ -60,14 +70,17 @@ class Balanced(Controlled):
         return [when for when, name, _ in self.log if name == what]
 
 
-def form(desired: int, command: str = "serve", drain_s: int = 30, **update: Any) -> dict[str, Any]:
+def form(
+    desired: int, command: str = "serve", drain_s: int = 30, health: dict[str, Any] | None = None, **update: Any
+) -> dict[str, Any]:
+    container = {"image": "argosy/web", "command": [command], "ports": [{"container": 8080}], "health": health}
     return to_json(
         parse_spec(
             {
                 "version": 1,
                 "kind": "service",
                 "name": "web",
-                "container": {"image": "argosy/web", "command": [command], "ports": [{"container": 8080}]},
+                "container": {name: value for name, value in container.items() if value},
                 "resources": {"vcpus": 0.5, "memory": 512},
                 "service": {
                     "desired": desired,
@@ -104,6 +117,51 @@ def test_a_task_leaves_its_group_and_drains_before_it_is_told_to_stop() -> None:
     assert 60 <= stopped - out <= 80
     cluster.run_for(30)
     assert len(cluster.targets) == len(web(cluster).targets) == 2
+
+
+def test_a_task_with_a_health_command_is_registered_when_that_says_that_it_is_well() -> None:
+    cluster = Balanced()
+    cluster.world.workload = lambda task, host: TaskBehaviour(FOR_EVER_S, is_well=lambda age_s: age_s >= 100)
+    health = {"command": ["CMD", "check"], "intervalSeconds": 5, "startSeconds": 200}
+    deploy(cluster, 1, form(1, health=health))
+    until(cluster, lambda: running(cluster))
+    began = cluster.world.now
+    until(cluster, lambda: cluster.targets)
+    assert 90 <= cluster.world.now - began <= 130
+
+
+@pytest.mark.parametrize("ends_s", [60.0, FOR_EVER_S])
+def test_what_a_controller_registered_before_it_died_is_known_to_the_next_one(ends_s: float) -> None:
+    cluster = Balanced()
+    ending(cluster, ends_s)
+    deploy(cluster, 1, form(1))
+    cluster.dies = True
+    with pytest.raises(Died):
+        until(cluster, lambda: False)
+    assert len(cluster.targets) == 1
+    cluster.dies, cluster.controllers = False, [cluster.controller()]
+    cluster.world.run_for(120)
+    until(
+        cluster, lambda: bool(cluster.at("deregister_targets")) is (ends_s == 60.0) and status(cluster) == "COMPLETED"
+    )
+    until(
+        cluster, lambda: {place[1:] for place in web(cluster).targets} == cluster.targets and len(cluster.targets) == 1
+    )
+    assert cluster.at("stop") == []
+
+
+def test_what_a_controller_took_out_before_it_died_drains_under_the_next_one() -> None:
+    cluster = balanced(2, drain_s=60)
+    cluster.dies = True
+    ask(cluster, "scale", desired=1)
+    with pytest.raises(Died):
+        until(cluster, lambda: False)
+    assert (len(cluster.targets), cluster.at("stop")) == (1, [])
+    cluster.dies, cluster.controllers = False, [cluster.controller()]
+    until(cluster, lambda: sum(running(cluster).values()) == 1)
+    assert cluster.at("stop")[0] - cluster.at("deregister_targets")[0] >= 60
+    cluster.run_for(30)
+    assert {place[1:] for place in web(cluster).targets} == cluster.targets
 
 
 def test_an_update_registers_the_new_tasks_and_drains_the_old_ones() -> None:
