@@ -72,8 +72,19 @@ def view(local: Cluster) -> dict[str, Any]:
     return found
 
 
+def processes_at(port: int) -> list[psutil.Process]:
+    return [each for each in psutil.Process().children(recursive=True) if str(port) in words_of(each)]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.ZombieProcess, psutil.NoSuchProcess):  # it has just ended
+        return []
+
+
 def process_at(port: int) -> psutil.Process:
-    (found,) = [each for each in psutil.Process().children(recursive=True) if str(port) in each.cmdline()]
+    (found,) = processes_at(port)
     return found
 
 
@@ -123,17 +134,20 @@ def places(local: Cluster) -> set[tuple[str, int]]:
 
 def test_tasks_are_registered_while_they_serve_and_leave_the_group_before_they_end(local: Cluster) -> None:
     balanced = spec("balanced")
-    balanced["service"] |= {"targetGroup": "web", "drainSeconds": 3}
+    balanced["service"] |= {"targetGroup": "web", "drainSeconds": 5}
     local.ask("CreateEnvironment", spec=balanced)
     local.ask("StartDeployment", name="api", clientToken="balanced")
     local.until(lambda: len(targets(local)) == 2, patience_s=120)
     assert targets(local) == places(local)
-    assert answers(local) == ["balanced", "balanced"]
+    local.until(lambda: answers(local) == ["balanced", "balanced"], patience_s=60)
     local.until(lambda: view(local)["registeredTargets"] == 2)
+    both = targets(local)
     local.ask("ScaleEnvironment", name="api", desired=1)
     local.until(lambda: len(targets(local)) == 1, patience_s=60)
-    assert len(places(local)) == 2, "one of them drains"
-    local.until(lambda: places(local) == targets(local), patience_s=60)
+    [(_, port)] = both - targets(local)
+    assert process_at(port).is_running(), "it drains"
+    local.until(lambda: not processes_at(port), patience_s=60)
+    assert places(local) == targets(local)
     local.ask("DeleteEnvironment", name="api")
     local.until(lambda: not local.ask("ListEnvironments")["environments"], patience_s=120)
     assert targets(local) == set()

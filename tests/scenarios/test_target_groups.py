@@ -13,7 +13,7 @@ from argosy.simulation.world import target_group_arn
 from argosy.spec.parse import parse_spec, to_json
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.scenarios.services import FOR_EVER_S, ask, deploy, ending, running, status, until, web
+from tests.scenarios.services import FOR_EVER_S, ask, deploy, ending, running, state_of, status, until, web
 
 GROUP = target_group_arn("us-east-1")
 
@@ -225,3 +225,17 @@ def test_a_task_is_not_kept_for_ever_because_it_cannot_be_taken_out() -> None:
     assert 600 <= cluster.world.now - began <= 700
     cluster.fails = None
     until(cluster, lambda: cluster.targets == set())
+
+
+def test_a_deleted_service_is_remembered_for_as_long_as_something_of_it_is_registered() -> None:
+    cluster = balanced(1)
+    cluster.fails = refusal("AccessDenied", "not authorized to perform: elasticloadbalancing:DeregisterTargets")
+    ask(cluster, "delete")
+    until(cluster, lambda: cluster.at("stop"))
+    until(cluster, lambda: not running(cluster) and not state_of(cluster).attempts.live().size)
+    for _ in range(20):
+        cluster.tick()
+    assert len(cluster.targets) == len(web(cluster).targets) == 1
+    cluster.fails = None
+    cluster.run_to_rest()
+    assert (cluster.targets, state_of(cluster).environments) == (set(), {})
