@@ -35,6 +35,9 @@ RIGHTS = {
     ),
     "scheduler:create_schedule": ("scheduler:CreateSchedule", "iam:PassRole to scheduler.amazonaws.com"),
     "scheduler:update_schedule": ("scheduler:UpdateSchedule", "iam:PassRole to scheduler.amazonaws.com"),
+    **{
+        f"elbv2:{verb.lower()}_targets": (f"elasticloadbalancing:{verb}Targets",) for verb in ("Register", "Deregister")
+    },
     "ec2:modify_fleet": ("ec2:ModifyFleet", "iam:PassRole to ec2.amazonaws.com"),
 }
 WRITES = {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem", "Delete": "dynamodb:DeleteItem"}
@@ -48,6 +51,9 @@ LAMBDAS_OWN = {
 }
 # Calls that are found although the function never makes them, each with the reason.
 SCORES = {"ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"}  # only where the owner wants them
+TARGETS = {
+    f"elasticloadbalancing:{verb}Targets" for verb in ("Register", "Deregister")
+}  # only of groups in the settings
 EMPTYING = {"s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"}  # only of a bucket that goes too
 TICK = {"events:DisableRule"}  # of home; and `rest` is also the name of a field that the api reads
 
@@ -55,7 +61,7 @@ EXEC = {"ecs:ExecuteCommand"}  # of those who use the deployment, where the owne
 
 FUNCTIONS = {
     ("home", "argosy-api"): TICK,
-    ("home", "argosy-controller"): SCORES,
+    ("home", "argosy-controller"): SCORES | TARGETS,
     ("home", "argosy-watchdog"): set(),
     ("home", "argosy-cell-guard"): set(),
     ("home", "argosy-teardown-begin"): set(),
