@@ -217,6 +217,23 @@ def test_a_schedule_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None
     assert refused("DescribeSchedule", name="nightly")[0] == 404
 
 
+def test_an_open_run_is_changed(ask: Ask, refused: Ask) -> None:
+    run_id = ask("SubmitRun", spec={**RUN, "notBefore": "1h"})["runId"]
+    changes = {"priority": 5, "budgetUsd": 20, "maxConcurrentTasks": 2}
+    asked = {"runId": run_id, "changes": changes, "clientToken": "once", "reason": "it is urgent"}
+    assert [ask("UpdateRun", **asked)["created"] for _ in range(2)] == [True, False]
+
+    def taken_in() -> bool:
+        return any(each["type"] == "run.updated" for each in ask("ListChanges", runId=run_id)["changes"])
+
+    assert until(taken_in, PATIENCE_S)
+    assert ask("DescribeRun", runId=run_id)["changes"] == changes
+    code, _, members = refused("UpdateRun", runId=run_id, changes={"array": {"size": 3}})
+    assert (code, members[0].partition(":")[0]) == (400, "changes.array")
+    ask("CancelRun", runId=run_id)
+    assert refused("UpdateRun", runId=run_id, changes={"priority": 6})[0] == 409
+
+
 def test_what_the_clock_asks_wrongly_is_a_fault_and_no_answer(invoke: Ask) -> None:
     """An answer that says no counts as delivered."""
     answer = invoke("FireSchedule", name="nightly", scheduledTime="soon")

@@ -178,6 +178,7 @@ def _requests() -> list[dict[str, Any]]:
         {"action": "DescribeRun", "runId": run_id, "include": ["tasks", "cost"], "maxResults": 10, "nextToken": "NQ"},
         {"action": "ListRuns", "maxResults": 1, "nextToken": "NQ"},
         {"action": "CancelRun", "runId": run_id, "reason": "enough"},
+        {"action": "UpdateRun", "runId": run_id, "changes": {"priority": 5, "deadline": "2h"}, "clientToken": "t-5"},
         {"action": "RetryRun", "runId": run_id, "failed": True, "cancelled": True, "clientToken": "t-4"},
         {"action": "ExplainRun", "runId": run_id, "index": 1},
         {"action": "DescribeCluster", "form": "columns"},

@@ -26,6 +26,7 @@ from argosy.model.inbox import (
     ScaleRequest,
     SharingRequest,
     SubmitRequest,
+    UpdateRequest,
 )
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
@@ -139,6 +140,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.RunNotPrepared(RUNS[d[0]], "no such image", final=d[3] == 7),
     lambda _, d, at: events.RunCancelled(CancelRequest(RUNS[d[0]], at, "enough")),
     lambda s, d, at: events.RunRetried(RetryRequest(RUNS[d[0]], at, cancelled=True)),
+    lambda _, d, at: events.RunUpdated(UpdateRequest(RUNS[d[0]], at, {"priority": d[3], "maxInstances": 1 + d[1]})),
     lambda _, d, at: events.EnvironmentAsked(
         EnvironmentRequest("web", at, CHANGES[d[3] % len(CHANGES)], revision=d[1] + 1, desired=d[3])
     ),

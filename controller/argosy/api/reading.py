@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from argosy.engine.loading import records_of
 from argosy.model import documents, ended_attempts, inbox
@@ -63,6 +64,22 @@ def run(store: Store, run_id: str) -> RunRecord | None:
     [shown] = with_requests(store, [record])
     # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
     return shown if shown.retry_at or not shown.has_ended else _folded(store, run_id)
+
+
+def spec_of(store: Store, run_id: str) -> dict[str, Any]:
+    """What was submitted, folded in or not. Raises one of `damage.FAULTS` where that is not there, or unreadable."""
+    key = (documents.run_partition(run_id), documents.SPEC)
+    body, request = store.read(key), None
+    if body is None:
+        request = _request_of(store, run_id)
+        body = None if request else store.read(key)  # folded in between the first two looks
+    return dict(request.spec if request else documents.decode(_there(body, run_id)))
+
+
+def _there(body: bytes | None, run_id: str) -> bytes:
+    if body is None:
+        raise KeyError(f"the spec of {run_id} is not there")
+    return body
 
 
 def run_of_token(store: Store, token: str) -> str | None:
@@ -237,7 +254,12 @@ def _folded(store: Store, run_id: str) -> RunRecord | None:
 
 
 def _in_inbox(store: Store, run_id: str) -> RunRecord | None:
+    request = _request_of(store, run_id)
+    return None if request is None else RunRecord.of_request(request)
+
+
+def _request_of(store: Store, run_id: str) -> SubmitRequest | None:
     place = store.read(request_pointer(run_id))
     body = None if place is None else store.read((inbox.INBOX, place.decode()))
     request = None if body is None else inbox.from_bytes(body)
-    return RunRecord.of_request(request) if isinstance(request, SubmitRequest) else None
+    return request if isinstance(request, SubmitRequest) else None

@@ -106,6 +106,17 @@ class RetryRun(Strict):
         return self
 
 
+class UpdateRun(Strict):
+    """Change what an open run asks for, from the controller's next tick on. changes: new values by name of the field of
+    the spec; null takes a limit away. client_token: the same token and changes a second time change nothing."""
+
+    action: Literal["UpdateRun"]
+    run_id: str
+    changes: dict[str, Any] = Field(min_length=1)
+    reason: Annotated[str, Field(max_length=255), AfterValidator(printable)] = ""
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(printable)] | None = None
+
+
 class ExplainRun(Strict):
     """Why the run's tasks, or the task `index`, wait or run where they do."""
 

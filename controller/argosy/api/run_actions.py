@@ -1,4 +1,5 @@
-"""What may be asked of runs, and done to them? DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun."""
+"""What may be asked of runs, and done to them? DescribeRun, ListRuns, CancelRun, RetryRun, UpdateRun,
+ExplainRun."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from argosy.api import cancelling, explaining, reading, requests, retrying, spending, views
+from argosy.api import cancelling, explaining, reading, requests, retrying, spending, updating, views
 from argosy.api.estimates import estimates
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
@@ -89,6 +90,20 @@ def _retry(means: Means, request: requests.RetryRun, request_id: str) -> dict[st
     return {**means.full_view(request.run_id), "created": created, "tasksToRetry": tasks}
 
 
+def _update(means: Means, request: requests.UpdateRun, request_id: str) -> dict[str, Any]:
+    record = means.record(request.run_id)
+    _check_is_batch(record)
+    token = request.client_token or request_id
+    if updating.was_asked(means, request, token):
+        return {**views.full_run_view(record), "created": False}
+    updating.check_open(means, record)
+    spec = reading.spec_of(means.store, record.id)
+    changes = updating.checked(means, record, spec, request.changes)
+    created = updating.put(means, record, request, changes, token)
+    means.wake.controller()
+    return {**views.full_run_view(record.with_changes(spec, changes, request.reason)), "created": created}
+
+
 def _explain(means: Means, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:
     record = means.record(request.run_id)
     if request.index is not None and request.index >= record.task_count:
@@ -120,5 +135,6 @@ ACTIONS: Actions = {
     requests.ListRuns: _list,
     requests.CancelRun: _cancel,
     requests.RetryRun: _retry,
+    requests.UpdateRun: _update,
     requests.ExplainRun: _explain,
 }

@@ -91,6 +91,12 @@ def full_run_view(record: RunRecord) -> JSON:
         "budget": budget_view(record),
         "dependsOn": dependencies_view(record),
         "notBefore": iso(record.not_before),
+        "queue": record.queue or None,
+        "priority": record.priority,
+        "maxInstances": record.max_instances,
+        "maxConcurrentTasks": record.max_concurrent,
+        "changes": dict(record.changes),
+        "changeReason": record.change_reason or None,
     }
 
 

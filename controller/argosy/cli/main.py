@@ -30,6 +30,7 @@ from argosy.cli.runs import (
     submit,
     tasks,
     ui,
+    update,
     validate,
     watch,
 )
@@ -68,6 +69,7 @@ _RUNS = (
     attempts,
     ui,
     retry,
+    update,
     explain,
     cost,
     results,

@@ -114,12 +114,13 @@ class ApiClient:
         tries of the run together; None = as before."""
         wanted = {"failed": failed, "cancelled": cancelled, "clientToken": client_token}
         wanted |= {} if budget_usd is None else {"budgetUsd": budget_usd}
-        try:
-            return self._call("RetryRun", runId=run_id, **wanted)
-        except ApiError as refusal:
-            if refusal.code == "ConflictException" and "clientToken" not in str(refusal):
-                refusal.next_step = ""  # its message says what to do
-            raise
+        return self._call_for_change("RetryRun", runId=run_id, **wanted)
+
+    def update(self, run_id: str, changes: Mapping[str, Any], reason: str, client_token: str) -> dict[str, Any]:
+        """The run view as it will be. changes: by the name of the field; None takes a limit away. The same token a
+        second time changes nothing and gives `created` false."""
+        why = {"reason": reason} if reason else {}
+        return self._call_for_change("UpdateRun", runId=run_id, changes=dict(changes), clientToken=client_token, **why)
 
     def explain(self, run_id: str, index: int | None) -> dict[str, Any]:
         """Why the run's tasks wait; with `index`, that task's own state too."""
@@ -285,6 +286,14 @@ class ApiClient:
             token = page.get("nextToken")
             if token is None:
                 return {what: found}
+
+    def _call_for_change(self, action: str, **fields: Any) -> dict[str, Any]:
+        try:
+            return self._call(action, **fields)
+        except ApiError as refusal:
+            if refusal.code == "ConflictException" and "clientToken" not in str(refusal):
+                refusal.next_step = ""  # its message says what to do
+            raise
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})

@@ -23,6 +23,7 @@ from argosy.model.events import (
     RunCancelled,
     RunRetried,
     RunSubmitted,
+    RunUpdated,
     SharingAsked,
 )
 from argosy.model.open_ends import OpenEnds
@@ -83,6 +84,8 @@ def event_of(store: Store, state: State, request: inbox.Request) -> Event:
         return ClusterScaled(request)
     if isinstance(request, inbox.SharingRequest):
         return SharingAsked(request)
+    if isinstance(request, inbox.UpdateRequest):
+        return RunUpdated(request)
     is_open = request.run_id in state.runs or request.run_id in state.suspended
     if isinstance(request, inbox.CancelRequest):
         return RunCancelled(request, None if is_open else load_run(store, request.run_id, ended=False))

@@ -25,9 +25,10 @@ from argosy.lifecycle import (
     suspended_tasks,
     suspension,
     targets,
+    updates,
 )
 from argosy.lifecycle.announcements import Announced
-from argosy.lifecycle.halts import drop_unsent, give_up
+from argosy.lifecycle.halts import cancel, drop_unsent, give_up
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -117,17 +118,10 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     run = state.runs.get(event.request.run_id) or revival.adopt(state, event.stored)
     if run is None or run.complete:
         return
-    _cancel(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled", now, policy)
+    cancel(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled", now, policy)
     for dependent in dependencies.cancelled_with(state, run.id) if event.request.dependents else ():
         if not dependent.complete:
-            _cancel(state, dependent, f"cancelled with {run.id}, which it depends on", now, policy)
-
-
-def _cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
-    """A retry under way goes on: it cancels what has no attempt any more (`revival.revive`)."""
-    run.cancelled = True
-    give_up(state, run, reason)
-    drop_unsent(state, run, now, policy)
+            cancel(state, dependent, f"cancelled with {run.id}, which it depends on", now, policy)
 
 
 @_apply.register
@@ -137,6 +131,11 @@ def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> Non
         found.again_at = now  # the next tick tries it
         return
     revival.reopen(state, event.request, event.stored)
+
+
+@_apply.register
+def _(event: events.RunUpdated, state: State, now: float, policy: Policy) -> None:
+    updates.update(state, event.request)
 
 
 @_apply.register

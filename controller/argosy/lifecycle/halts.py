@@ -54,3 +54,10 @@ def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
         index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
         set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
         end_attempt(state, row, now)
+
+
+def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
+    """A retry under way goes on: it cancels what has no attempt any more (`revival.revive`)."""
+    run.cancelled = True
+    give_up(state, run, reason)
+    drop_unsent(state, run, now, policy)

@@ -58,7 +58,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
 
 def _set_budget(run: Run, request: RetryRequest) -> None:
     if request.budget_usd is not None:
-        run.set_budget(request.budget_usd)
+        run.change({"budgetUsd": request.budget_usd})
 
 
 def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> None:

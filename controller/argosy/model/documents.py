@@ -40,7 +40,7 @@ FORMAT = 1
 STATE, RUNS = "STATE", "RUNS"
 DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
-SERIES = "SERIES"  # of a run's partition
+SPEC, SERIES = "SPEC", "SERIES"  # of a run's partition
 INSTANCE_BUCKETS = 16
 Documents = dict[tuple[str, str], bytes]
 
@@ -66,7 +66,7 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
     for key, body in partition.items():
         if key.startswith("TASKS#"):
             tasks.unpack(int(key.split("#")[1]), body)
-    run = record.to_run(decode(partition["SPEC"]), tasks)
+    run = record.to_run(decode(partition[SPEC]), tasks)
     with suppress(Unreadable):  # it says what was: without it the run goes on all the same
         run.series = Series.unpack(partition[SERIES]) if SERIES in partition else run.series
     return run
@@ -76,7 +76,7 @@ def partition_of(run: Run) -> dict[str, bytes]:
     """What `run_from` reads, of a run that lies in the store."""
     chunks = {task_chunk(number): run.tasks.pack(number) for number in sorted(run.tasks.packed_bytes)}
     series = {SERIES: run.series.pack()} if run.series.samples else {}
-    return {"SPEC": encode(run.spec), **series, **chunks}
+    return {SPEC: encode(run.spec), **series, **chunks}
 
 
 def run_partition(run_id: str) -> str:
@@ -87,7 +87,7 @@ def partition_keys(record: RunRecord) -> list[tuple[str, str]]:
     """Every document that a run's partition may have. Chunks of tasks that were never touched are not there."""
     partition = run_partition(record.id)
     chunks = range(-(-record.task_count // TaskTable.chunk_rows))
-    return [(partition, "SPEC"), (partition, SERIES), *((partition, task_chunk(number)) for number in chunks)]
+    return [(partition, SPEC), (partition, SERIES), *((partition, task_chunk(number)) for number in chunks)]
 
 
 def history_partition(run_id: str) -> str:
@@ -135,7 +135,7 @@ def changed(state: State) -> Documents:
     for chunk in state.attempts.dirty:
         documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
     for run_id in state.new_runs:
-        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)
+        documents[run_partition(run_id), SPEC] = encode(state.runs[run_id].spec)
     for run_id, record in state.quarantined.items():
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():

@@ -38,6 +38,13 @@ class RunRetried:
 
 
 @dataclass(frozen=True, slots=True)
+class RunUpdated:
+    """A user has changed what an open run asks for."""
+
+    request: inbox.UpdateRequest
+
+
+@dataclass(frozen=True, slots=True)
 class EnvironmentAsked:
     """A user wants an environment to change."""
 
@@ -361,40 +368,10 @@ class ControllerStarted:
 
 
 Event = (
-    RunSubmitted
-    | RunCancelled
-    | RunRetried
-    | RunResumed
-    | RunNotResumed
-    | EnvironmentAsked
-    | DependencyEnded
-    | ClusterScaled
-    | SharingAsked
-    | ActionFailed
-    | RunPrepared
-    | RunNotPrepared
-    | DefinitionDeregistered
-    | TaskSeen
-    | LaunchAccepted
-    | LaunchRefused
-    | LaunchInDoubt
-    | LaunchMissed
-    | LaunchDisproved
-    | ContainerInstanceSeen
-    | HostSeen
-    | HostStateChanged
-    | InterruptionWarned
-    | RebalanceAdvised
-    | FleetSeen
-    | TargetAccepted
-    | TargetFact
-    | PoolShort
-    | HistoryRead
-    | ResultSeen
-    | ManifestPartWritten
-    | HistoryPartWritten
-    | RunClosed
-    | NotCarriedOut
-    | Observed
-    | ControllerStarted
-)
+    RunSubmitted | RunCancelled | RunRetried | RunUpdated | RunResumed | RunNotResumed | EnvironmentAsked
+    | DependencyEnded | ClusterScaled | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
+    | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
+    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostStateChanged | InterruptionWarned | RebalanceAdvised
+    | FleetSeen | TargetAccepted | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten
+    | HistoryPartWritten | RunClosed | NotCarriedOut | Observed | ControllerStarted
+)  # fmt: skip

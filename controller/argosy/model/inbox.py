@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from argosy.model.run_changes import Changes
+
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
 REFUSED = "INBOX-REFUSED"  # partition of requests that the controller could not read: kept for a person to look at
 TOKENS = "TOKENS"  # partition of client tokens: sort key = sha256 of the token; body = {"runId", "specSha256"}
@@ -48,6 +50,17 @@ class RetryRequest:
     cancelled: bool = False  # its cancelled ones
     budget_usd: float | None = None  # what the run may cost from now on, all its tries together; None = as before
     kind: str = "retry"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRequest:
+    """Change what an open run asks for, from the next tick on."""
+
+    run_id: str
+    requested_at: float
+    changes: Changes = field(hash=False)  # validated; times and durations are absolute times
+    reason: str = ""
+    kind: str = "update"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +116,14 @@ class SharingRequest:
         return ""
 
 
-Request = SubmitRequest | CancelRequest | RetryRequest | EnvironmentRequest | ScaleRequest | SharingRequest
+Request = (
+    SubmitRequest | CancelRequest | RetryRequest | UpdateRequest | EnvironmentRequest | ScaleRequest | SharingRequest
+)
 KINDS: dict[str, type[Request]] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
     "retry": RetryRequest,
+    "update": UpdateRequest,
     "environment": EnvironmentRequest,
     "scale": ScaleRequest,
     "sharing": SharingRequest,

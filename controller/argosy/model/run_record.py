@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from argosy.model.costs import Costs
@@ -15,6 +15,7 @@ from argosy.model.policy import Policy
 from argosy.model.ports import TaskPort
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources
+from argosy.model.run_changes import Changes, changed
 from argosy.model.run_terms import Port, RunTerms
 from argosy.model.runs import CANCELLING, TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
@@ -81,7 +82,8 @@ class RunRecord:
     steering: Steering = UNSTEERED
     reopened_at: float = 0.0
     retries: int = 0
-    new_budget_usd: float = 0.0
+    changes: Changes = field(default_factory=dict)
+    change_reason: str = ""
     retried: tuple[int, ...] = ()
     revives: tuple[int, ...] = ()
     revived_to: int = 0
@@ -96,6 +98,10 @@ class RunRecord:
     unmet: tuple[str, ...] = ()
     not_before: float = 0.0
     held_until: float = 0.0
+    queue: str = ""  # "" = not known: an earlier version stored it
+    priority: int = 0
+    max_instances: int | None = None
+    max_concurrent: int | None = None
 
     # What a reader adds (api). These are never stored.
     retry_at: float = 0.0  # when a retry was asked for that the controller has not taken in; 0 = none
@@ -116,6 +122,13 @@ class RunRecord:
         """How many it has ever used, named or not."""
         return max(self.used_instances, len(self.instances))
 
+    def with_changes(self, spec: Mapping[str, Any], changes: Changes, reason: str) -> RunRecord:
+        """As it will be once the controller has taken the changes in. spec: as it was submitted."""
+        now = {**self.changes, **changes}
+        terms = RunTerms.of(changed(spec, now))
+        at = None if terms.deadline is None else terms.deadline.for_run(self.reopened_at or self.submitted_at)
+        return replace(self, changes=now, change_reason=reason, deadline_at=at, **_terms_of(terms))
+
     @classmethod
     def of(cls, run: Run) -> RunRecord:
         """What is to be stored of the run."""
@@ -126,6 +139,7 @@ class RunRecord:
         values |= {
             "instances": tuple(sorted(run.instances)),
             "costs": dict(run.costs),
+            "changes": dict(run.changes),
             "counts": tuple(run.tasks.counts().tolist()),
             "expected_s": run.expected_seconds(Policy().attempt_s),
         }
@@ -164,12 +178,15 @@ class RunRecord:
     def from_json(cls, record: Mapping[str, Any]) -> RunRecord:
         """Unknown members are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
         values = {name: record[name] for name in _STORED if name in record}
+        if record.get(_NEW_BUDGET):
+            values.setdefault("changes", {"budgetUsd": record[_NEW_BUDGET]})
         return cls(**{name: _READERS[name](value) if name in _READERS else value for name, value in values.items()})
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
         return {
             **{name: getattr(self, name) for name in _STORED},
+            "changes": dict(self.changes),
             "costs": {market: costs.to_list() for market, costs in self.costs.items()},
             "steering": asdict(self.steering),
             "failures": [asdict(failure) for failure in self.failures],
@@ -182,7 +199,7 @@ class RunRecord:
         values = {name: getattr(self, name) for name in _SHARED}
         for name in _LISTS:
             values[name] = list(values[name])
-        values |= {"instances": set(self.instances), "costs": dict(self.costs)}
+        values |= {"instances": set(self.instances), "costs": dict(self.costs), "changes": dict(self.changes)}
         run = Run(spec=spec, tasks=tasks, **values)
         run.committed = run.facts()._replace(was_suspended=bool(self.suspended_at))
         return run
@@ -197,6 +214,10 @@ def _terms_of(terms: RunTerms) -> dict[str, Any]:
         "purchase",
         "shard_size",
         "depends_on",
+        "queue",
+        "priority",
+        "max_instances",
+        "max_concurrent",
     )
     healthy_s = terms.service.healthy_s if terms.service else None
     own: dict[str, Any] = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None}
@@ -213,6 +234,7 @@ def _failures(rows: list[dict[str, Any]]) -> tuple[Failure, ...]:
     return tuple(Failure(**{name: row[name] for name in known if name in row}) for row in rows)
 
 
+_NEW_BUDGET = "new_budget_usd"  # the one change that earlier versions knew
 _LISTS = (
     "reasons",
     "failures",

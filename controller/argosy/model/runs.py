@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
+from argosy.model.run_changes import Changes, changed
 from argosy.model.run_terms import SERVICE_GROUP, Port, RunTerms
 from argosy.model.series import Series
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
@@ -60,6 +61,7 @@ class RunFacts(NamedTuple):
     retries: int
     task_count: int
     was_suspended: bool = False
+    changes: tuple[tuple[str, Any], ...] = ()  # by the name of the field
 
 
 class ManifestBound(NamedTuple):
@@ -71,7 +73,8 @@ class ManifestBound(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """A run and its tasks. What its spec says is `spec`, validated JSON. What of it its tasks know never changes."""
+    """A run and its tasks. What was submitted is `spec`, validated JSON; what holds now is `terms`. What of it its
+    tasks know never changes."""
 
     id: str
     number: int  # small, unique in this deployment; how attempt rows name the run
@@ -121,7 +124,8 @@ class Run:
     steering: Steering = UNSTEERED  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
-    new_budget_usd: float = 0.0  # which a retry has set in place of the spec's; 0 = none has
+    changes: dict[str, Any] = field(default_factory=dict)  # what users changed of the spec since (`run_changes`)
+    change_reason: str = ""  # of the last change
     retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
@@ -130,18 +134,20 @@ class Run:
     unmet: list[str] = field(default_factory=list)  # ids of runs that it depends on and whose end is not known yet
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
     held_until: float = 0.0  # when it had waited for all that held it; durations count from here. 0 = nothing did
-    terms: RunTerms = field(init=False)  # what `spec` says
+    terms: RunTerms = field(init=False)  # what `spec` says, with the changes
     committed: RunFacts | None = field(default=None, init=False)  # None = nothing of it was committed yet
 
     def __post_init__(self) -> None:
-        self.terms = RunTerms.of(self.spec)
+        self.terms = self._terms()
         self.tasks.must_meet = all_bits(self.terms.depends_on)
-        if self.new_budget_usd:
-            self.set_budget(self.new_budget_usd)
+
+    def _terms(self) -> RunTerms:
+        return RunTerms.of(changed(self.spec, self.changes))
 
     def change_spec(self, spec: Mapping[str, Any]) -> None:
         """To one of the same content (`run_terms.content_of`): of a service, whose tasks a later revision adopts."""
-        self.spec, self.terms = spec, RunTerms.of(spec)
+        self.spec = spec
+        self.terms = self._terms()
 
     def facts(self) -> RunFacts:
         """As they are now."""
@@ -155,11 +161,14 @@ class Run:
             steering=self.steering,
             retries=self.retries,
             task_count=self.task_count,
+            changes=tuple(self.changes.items()),
         )
 
-    def set_budget(self, usd: float) -> None:
-        """What the run may cost, all its tries together, whatever its spec says."""
-        self.new_budget_usd, self.terms = usd, replace(self.terms, budget_usd=usd)
+    def change(self, changes: Changes, reason: str = "") -> None:
+        """From now on the run is as though its spec said so."""
+        self.changes |= changes
+        self.change_reason = reason
+        self.terms = self._terms()
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ _OF_USERS = (
     events.RunSubmitted,
     events.RunCancelled,
     events.RunRetried,
+    events.RunUpdated,
     events.EnvironmentAsked,
     events.ClusterScaled,
     events.SharingAsked,

@@ -96,6 +96,10 @@ class Client:
         with explained():
             return self._run(self.access.api.describe(run_id_of(self.access.api, run_id)))
 
+    def update(self, run_id: str = LAST, *, reason: str = "", **changes: Any) -> RunHandle:
+        """Change what an open run asks for, as `RunHandle.update` does. run_id: as in `run`. Raises ArgosyError."""
+        return self.run(run_id).update(reason=reason, **changes)
+
     def runs(self, limit: int = 20) -> list[RunHandle]:
         """The newest runs, the last one submitted first. Raises ArgosyError."""
         with explained():

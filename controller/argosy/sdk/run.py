@@ -129,6 +129,15 @@ class RunHandle:
             self.view = self.access.api.retry(self.id, failed, cancelled, uuid.uuid4().hex, budget)
         return self
 
+    def update(self, *, reason: str = "", **changes: Any) -> RunHandle:
+        """Change what it asks for while it is open: `priority`, `queue`, `budget_usd`, `max_hourly_cost`, `deadline`,
+        `max_instances`, `max_concurrent_tasks`; None takes a limit away. It counts from the next tick on. Raises
+        ArgosyError."""
+        wanted = {_camel_case(name): value for name, value in changes.items()}
+        with explained():
+            self.view = self.access.api.update(self.id, wanted, reason, uuid.uuid4().hex)
+        return self
+
     def explain(self, index: int | None = None) -> dict[str, Any]:
         """Why its tasks wait and what would help, ExplainRun's reply. index: of one of its tasks, whose own state is
         added."""
@@ -195,3 +204,8 @@ class RunHandle:
     def __repr__(self) -> str:
         tasks = self.tasks
         return f"<argosy.Run {self.id} {self.status} {tasks['succeeded']:,}/{tasks['total']:,} succeeded>"
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -151,6 +151,7 @@ def test_a_service_cannot_be_submitted_and_its_run_neither_cancelled_nor_retried
     run_id = desk.state.environments["web"].latest.run_id
     assert "argosy env scale web 0" in refused(desk, "CancelRun", runId=run_id)
     assert "argosy env delete web" in refused(desk, "RetryRun", runId=run_id)
+    assert "argosy env delete web" in refused(desk, "UpdateRun", runId=run_id, changes={"priority": 5})
 
 
 def test_the_same_token_deploys_once(desk: Desk) -> None:

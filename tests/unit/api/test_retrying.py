@@ -69,7 +69,7 @@ def out_of_money(desk: Desk, spent: float = 4.8, budget: float = 5.0) -> str:
     run_id = ended(desk, FAILED=2, CANCELLED=3)
     run = load_run(desk.store, run_id)
     assert run is not None
-    run.set_budget(budget)
+    run.change({"budgetUsd": budget})
     run.cost_usd, run.costs, run.capped_at = spent, {"a pool": Costs(useful=spent)}, NOW + 50
     run.ended, run.ended_seconds = 5, 5 * 600.0
     desk.state.runs[run_id] = run
@@ -354,7 +354,7 @@ def test_a_suspended_run_is_retried_without_a_new_budget_which_would_be_lost(des
     desk.fold_in()
     desk.commit()
     run = desk.state.runs[run_id]
-    run.set_budget(5.0)
+    run.change({"budgetUsd": 5.0})
     run.cost_usd = 5.0
     suspend(desk.state, RunRecord.of(run), "it fails", desk.time)
     desk.commit()

@@ -144,6 +144,20 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"run": "RUN", "failed": True, "cancelled": True, "client_token": "c-1"},
     ),
     ("retry RUN --cancelled --budget 2", {"cancelled": True, "budget": 2.0}),
+    (
+        "update RUN --priority 5 --queue prod --budget-usd 20 --max-hourly-cost 2 --unset deadline",
+        {"priority": 5, "queue": "prod", "budget_usd": 20.0, "max_hourly_cost": 2.0, "unset": ["deadline"]},
+    ),
+    (
+        "update RUN --deadline 2h --max-instances 4 --max-concurrent-tasks 9 --reason late --client-token c-1",
+        {
+            "deadline": "2h",
+            "max_instances": 4,
+            "max_concurrent_tasks": 9,
+            "reason": "late",
+            "client_token": "c-1",
+        },
+    ),
     ("cost RUN --by pool", {"run": "RUN", "by": "pool"}),
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
     ("cluster --since 2d", {"since": "2d"}),

@@ -37,6 +37,7 @@ CASES: dict[str, list[list[str]]] = {
     "runs": [[]],
     "cancel": [[RUN_ID]],
     "retry": [[RUN_ID, "--failed"]],
+    "update": [[RUN_ID, "--priority", "5"]],
     "tasks": [[RUN_ID]],
     "attempts": [[RUN_ID, "--task", "3"]],
     "explain": [[RUN_ID]],
@@ -116,6 +117,7 @@ def world() -> World:
         "DescribeCluster": lambda request: {"history": {"at": []}} if "form" in request else CLUSTER,
         "ListInstances": {"instances": [instance()], "asOf": 7, "nextToken": None},
     }  # fmt: skip
+    replies |= {"UpdateRun": {**shown, "created": True, "changes": {"priority": 5}}}
     stored = {"name": "web", "revision": 2, "created": True, "warnings": ["w"]}
     replies |= {f"{verb}Environment": environment() for verb in ("Describe", "Scale", "Freeze", "Thaw", "Delete")}
     replies |= {"DescribeEnvironment": environment(endpoints=[])}

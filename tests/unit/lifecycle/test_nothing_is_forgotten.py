@@ -51,6 +51,7 @@ from argosy.model.events import (
     RunNotResumed,
     RunResumed,
     RunRetried,
+    RunUpdated,
     SharingAsked,
     TargetAccepted,
 )
@@ -62,6 +63,7 @@ from argosy.model.inbox import (
     ScaleRequest,
     SharingRequest,
     SubmitRequest,
+    UpdateRequest,
 )
 from argosy.model.ports import PortBinding
 from argosy.model.run_record import RunRecord
@@ -157,6 +159,7 @@ CASES: list[list[Event]] = [
         ClusterScaled(ScaleRequest(NOW, 3, ("c5.xlarge",), NOW + 60)),
     ],
     [SharingAsked(SharingRequest(DOCUMENT, 0, NOW)), SharingAsked(SharingRequest({**DOCUMENT, "queues": {}}, 1, NOW))],
+    [RunUpdated(UpdateRequest(RUN_ID, NOW, {"priority": 5, "deadline": "2027-01-15T12:00:00+00:00"}, "it is urgent"))],
     [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
 ]
 

@@ -27,8 +27,9 @@ from argosy.model.events import (
     RunClosed,
     RunResumed,
     RunRetried,
+    RunUpdated,
 )
-from argosy.model.inbox import CancelRequest, RetryRequest
+from argosy.model.inbox import CancelRequest, RetryRequest, UpdateRequest
 from argosy.model.journal import commit, ranges, stored
 from argosy.model.journal.lines import LineType
 from argosy.model.journal.stored import ALL, CHANGES, KEPT_S, Place
@@ -200,6 +201,17 @@ def test_a_runs_way_to_its_end() -> None:
     told(state, RunClosed(RUN_ID))
     (closed,) = committed(state)
     assert (closed["type"], closed["status"]) == ("run.closed", "CANCELLED")
+
+
+def test_what_a_user_changes_of_a_run_is_told_with_the_new_values_alone() -> None:
+    state = quiet(tasks=2)
+    told(state, RunUpdated(UpdateRequest(RUN_ID, NOW, {"priority": 5, "maxInstances": 2}, "it is urgent")))
+    (changed,) = committed(state)
+    assert (changed["type"], changed["changes"]) == ("run.updated", {"priority": 5, "maxInstances": 2})
+    assert changed["reason"] == "it is urgent"
+    told(state, RunUpdated(UpdateRequest(RUN_ID, NOW, {"priority": 5, "maxInstances": None})))
+    (changed,) = committed(state)
+    assert (changed["changes"], changed.get("reason")) == ({"maxInstances": None}, None)
 
 
 def test_what_happens_to_instances() -> None:

@@ -18,6 +18,7 @@ from argosy.model.events import (
     RunResumed,
     RunRetried,
     RunSubmitted,
+    RunUpdated,
     SharingAsked,
     TaskSeen,
 )
@@ -28,13 +29,23 @@ from argosy.model.inbox import (
     ScaleRequest,
     SharingRequest,
     SubmitRequest,
+    UpdateRequest,
 )
 from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.recording.codec import UnknownFact, fact_from_json, fact_to_json
 from tests.builders import RUN_ID, prepared, state_with, submitted
 
-OF_USERS = (RunSubmitted, RunCancelled, RunRetried, RunResumed, EnvironmentAsked, ClusterScaled, SharingAsked)
+OF_USERS = (
+    RunSubmitted,
+    RunCancelled,
+    RunRetried,
+    RunUpdated,
+    RunResumed,
+    EnvironmentAsked,
+    ClusterScaled,
+    SharingAsked,
+)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 SUBMIT = SubmitRequest(RUN_ID, 1.5, {"name": "x", "odd": "\ud800", "list": [1, 2.0, None]}, 3, "", "s3://b/x/", True)
 
@@ -85,6 +96,11 @@ def test_what_a_user_asks_of_an_environment_comes_back_with_the_run_that_it_brin
 def test_the_size_that_a_user_wants_the_cluster_kept_at_comes_back() -> None:
     event = ClusterScaled(ScaleRequest(2.0, 3, ("c5.xlarge",), 9.0))
     assert again(event) == event
+
+
+def test_what_a_user_changes_of_a_run_comes_back() -> None:
+    asked = RunUpdated(UpdateRequest(RUN_ID, 2.0, {"priority": 5, "deadline": None}, "it is urgent"))
+    assert again(asked) == asked
 
 
 def test_a_sharing_document_comes_back() -> None:

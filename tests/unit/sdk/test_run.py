@@ -128,6 +128,14 @@ def test_what_failed_is_tried_again_within_a_budget() -> None:
     }
 
 
+def test_it_is_changed_by_the_names_of_its_spec() -> None:
+    world = World().answers("UpdateRun", run_view())
+    assert run_of(world).update(priority=5, budget_usd=20, deadline=None, reason="it is urgent").status == "RUNNING"
+    request = asked(world)
+    assert request["changes"] == {"priority": 5, "budgetUsd": 20, "deadline": None}
+    assert (request["runId"], request["reason"]) == (RUN_ID, "it is urgent")
+
+
 def test_why_it_waits_is_the_apis_own_answer() -> None:
     world = World().answers("ExplainRun", {"sentence": "no capacity"})
     assert run_of(world).explain(3) == {"sentence": "no capacity"}

@@ -65,6 +65,11 @@ def _closed(change: Change) -> str:
     return f"{_run(change)} ended as {change['status']}{cost}"
 
 
+def changes_in_words(changes: Mapping[str, Any]) -> str:
+    """`priority 5, no deadline`."""
+    return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in changes.items())
+
+
 def _waiting(change: Change) -> str:
     return f"{_run(change)} {'waits' if change.get('reason') else 'waits no longer'}"
 
@@ -156,6 +161,7 @@ _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "run.suspended": _about_run("is left alone"),
     "run.resumed": _about_run("is tried again"),
     "run.grown": lambda change: f"{_run(change)} has {change['taskCount']:,} tasks now",
+    "run.updated": lambda change: f"{_run(change)} was changed: {changes_in_words(change['changes'])}",
     "run.closed": _closed,
     **_OF_ENVIRONMENTS,
     "task.placed": _about_tasks("to start"),

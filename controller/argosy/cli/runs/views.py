@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from argosy.cli import figures
 from argosy.cli.console import PlainText
+from argosy.cli.runs.event_sentences import changes_in_words
 from argosy.cli.tables import PlainTable, facts_grid
 from argosy.client.failures import FailuresAlike
 from argosy.client.progress import TERMINAL
@@ -61,6 +62,7 @@ def facts(view: View) -> RenderableType:
         ("cost", figures.cost(view) + figures.useful(view)),
         ("limits", figures.caps(view)),
         ("deadline", figures.deadline(view)),
+        ("changed", changes(view)),
         ("purchase", figures.purchase(view)),
         ("submitted", figures.clock(view["submittedAt"])),
         ("output", view["output"]),
@@ -75,6 +77,12 @@ def task_counts(tasks: View) -> str:
 
 def attempts(view: View) -> str:
     return f"{view['attempts']:,}, {view['interruptions']:,} interrupted"
+
+
+def changes(view: View) -> str:
+    """`priority 5, no deadline: the boss asked`, of what was changed since its submission; empty without."""
+    reason = f": {view['changeReason']}" if view.get("changeReason") else ""
+    return f"{changes_in_words(view['changes'])}{reason}" if view.get("changes") else ""
 
 
 def _gpus(view: View) -> str:

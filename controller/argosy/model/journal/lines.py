@@ -29,6 +29,7 @@ class LineType(StrEnum):
     RUN_SUSPENDED = "run.suspended"  # the controller's own code failed at it
     RUN_RESUMED = "run.resumed"
     RUN_GROWN = "run.grown"  # a service's run has more tasks than before
+    RUN_UPDATED = "run.updated"  # a user has changed what it asks for
     RUN_CLOSED = "run.closed"
     TASK_PLACED = "task.placed"  # to be launched on an instance
     TASK_IN_DOUBT = "task.inDoubt"  # it may have been launched

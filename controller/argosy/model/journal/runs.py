@@ -31,6 +31,10 @@ def _changes(run: Run) -> Iterator[Line]:
     if now.task_count > before.task_count:
         yield _line(LineType.RUN_GROWN, run, taskCount=now.task_count)
     yield from _retried(run, before, now)
+    if now.changes != before.changes:
+        known = dict(before.changes)
+        news = {name: value for name, value in now.changes if name not in known or known[name] != value}
+        yield _line(LineType.RUN_UPDATED, run, changes=news, reason=run.change_reason)
     if now.task_definition and now.task_definition != before.task_definition:
         yield _line(LineType.RUN_PREPARED, run, taskDefinition=now.task_definition)
     if now.status != before.status and now.status == "RUNNING":

@@ -107,6 +107,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "run.grown": {"taskCount": 7},
     "run.steered": {"buys": "on-demand", "late": True, "reason": "spot is short"},
     "run.waiting": {"reason": "no capacity"},
+    "run.updated": {"changes": {"priority": 5, "deadline": None}, "reason": "it is urgent"},
     "run.closed": {"costUsd": 1.5, "status": "PARTIAL"},
     "task.ended": {"exitCode": 1, "chargedTo": "user", "status": "FAILED", "reason": "broken"},
     "task.refused": {"status": "PENDING", "reason": "RESOURCE:CPU"},
@@ -146,6 +147,9 @@ def test_sentences_are_read_by_people() -> None:
     )
     assert sentence(change("1.1", "task.settled", **FACTS["task.settled"])) == (
         f"tasks 0, 2, 4, 6, 8, and 5 more ranges of {RUN_ID} are now CANCELLED"
+    )
+    assert sentence(change("1.1", "run.updated", **FACTS["run.updated"])) == (
+        f"{RUN_ID} was changed: priority 5, no deadline: it is urgent"
     )
     assert sentence(change("1.1", "run.waiting")) == f"{RUN_ID} waits no longer"
     assert sentence({"type": "task.dropped", "runNumber": 7, "tasks": [[1, 2]]}) == (

@@ -1,0 +1,97 @@
+"""How is what an open run asks for changed? `update`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.options import RunId
+from argosy.cli.problems import CliError
+from argosy.cli.runs.event_sentences import changes_in_words
+from argosy.cli.session import Session
+
+UNSET = {
+    "budget-usd": "budgetUsd",
+    "max-hourly-cost": "maxHourlyCost",
+    "deadline": "deadline",
+    "max-instances": "maxInstances",
+    "max-concurrent-tasks": "maxConcurrentTasks",
+}
+"""The limits that can be taken away, by their options."""
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "update", panel=panels.RUNS)(update)
+
+
+@dataclass(frozen=True)
+class NewTerms:
+    """What the run asks for from now on."""
+
+    priority: Annotated[int | None, typer.Option("--priority", help="Within its queue: -100 to 100.")] = None
+    queue: Annotated[str | None, typer.Option("--queue", help="Where it waits from now on.")] = None
+    budget_usd: Annotated[
+        float | None, typer.Option("--budget-usd", metavar="USD", help="What it may cost, all its tries together.")
+    ] = None
+    max_hourly_cost: Annotated[
+        float | None, typer.Option("--max-hourly-cost", metavar="USD", help="What its instances may cost an hour.")
+    ] = None
+    deadline: Annotated[
+        str | None, typer.Option("--deadline", metavar="WHEN", help="A time, or a duration from now: 2h.")
+    ] = None
+    max_instances: Annotated[int | None, typer.Option("--max-instances", help="The most instances at a time.")] = None
+    max_concurrent_tasks: Annotated[
+        int | None, typer.Option("--max-concurrent-tasks", help="The most tasks that run at a time.")
+    ] = None
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="OPTION", help="Take a limit away, such as deadline.")
+    ] = None
+
+    def changes(self) -> dict[str, Any]:
+        """As the api takes them. Raises CliError."""
+        given = {
+            "priority": self.priority,
+            "queue": self.queue,
+            **{name: getattr(self, option.replace("-", "_")) for option, name in UNSET.items()},
+        }
+        found = {name: value for name, value in given.items() if value is not None}
+        for option in self.unset or ():
+            name = UNSET.get(option.removeprefix("--"))
+            if name is None:
+                raise CliError(f"--unset {option} is unknown; there are: {', '.join(UNSET)}.")
+            if name in found:
+                raise CliError(f"--unset {option} contradicts --{option.removeprefix('--')}: give one of them.")
+            found[name] = None
+        return found
+
+
+def update(
+    session: Session,
+    run: RunId,
+    terms: NewTerms,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept with the run.")] = "",
+    client_token: Annotated[
+        str | None, typer.Option("--client-token", help="Asking again with the same token changes nothing.")
+    ] = None,
+) -> None:
+    """Change what an open run asks for: it counts from the next tick on, and what runs goes on."""
+    changes = terms.changes()
+    if not changes:
+        raise CliError(
+            "Say what is to change.", next_step=f"type `{session.again(f'update {run} --priority 5')}`, or see --help"
+        )
+    view = session.api.update(run, changes, reason, client_token or session.tools.new_token())
+    if session.wants_json:
+        session.print_json(view)
+        return
+    console = session.console
+    if not view["created"]:
+        console.print(f"{view['runId']}: this client token has already changed it; nothing is changed twice.")
+        return
+    told = changes_in_words({name: view["changes"].get(name) for name in changes})
+    console.print(f"{view['runId']} is changed with the next tick: {told}.")
+    console.print(f"next: {session.again(f'status {run}')}", style="dim")
