@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from argosy.model.actions import Action
+from argosy.lifecycle import targets as lifecycle_targets
+from argosy.model.actions import Action, RegisterTargets
+from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
+from argosy.model.state import State
 from argosy.model.targets import TargetEntry
+from argosy.model.targets_of import PlacedTask
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler import targets
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -33,3 +37,25 @@ def ended_targets_stay(patch: Patch) -> None:
         return bool(target.leaves_since)
 
     patch.setattr(targets, "_leaves", leaves)
+
+
+@planted(
+    "requests are sent to a task before its health command says that it is well",
+    check=scenario(STORIES, "test_a_task_with_a_health_command_is_registered_when_that_says_that_it_is_well"),
+)
+def registered_before_it_is_well(patch: Patch) -> None:
+    def serves(state: State, task: PlacedTask) -> bool:
+        return bool(state.attempts["status"][task.row] == AttemptStatus.RUNNING)
+
+    patch.setattr(targets, "_serves", serves)
+
+
+@planted(
+    "what is to be registered is not stored before the call",
+    check=scenario(STORIES, "test_what_a_controller_registered_before_it_died_is_known_to_the_next_one", 60.0),
+)
+def registered_unseen(patch: Patch) -> None:
+    def begin(state: State, action: RegisterTargets) -> None:
+        """Nothing."""
+
+    patch.setattr(lifecycle_targets, "begin_registering", begin)
