@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 ONE = 1 << 40
 MOST = 2**33 - 1  # of a limit
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Queues: what is left of its caps (None = no cap), and of what it is guaranteed: amount (0 = nothing), the limit
+    from which what it lacks is kept (None = it lends). Sharers: queue, used of what is guaranteed. Runs: taken of what
+    is capped, taken of what is guaranteed."""
+
+    caps: tuple[tuple[int | None, ...], ...]
+    guarantees: tuple[tuple[int, int | None], ...]
+    sharers: tuple[tuple[int, int], ...]
+    runs: tuple[tuple[tuple[int, ...], int], ...]
 
 
 @dataclass(frozen=True)
@@ -16,6 +29,7 @@ class Case:
     sharers: tuple[tuple[int, int, tuple[int, ...]], ...]
     runs: tuple[tuple[int, int, tuple[int, ...]], ...]
     limits: tuple[tuple[int, int], ...]
+    queues: Queues | None = None
 
 
 def level_of(used: int, capacity: int, weight: int, parts: int) -> int:
@@ -23,39 +37,134 @@ def level_of(used: int, capacity: int, weight: int, parts: int) -> int:
     return -(-used * parts * ONE // (max(1, capacity) * max(1, weight)))
 
 
+class Dealing:
+    """What is given, task by task."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.free = [left for _, left in case.limits]
+        self.closed = [False] * len(self.free)
+        self.levels = [
+            [level_of(u, capacity, weight, parts) for u, (capacity, _) in zip(used, case.limits, strict=True)]
+            for weight, parts, used in case.sharers
+        ]
+        self.order: list[int] = []
+        self.counts = [0] * len(case.runs)
+        queues = case.queues or Queues((), (), (), ())
+        self.left = [[*caps] for caps in queues.caps]
+        self.capped = [[False] * len(caps) for caps in queues.caps]
+        self.has = [used for _, used in queues.sharers]
+        self.promised = [level_of(used, self.amount(each), 1, case.sharers[each][1]) for each, used in self.own()]
+
+    def own(self) -> list[tuple[int, int]]:
+        """Sharer, what it uses of what its queue is guaranteed."""
+        return [*zip(count(), self.has, strict=False)] if self.case.queues else []
+
+    def queue(self, sharer: int) -> int:
+        return self.case.queues.sharers[sharer][0] if self.case.queues else 0
+
+    def amount(self, sharer: int) -> int:
+        return self.case.queues.guarantees[self.queue(sharer)][0] if self.case.queues else 0
+
+    def lacks(self, queue: int) -> int:
+        assert self.case.queues
+        has = sum(has for each, has in self.own() if self.queue(each) == queue)
+        return max(0, self.case.queues.guarantees[queue][0] - has)
+
+    def heads(self) -> dict[int, int]:
+        """Of each sharer, the first run that waits for nothing that is closed."""
+        found: dict[int, int] = {}
+        for number, (sharer, tasks, takes) in enumerate(self.case.runs):
+            waits = any(shut and each for shut, each in zip(self.closed, takes, strict=True))
+            if self.case.queues:
+                queue = self.queue(sharer)
+                caps = zip(self.capped[queue], self.left[queue], self.case.queues.runs[number][0], strict=True)
+                waits |= any(shut and left is not None and each for shut, left, each in caps)
+            if self.counts[number] < tasks and not waits:
+                found.setdefault(sharer, number)
+        return found
+
+    def give(self, run: int) -> None:
+        """A task to this run, or close what it does not fit."""
+        sharer, _, takes = self.case.runs[run]
+        weight, parts, _ = self.case.sharers[sharer]
+        if self.case.queues:
+            left, its = self.left[self.queue(sharer)], self.case.queues.runs[run][0]
+            beyond = [has is not None and each > max(0, has) for each, has in zip(its, left, strict=True)]
+            if any(beyond):
+                shut = self.capped[self.queue(sharer)]
+                self.capped[self.queue(sharer)] = [a or b for a, b in zip(shut, beyond, strict=True)]
+                return
+        short = [each > left for each, left in zip(takes, self.free, strict=True)]
+        if any(short):
+            self.closed = [shut or now for shut, now in zip(self.closed, short, strict=True)]
+            return
+        self.free = [left - each for left, each in zip(self.free, takes, strict=True)]
+        self.levels[sharer] = [
+            level + level_of(each, capacity, weight, parts)
+            for level, each, (capacity, _) in zip(self.levels[sharer], takes, self.case.limits, strict=True)
+        ]
+        if self.case.queues:
+            its, of_own = self.case.queues.runs[run]
+            self.has[sharer] += of_own
+            self.promised[sharer] += level_of(of_own, self.amount(sharer), 1, parts)
+            queue = self.queue(sharer)
+            self.left[queue] = [
+                None if has is None else has - each for has, each in zip(self.left[queue], its, strict=True)
+            ]
+        self.counts[run] += 1
+        self.order.append(run)
+
+    def serve_guarantees(self, keeps: bool) -> None:
+        queues = self.case.queues
+        assert queues
+        while True:
+            heads: dict[int, int] = {}
+            for number, (sharer, _, _) in enumerate(self.case.runs):
+                queue = self.queue(sharer)
+                mine = queues.guarantees[queue][0] and (queues.guarantees[queue][1] is not None) == keeps
+                if mine and self.lacks(queue) and queues.runs[number][1] and self.is_open(number):
+                    heads.setdefault(sharer, number)
+            if not heads:
+                return
+            self.give(heads[min(heads, key=lambda each: (self.promised[each], each))])
+
+    def is_open(self, run: int) -> bool:
+        """Whether it wants a task more and nothing that it needs is closed."""
+        sharer, tasks, takes = self.case.runs[run]
+        queue = self.queue(sharer)
+        assert self.case.queues
+        caps = zip(self.capped[queue], self.left[queue], self.case.queues.runs[run][0], strict=True)
+        waits = any(shut and each for shut, each in zip(self.closed, takes, strict=True))
+        return self.counts[run] < tasks and not waits and not any(s and c is not None and t for s, c, t in caps)
+
+    def keep(self) -> None:
+        """What those lack who do not lend is not free for others."""
+        assert self.case.queues
+        for queue, (_, limit) in enumerate(self.case.queues.guarantees):
+            if limit is not None:
+                self.free[limit] -= self.lacks(queue)
+        self.free = [max(0, left) for left in self.free]
+
+
 def dealt(case: Case) -> tuple[list[int], list[int], list[bool]]:
     """The run of each task in order, how many each run got, and which limits were closed."""
-    free = [left for _, left in case.limits]
-    closed = [False] * len(free)
-    levels = [
-        [level_of(u, capacity, weight, parts) for u, (capacity, _) in zip(used, case.limits, strict=True)]
-        for weight, parts, used in case.sharers
-    ]
-    order: list[int] = []
-    counts = [0] * len(case.runs)
-    while True:
-        heads: dict[int, int] = {}
-        for number, (sharer, tasks, takes) in enumerate(case.runs):
-            waits = any(shut and each for shut, each in zip(closed, takes, strict=True))
-            if counts[number] < tasks and not waits:
-                heads.setdefault(sharer, number)
-        if not heads:
-            return order, counts, closed
-        next_sharer = min(heads, key=lambda each: (case.sharers[each][0] == 0, max(levels[each], default=0), each))
-        run = heads[next_sharer]
-        weight, parts, _ = case.sharers[next_sharer]
-        takes = case.runs[run][2]
-        short = [each > left for each, left in zip(takes, free, strict=True)]
-        if any(short):
-            closed = [shut or now for shut, now in zip(closed, short, strict=True)]
-            continue
-        free = [left - each for left, each in zip(free, takes, strict=True)]
-        levels[next_sharer] = [
-            level + level_of(each, capacity, weight, parts)
-            for level, each, (capacity, _) in zip(levels[next_sharer], takes, case.limits, strict=True)
-        ]
-        counts[run] += 1
-        order.append(run)
+    dealing = done(case)
+    return dealing.order, dealing.counts, dealing.closed
+
+
+def done(case: Case) -> Dealing:
+    """All of it."""
+    dealing = Dealing(case)
+    if case.queues and any(amount for amount, _ in case.queues.guarantees):
+        dealing.serve_guarantees(keeps=True)
+        dealing.keep()
+        dealing.serve_guarantees(keeps=False)
+    while heads := dealing.heads():
+        levels = dealing.levels
+        first = min(heads, key=lambda each: (case.sharers[each][0] == 0, max(levels[each], default=0), each))
+        dealing.give(heads[first])
+    return dealing
 
 
 def drawn(random: Random) -> Case:
@@ -76,3 +185,25 @@ def drawn(random: Random) -> Case:
     free = (random.choice((0, capacity, random.randint(0, capacity))) for capacity in capacities)
     bounded = tuple((capacity, left) for capacity, left in zip(capacities, free, strict=True))
     return Case(sharers, runs, bounded)
+
+
+def drawn_queues(random: Random) -> Case:
+    """The same with queues of one or several sharers, caps and guarantees."""
+    case = drawn(random)
+    queues = random.randint(1, max(1, len(case.sharers)))
+    units = random.randint(1, 3)
+    sharers = tuple((random.randrange(queues), random.choice((0, 0, 1, 5))) for _ in case.sharers)
+    weights = [random.choice((0, 1, 2, 3)) for _ in range(queues)]
+    caps = tuple(
+        tuple(random.choice((None, 0, 1, 5, random.randint(0, 40))) for _ in range(units)) for _ in range(queues)
+    )
+    limits = len(case.limits)
+    guarantees = tuple(
+        (random.choice((0, 0, 1, 4, 20)), random.choice((None, random.randrange(limits)))) for _ in range(queues)
+    )
+    runs = tuple(
+        (tuple(random.choice((0, 1, 1, 3, 7)) for _ in range(units)), random.choice((0, 1, 2, 5))) for _ in case.runs
+    )
+    both = zip(sharers, case.sharers, strict=True)
+    alike = tuple((weights[queue], parts, used) for (queue, _), (_, parts, used) in both)
+    return Case(alike, case.runs, case.limits, Queues(caps, guarantees, sharers, runs))

@@ -13,6 +13,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from argosy.sharing.bounds import LENT, QueueBounds, Guarantees
 from argosy.sharing.columns import Columns, Limits, Sharers
 from argosy.sharing.fill import fill
 from argosy.sharing.turns import first_runs, turns
@@ -55,6 +56,29 @@ def test_a_million_tasks_are_shared_within_the_floor(capsys: pytest.CaptureFixtu
     with capsys.disabled():
         print(f"\nfair order of 1,000,000 tasks, {queues} queues: {took:.1f} ms for {fill(*case).counts.sum()} tasks")
     assert took < 13
+
+
+def bounded(case: tuple[Columns, Sharers, Limits], owners: int) -> tuple[QueueBounds, Guarantees]:
+    """Every queue has caps on four units and a guarantee; every fourth one does not lend."""
+    columns, sharers, limits = case
+    units = [4, 1, 3, 0]
+    group = np.arange(len(sharers.weight)) // owners
+    queues = int(group.max()) + 1
+    caps = np.array([limits.capacity[units] // queues * (1, 2, 9)[number % 3] for number in range(queues)])
+    kept_from = np.where(np.arange(queues) % 4 == 0, 4, LENT)
+    promised = Guarantees.of(caps[:, 0] // 3, np.zeros(len(group)), columns.takes[:, 4], kept_from)
+    return QueueBounds.of(columns, group, columns.takes[:, units], caps), promised
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("owners", [1, 4])
+def test_so_they_are_with_caps_and_guarantees(capsys: pytest.CaptureFixture[str], owners: int) -> None:
+    case = crowd(200 * owners, TASKS)
+    bounds = bounded(case, owners)
+    took = least_ms(lambda: fill(*case, *bounds))
+    with capsys.disabled():
+        print(f"\nthe same, 200 queues of {owners} owners with caps and guarantees: {took:.1f} ms")
+    assert took < 30
 
 
 @pytest.mark.benchmark

@@ -12,13 +12,17 @@ from argosy.model.inbox import SharingRequest
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler import fair_order, upkeep
+from argosy.scheduler import caps, fair_order, upkeep
+from argosy.scheduler.capped_demand import CappedDemand
+from argosy.scheduler.caps import CapRoom
 from argosy.scheduler.dealing import FairDealing
 from argosy.sharing import fill, levels, turns
 from argosy.sharing.columns import IntArray
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
+CAPS = "tests.unit.scheduler.test_caps_of_queues"
+CAPPED_TRIALS = scenario("tests.simulation.test_sharing", "within_caps", range(2))
 ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_a_time")
 TRIALS = scenario("tests.simulation.test_sharing", "trials_find_nothing", range(3))
 
@@ -164,3 +168,43 @@ def overtaken_document_counts(patch: Patch) -> None:
 @planted("queues share nothing: the first run comes first", check=TRIALS)
 def queues_share_nothing(patch: Patch) -> None:
     patch.setattr(fair_order.FairOrder, "is_shared", property(lambda self: False))
+
+
+@planted("a cap is looked at when all is bought", check=scenario(CAPS, "test_no_instance_is_ordered_above_a_cap"))
+def cap_checked_after_buying(patch: Patch) -> None:
+    def of(cls: Any, dealing: Any, wanted: Sequence[Batch], run_ids: Sequence[str], offers: Any) -> Any:
+        wants = np.array([batch.count for batch in wanted], dtype=np.int64)
+        return cls(dealing.caps, wants * 0, wants, wants, ("",) * len(wants))
+
+    patch.setattr(CappedDemand, "of", classmethod(of))
+    patch.setattr(CappedDemand, "purses", lambda self: {})
+
+
+@planted("a queue is held to the cap of another one", check=CAPPED_TRIALS)
+def cap_of_another_queue(patch: Patch) -> None:
+    real = CapRoom.of.__func__  # type: ignore[attr-defined]
+
+    def of(cls: Any, state: State) -> Any:
+        found = real(cls, state)
+        if found is not None:
+            found.left = np.roll(found.left, 1, axis=0)
+        return found
+
+    patch.setattr(CapRoom, "of", classmethod(of))
+
+
+@planted("at its cap a queue keeps the room that it was due to", check=scenario(
+    CAPS, "test_room_that_a_queue_may_not_use_goes_to_the_others"
+))  # fmt: skip
+def cap_keeps_room(patch: Patch) -> None:
+    real = fair_order.FairOrder.dealt
+
+    def dealt(self: Any, *given: Any) -> Any:
+        return real(self, *given[:5])  # without caps, which only the starts are held to
+
+    patch.setattr(fair_order.FairOrder, "dealt", dealt)
+
+
+@planted("what runs already does not count against a cap", check=scenario(CAPS, "test_what_runs_already_counts"))
+def cap_forgets_use(patch: Patch) -> None:
+    patch.setattr(caps, "use_by_run", lambda state, numbers: {})

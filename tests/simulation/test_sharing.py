@@ -54,6 +54,22 @@ def trials_find_nothing(seeds: range) -> int:
     return judged
 
 
+def within_caps(seeds: range) -> int:
+    """The same where every queue has caps. How many intents and orders of theirs were judged."""
+    judged = 0
+    for seed in seeds:
+        each = trial(seed)
+        each.queues.capped = 1.0
+        assert each.run().violations == []
+        judged += each.auditor.caps.judged
+    return judged
+
+
+@pytest.mark.slow
+def test_no_queue_gets_more_than_its_cap() -> None:
+    assert within_caps(range(1)) > 10
+
+
 @pytest.mark.slow
 def test_nobody_overtakes_who_uses_less_for_his_weight() -> None:
     assert trials_find_nothing(range(2)) > 100

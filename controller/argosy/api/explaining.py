@@ -20,6 +20,7 @@ from argosy.model.runs import CANCELLING, Run
 from argosy.model.tasks import TaskStatus
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.budget import is_about_money
+from argosy.scheduler.caps import is_at_cap
 from argosy.scheduler.on_demand_base import base_of, lacking, tasks_of_base
 from argosy.scheduler.places import assign
 from argosy.scheduler.queue import batch_of, on_demand, shunned_by
@@ -79,7 +80,7 @@ def _answers(moment: Moment, run: Run) -> _Answers:
         batch = on_demand(batch)
     lineup = Roster().at(moment)
     # The scheduler knows which limit it was.
-    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
+    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) or is_at_cap(run.waiting) else ""
     return _Answers(
         here=explain(batch, lineup.here),
         soon=explain(batch, lineup.coming),
@@ -155,7 +156,7 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
     state = moment.state
     if run.terms.max_concurrent is not None and len(state.attempts.here_of_run(run.number)) >= run.terms.max_concurrent:
         return "capped"
-    if is_about_money(run.waiting):
+    if is_about_money(run.waiting) or is_at_cap(run.waiting):
         return "capped"
     if verdict == "placed" and run.ready and len(state.runs) > 1:
         launched = {launch.key.run_id for launch in assign(moment, Roster()).launches}
@@ -193,8 +194,8 @@ def _what_it_waits_for(run: Run, answers: _Answers) -> list[str]:
 
 
 def _cap_in_words(run: Run) -> str:
-    """For a limit on money, the scheduler's sentence: it knows how much of the limit is used."""
-    if is_about_money(run.waiting):
+    """For a limit on money or of its queue, the scheduler's sentence: it knows how much of the limit is used."""
+    if is_about_money(run.waiting) or is_at_cap(run.waiting):
         return run.waiting
     return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.terms.max_concurrent}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from argosy.api.means import Actions, Means
@@ -13,7 +14,7 @@ from argosy.api.views import iso
 from argosy.model import documents, inbox
 from argosy.model.damage import Damage
 from argosy.model.inbox import SharingRequest
-from argosy.model.sharing import SHARING, Sharing, sharing_in
+from argosy.model.sharing import SHARING, UNITS, Sharing, sharing_in
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
 from argosy.spec.sharing import parse_sharing
@@ -70,6 +71,8 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
                 "use": round(each.use, 6),
                 "share": round(each.share, 6),
                 "level": None if each.level is None else round(each.level, 6),
+                "cap": {unit: most for unit, most in zip(UNITS, each.cap, strict=True) if most < inf} or None,
+                "used": {unit: round(used, 6) for unit, used in zip(UNITS, each.used, strict=True)},
             }
             for each in use_of_queues(state)
         ],

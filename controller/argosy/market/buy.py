@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from argosy.market.cover import alike, cover, hypothetical, less, tasks_per_instance
-from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits
+from argosy.market.cover import MONEY, RUN_LIMIT, alike, cover, hypothetical, less, tasks_per_instance
+from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits, Purse
 from argosy.market.spreading import Spread, cover_evenly
 from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
@@ -39,6 +39,11 @@ class Backlog:
     batch: Batch
     limits: BatchLimits
     spread: Spread | None = None  # over the values of which attribute its tasks go first
+    purse: str = ""  # which of the purses of the order pays for it; "" = none has to
+
+    def is_free(self, room: int) -> bool:
+        """Whether nothing limits it but the deployment, which allows `room` instances more."""
+        return not self.purse and self.limits.free(room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ class _Ask:
         order = self._one_by_one(first, self.backlogs)
         room = self.limits.instances
         free = [
-            each if each.limits.free(room) else replace(each, limits=replace(each.limits, instances=0))
+            each if each.is_free(room) else replace(each, limits=replace(each.limits, instances=0))
             for each in self.backlogs
         ]
         for _ in range(_SETTLING if len(self._asking) > 1 else 0):
@@ -147,7 +152,7 @@ class _Ask:
 
     def joint_order(self, patterns: Patterns) -> JointOrder:
         """What the allocator would buy for those batches whose own limits do not bind, in order of filling."""
-        free = [each.batch for each in self._asking if each.limits.free(self.limits.instances) and not each.spread]
+        free = [each.batch for each in self._asking if each.is_free(self.limits.instances) and not each.spread]
         if self.limits.instances <= 0 or len({batch.need for batch in free}) < 2:
             return JointOrder()
         fits = np.array([self.fits(batch) for batch in free])
@@ -194,7 +199,7 @@ class _Ask:
     def _one_by_one(self, first: Sequence[Offer], backlogs: Sequence[Backlog]) -> Order:
         """Each batch in turn onto what is bought already, `first` to begin with; the best offers for the rest."""
         order = Order()
-        headroom = Headroom(self.limits)
+        headroom, purses = Headroom(self.limits), dict(self.limits.purses)
         for offer in first:
             headroom.take(offer)
         bought = list(first)
@@ -204,7 +209,11 @@ class _Ask:
             rest, chosen = _fill(batch, chosen, self.fitness)
             if rest:
                 left = replace(batch, count=rest)
-                picked, reason = self._covered(replace(backlog, batch=left), chosen, headroom)
+                purse = purses.get(backlog.purse)
+                picked, reason = self._covered(_paid(replace(backlog, batch=left), purse), chosen, headroom)
+                if purse is not None:
+                    reason = _named(reason, backlog.limits, purse)
+                    purses[backlog.purse] = purse.after(picked)
                 chosen += [hypothetical(offer, number) for number, offer in enumerate(picked, len(chosen))]
                 bought += picked
                 if picked:
@@ -219,6 +228,22 @@ class _Ask:
             return cover(batch, backlog.limits, self.offers, fits, headroom)
         spread = backlog.spread.also_on(Supply.of(chosen), batch.group)
         return cover_evenly(spread, batch, backlog.limits, self.offers, fits, headroom)
+
+
+def _paid(backlog: Backlog, purse: Purse | None) -> Backlog:
+    """Within what its purse allows."""
+    if purse is None:
+        return backlog
+    limits, room = backlog.limits, max(0, purse.instances)
+    usd = min(limits.usd_per_hour, max(0.0, purse.usd_per_hour))
+    return replace(backlog, limits=replace(limits, instances=min(limits.instances, room), usd_per_hour=usd))
+
+
+def _named(reason: str, limits: BatchLimits, purse: Purse) -> str:
+    """What held a batch back, if that may have been its purse."""
+    if reason == RUN_LIMIT and purse.instances < limits.instances:
+        return purse.why_instances
+    return purse.why_usd if reason.startswith(MONEY) and purse.usd_per_hour < limits.usd_per_hour else reason
 
 
 def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness]) -> tuple[int, list[InstanceRow]]:

@@ -40,6 +40,21 @@ class BatchLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Purse:
+    """What may still be bought for several batches together."""
+
+    instances: int
+    usd_per_hour: float  # sum of their prices
+    why_instances: str  # what it is that is reached, for sentences
+    why_usd: str
+
+    def after(self, offers: Iterable[Offer]) -> Purse:
+        """What is left once these are bought."""
+        prices = [offer.price_usd_per_hour for offer in offers]
+        return replace(self, instances=self.instances - len(prices), usd_per_hour=self.usd_per_hour - sum(prices))
+
+
+@dataclass(frozen=True, slots=True)
 class OrderLimits:
     """What the deployment allows one order to add. A share is of the cpu of all its instances."""
 
@@ -49,6 +64,7 @@ class OrderLimits:
     held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
     vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of known quotas; others are unlimited
     instances_limit: str = "maxInstances of the deployment"  # which limit `instances` comes from, for sentences
+    purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,21 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 SHARING = "SHARING"  # of the partition STATE
 MOST_EARLIER = 10  # documents that are kept beside the one in force
 MOST_QUEUES, MOST_WEIGHT = 200, 1_000
+UNITS = ("usdPerHour", "vcpus", "gpus", "instances")  # in which caps are said, in the order of `Cap`
+
+
+class Cap(NamedTuple):
+    """What a queue may use at most; infinite = any number."""
+
+    usd_per_hour: float = math.inf
+    vcpus: float = math.inf
+    gpus: float = math.inf
+    instances: float = math.inf
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is one."""
+        return any(each < math.inf for each in self)
 
 
 class ShareQueue(NamedTuple):
@@ -21,6 +37,7 @@ class ShareQueue(NamedTuple):
 
     weight: int = 1
     by_owner: bool = False  # whether its weight is divided among the owners who have open runs in it
+    cap: Cap = Cap()
 
 
 class SharingDocument(NamedTuple):
@@ -47,7 +64,7 @@ class Sharing:
         """By name, in the order of the document. `default` is always there."""
         listed = self.latest.document["queues"] if self.latest else {}
         found = {
-            name: ShareQueue(int(each.get("weight", 1)), each.get("within") == "owners")
+            name: ShareQueue(int(each.get("weight", 1)), each.get("within") == "owners", _cap(each.get("cap", {})))
             for name, each in listed.items()
         }
         return found if DEFAULT_QUEUE in found else {DEFAULT_QUEUE: ShareQueue(), **found}
@@ -70,6 +87,10 @@ class Sharing:
         found = cls(documents[0], tuple(documents[1:])) if documents else cls()
         found.queues()
         return found
+
+
+def _cap(said: Mapping[str, Any]) -> Cap:
+    return Cap(*(float(said.get(name, math.inf)) for name in UNITS))
 
 
 def sharing_in(items: Mapping[str, bytes]) -> Sharing | Damage:

@@ -23,6 +23,7 @@ from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
+from argosy.scheduler.capped_demand import CappedDemand
 from argosy.scheduler.least_size import bring_to_size
 from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
 
@@ -36,23 +37,42 @@ def order_for(
 ) -> Order:
     """What to buy for the demand that is left over."""
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
-    limits = order_limits(moment)
+    limits, capped = order_limits(moment), None
+    if places.dealing is not None and places.dealing.caps is not None:
+        capped = CappedDemand.of(
+            places.dealing, [each.batch for each in backlog], [e.run.id for e in places.runs], offers
+        )
+        backlog, limits = capped.backlog(backlog), replace(limits, purses=capped.purses())
+    order = _bought(moment, places, backlog, offers, limits, fitness)
+    return order if capped is None else capped.with_reasons(order)
+
+
+def _bought(
+    moment: Moment,
+    places: Places,
+    backlog: Sequence[Backlog],
+    offers: Sequence[Offer],
+    limits: OrderLimits,
+    fitness: Mapping[str, Fitness],
+) -> Order:
     order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
     if places.dealing is None or all(each.reason != limits.instances_limit for each in order.shortfalls):
         return order
-    due = due_instances(moment, places, offers, limits)
+    due = due_instances(moment, places, [each.batch for each in backlog], offers, limits)
     return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns)
 
 
-def due_instances(moment: Moment, places: Places, offers: Sequence[Offer], limits: OrderLimits) -> list[int]:
+def due_instances(
+    moment: Moment, places: Places, wanted: Sequence[Batch], offers: Sequence[Offer], limits: OrderLimits
+) -> list[int]:
     """For how many tasks of each run instances may be bought where there may not be enough for all."""
     assert places.dealing is not None
     known: dict[Batch, int] = {}
-    takes = {each.run.id: _per_instance(each.left_over, offers, known) for each in places.runs}
-    batches = {each.run.id: each.left_over for each in places.runs}
+    batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
+    takes = {run_id: _per_instance(batch, offers, known) for run_id, batch in batches.items()}
     room, most = max(0, limits.instances), max(1, moment.policy.max_instances)
     found = places.dealing.affordable(batches, takes, room, most)
-    return [found.get(each.run.id, each.left_over.count) for each in places.runs]
+    return [found.get(each.run.id, batch.count) for each, batch in zip(places.runs, wanted, strict=True)]
 
 
 def _per_instance(batch: Batch, offers: Sequence[Offer], known: dict[Batch, int]) -> int:

@@ -11,24 +11,33 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
 from argosy.model.state import State
+from argosy.scheduler.caps import queue_of_run
+from argosy.sharing.bounds import QueueBounds
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
-from argosy.sharing.fill import fill
+from argosy.sharing.fill import Filled, fill
 from argosy.sharing.turns import turns
 
 Sharer = tuple[str, str]  # queue, owner ("" where the queue is not shared by owners)
 
 
 def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> Sharer:
-    """A run whose queue is there no more is in the default one."""
-    name = run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
+    name = queue_of_run(run, queues)
     return name, run.terms.owner if queues[name].by_owner else ""
+
+
+class Within(NamedTuple):
+    """Caps of queues, in units of theirs."""
+
+    queues: Sequence[str]
+    takes: IntArray  # (runs, units)
+    left: IntArray  # (queues, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +77,28 @@ class FairOrder:
         return len(self.sharers) > 1
 
     def dealt(
-        self, run_ids: Sequence[str], wants: IntArray, takes: IntArray, limits: Limits, used: IntArray
-    ) -> IntArray:
+        self,
+        run_ids: Sequence[str],
+        wants: IntArray,
+        takes: IntArray,
+        limits: Limits,
+        used: IntArray,
+        within: Within | None = None,
+    ) -> Filled:
         """How many of its tasks each of the runs gets. They stand in this order, and may come more than once.
 
         takes: (runs, limits) for a task. used: (sharers, limits).
         """
         columns = Columns.of([self.row[run_id] for run_id in run_ids], wants, takes)
-        return fill(columns, self._sharers(used), limits).counts
+        bounds = (
+            None if within is None else QueueBounds.of(columns, self.groups(within.queues), within.takes, within.left)
+        )
+        return fill(columns, self._sharers(used), limits, bounds)
+
+    def groups(self, queues: Sequence[str]) -> IntArray:
+        """(sharers,) the place of each one's queue among these."""
+        place = {name: number for number, name in enumerate(queues)}
+        return np.array([place[queue] for queue, _ in self.sharers], dtype=np.int64)
 
     def in_turn(self, run_ids: Sequence[str], counts: IntArray, limits: Limits, quantum: int = 1) -> IntArray:
         """The place in `run_ids` of each of so many tasks, in the order of their turns; each takes one of every limit
@@ -137,4 +160,4 @@ def shares(state: State, wants: Mapping[str, int], room: int) -> dict[str, int]:
     ids = [run.id for run in order.runs]
     counts, limits = np.array([wants[run_id] for run_id in ids], dtype=np.int64), Limits.of([max(1, room)], [room])
     takes, none = np.ones((len(ids), 1), dtype=np.int64), np.zeros((len(order.sharers), 1), dtype=np.int64)
-    return dict(zip(ids, order.dealt(ids, counts, takes, limits, none).tolist(), strict=True))
+    return dict(zip(ids, order.dealt(ids, counts, takes, limits, none).counts.tolist(), strict=True))

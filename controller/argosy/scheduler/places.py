@@ -23,7 +23,8 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions, spread_attribute
 from argosy.placement.supply import Supply
-from argosy.scheduler.dealing import FairDealing, LaunchRoom
+from argosy.scheduler.caps import CapRoom, prices
+from argosy.scheduler.dealing import FairDealing, LaunchRoom, QueueCaps
 from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, counted, place_now
@@ -91,8 +92,10 @@ def assign(
     )
     runs = order.runs
     asks = asks_of(moment, runs, at_most)
-    dealing = FairDealing(order, asks) if order.is_shared else None
+    room = CapRoom.of(state)
     lineup = roster.at(moment)
+    caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, prices(moment, lineup))
+    dealing = FairDealing(order, asks, caps) if order.is_shared or caps else None
     owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
         lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
@@ -100,11 +103,15 @@ def assign(
     lineup = replace(lineup, supply=seen)
     here, coming = lineup.here, lineup.coming
     placed, not_here = place_now([ask.batch for ask in asks], lineup, fitness, dealing)
+    if caps is not None:
+        placed, not_here = caps.kept_to(placed, not_here)
     counted_on = _instances_in_use(moment.state, runs)
     for number, row in placed:
         counted_on[asks[number].run.id].add(here.row(row).id)
     on_here = [(number, here.row(row).id, count) for (number, row), count in sorted(placed.items())]
     ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), coming, fitness, dealing)
+    if caps is not None:
+        caps.promise(ordered.tasks)
     for number, row in ordered.tasks:
         counted_on[asks[number].run.id].add(coming.row(row).id)
     return Places(

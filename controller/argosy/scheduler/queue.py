@@ -44,6 +44,11 @@ class Dealing(Protocol):
     ) -> tuple[list[int], list[int]] | None:
         """As `_meant_for`; None where there is room for all."""
 
+    def within_caps(
+        self, batches: Sequence[Batch], counts: Sequence[int], placed: Mapping[tuple[int, int], int]
+    ) -> list[int]:
+        """As many of these counts as the caps of queues allow beside what is placed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -201,9 +206,11 @@ def place_now(
     first = place_further(queue_of(ours, now), free, fitness=fitness)
     left = [batch.count - n + rest for batch, n, rest in zip(batches, now, first.unplaced.tolist(), strict=True)]
     asked = [n - wait for n, wait in zip(left, waits, strict=True)]
+    if dealing is not None:
+        asked = dealing.within_caps(batches, asked, counted(first))
     second = place_further(queue_of(ours, asked), free, fitness=fitness)
     return counted(first) + counted(second), [
-        wait + rest for wait, rest in zip(waits, second.unplaced.tolist(), strict=True)
+        n - count + rest for n, count, rest in zip(left, asked, second.unplaced.tolist(), strict=True)
     ]
 
 

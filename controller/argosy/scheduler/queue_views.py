@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.sharing import Cap
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.caps import SCALE, queue_of_run, use_by_run
+
+NO_CAP, NOTHING_USED = Cap(), Cap(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -25,20 +28,34 @@ class QueueUse:
     use: float = 0.0  # the largest part that it uses of the cluster's cpu, memory or GPUs, 0..1
     share: float = 0.0  # its weight's part of the weights of the queues with open runs, 0..1
     level: float | None = None  # use / weight; None where the weight is 0
+    cap: Cap = NO_CAP
+    used: Cap = NOTHING_USED  # what counts against the cap
 
 
 def use_of_queues(state: State) -> Sequence[QueueUse]:
     """In the order of the document; a queue that is not listed is the default one, the first."""
-    found = {name: QueueUse(name, queue.weight, queue.by_owner) for name, queue in state.sharing.queues().items()}
+    queues = state.sharing.queues()
+    found = {name: QueueUse(name, queue.weight, queue.by_owner, cap=queue.cap) for name, queue in queues.items()}
     numbers, counts = np.unique(state.attempts["run"][state.attempts.placed()], return_counts=True)
     live = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     taken = {name: [0, 0, 0] for name in found}
+    units = use_by_run(state, {run.number: run for run in state.runs.values() if not run.is_daemon})
     for run in state.runs.values():
-        name = run.terms.queue if run.terms.queue in found else DEFAULT_QUEUE
+        name = queue_of_run(run, queues)
         its = found[name]
         its.runs += 1
         its.waiting += int(run.tasks.counts()[TaskStatus.PENDING])
         its.running += live.get(run.number, 0)
+        its.used = (
+            Cap(
+                *(
+                    has + more / scale
+                    for has, more, scale in zip(its.used, units.get(run.number, ()), SCALE, strict=False)
+                )
+            )
+            if run.number in units
+            else its.used
+        )
         for axis, need in enumerate(run.needs):
             taken[name][axis] += live.get(run.number, 0) * need
     whole = [sum(each.total[axis] for each in state.instances.values() if each.alive) for axis in range(3)]

@@ -22,6 +22,7 @@ from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.placement.supply import Supply
+from argosy.scheduler.caps import is_at_cap
 from argosy.scheduler.places import group_is_running
 
 HELD_BY = "held back by "
@@ -61,6 +62,8 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
         return _closed_cells(moment, batch) or market_answer(batch, everything).sentence()
     offers = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, daemons=daemons_of(state))
     if market_answer(batch, offers).fits:
+        if is_at_cap(limit):
+            return limit
         return f"{HELD_BY}{limit}" if limit else HELD_BACK
     fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
     return _out_of_reach(moment, [offer for offer, tasks in zip(everything, fits, strict=True) if tasks])

@@ -5,21 +5,30 @@ it fits, its sharer rises. If it does not fit, the limits that it does not fit a
 them waits. So nobody overtakes within a limit, and nobody waits for a limit that he does not need. Sharers of weight 0
 have their turns when nobody else has one.
 
+A cap of a queue is a limit that only its own runs need; a task that does not fit one closes it and asks nothing of the
+limits of all. Guarantees are turns before all others: next is the task of the queue that has the smallest part of what
+it is guaranteed, until it has all of it. First those that do not lend: what they lack then is not free for the others.
+
 The same in closed form: the largest level up to which all tasks fit is found by halving, the ties at that level are
 counted up in order, the limits are closed, and so on with the runs that are left. There are at most as many rounds as
-limits, for each of the two kinds of sharers.
+limits, for each kind of turn. Caps of different queues have nothing to do with each other, so that `cuts` finds all of
+them at once before each round.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from argosy.sharing.bounds import LENT, QueueBounds, Closing, Guarantees, none_closed
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
+from argosy.sharing.cuts import cut
 from argosy.sharing.levels import Climb, Heights
 
 OPEN = -1  # in `held_by`: nothing holds the run back
+_ANY = 1 << 61  # tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +39,66 @@ class Filled:
     held_by: IntArray  # (runs,) the first closed limit that the rest of a run's tasks needs; OPEN = none
     closed: BoolArray  # (limits,)
     free: IntArray  # (limits,) what is left
+    capped: BoolArray | None = None  # (groups, units) the caps that are reached
+    guaranteed: IntArray | None = None  # (runs,) of the tasks, those that are guaranteed to their queues
 
 
-def fill(columns: Columns, sharers: Sharers, limits: Limits) -> Filled:
-    """Equal, task by task, to dealing out one task at a time. Changes nothing."""
+def fill(
+    columns: Columns,
+    sharers: Sharers,
+    limits: Limits,
+    bounds: QueueBounds | None = None,
+    guarantees: Guarantees | None = None,
+) -> Filled:
+    """Equal, task by task, to dealing out one task at a time. Changes nothing. guarantees: only with bounds."""
     climb = Climb.of(columns, sharers, limits)
-    dealing = _Dealing(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool))
+    dealing = _Dealing(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
+    guaranteed = None
+    if guarantees is not None and bounds is not None and guarantees.amount.any():
+        guaranteed = _deal_guarantees(dealing, guarantees, bounds, sharers)
     has_share = sharers.weight[columns.sharer] > 0
     for turn in (has_share, ~has_share):
         if turn.any():
+            dealing.climb = climb
             dealing.deal(np.where(turn, columns.wants, 0))
-    return dealing.filled()
+    return replace(dealing.filled(), guaranteed=guaranteed)
+
+
+def phases(guarantees: Guarantees, of_runs: IntArray) -> Iterator[BoolArray]:
+    """(runs,) whose guarantees are served one after the other: of those that do not lend first."""
+    promised = (guarantees.amount[of_runs] > 0) & (guarantees.takes > 0)
+    keeps = guarantees.kept_from[of_runs] != LENT
+    yield promised & keeps
+    yield promised & ~keeps
+
+
+def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBounds, sharers: Sharers) -> IntArray:
+    columns = dealing.climb.columns
+    of_runs = bounds.of_runs(columns)
+    dealing.climb = guarantees.climb(columns, sharers, bounds.group)
+    dealing.promise = guarantees.takes, guarantees.lacking(bounds.group, of_runs, dealing.counts)
+    for number, turn in enumerate(phases(guarantees, of_runs)):
+        if turn.any():
+            dealing.deal(np.where(turn, columns.wants, 0))
+        if not number:
+            lacking = guarantees.lacking(bounds.group, of_runs, dealing.counts)
+            for group in np.flatnonzero((guarantees.kept_from != LENT) & (lacking > 0)).tolist():
+                dealing.free[guarantees.kept_from[group]] -= lacking[group]
+            dealing.free = np.maximum(dealing.free, 0)
+    dealing.promise = None
+    return dealing.counts.copy()
 
 
 class _Dealing:
     """What is given and left while the tasks are dealt out."""
 
-    def __init__(self, climb: Climb, free: IntArray, closed: BoolArray) -> None:
-        self.climb, self.free, self.closed = climb, free, closed
+    def __init__(self, climb: Climb, free: IntArray, closed: BoolArray, bounds: QueueBounds | None = None) -> None:
+        self.climb, self.free, self.closed, self.bounds = climb, free, closed, bounds
         self.takes = climb.columns.takes
         self.counts = np.zeros(len(self.takes), dtype=np.int64)
+        self.capped = None if bounds is None else none_closed(bounds)
+        self.promise: tuple[IntArray, IntArray] | None = None
+        """While guarantees are dealt out: what a task of each run takes of its own; what each group lacked at first."""
 
     def deal(self, wants: IntArray) -> None:
         """To the runs that want any, until each has what it wants or waits for a limit."""
@@ -57,26 +106,61 @@ class _Dealing:
         while True:
             shut = (self.takes[:, self.closed] > 0).any(axis=1)
             wants = np.where(shut, np.minimum(wants, self.counts), wants)
-            if not (wants > self.counts).any():
+            allowed, closings = self._within_caps(wants)
+            if not (allowed > self.counts).any():
+                self._note(closings)
                 return
-            heights = Heights.of(self.climb.starts(wants), self.climb.steps, wants)
+            heights = Heights.of(self.climb.starts(np.maximum(allowed, self.counts)), self.climb.steps, allowed)
             level = self._highest(heights, level)
             self._give(np.maximum(heights.below(level), self.counts))
-            if not (wants > self.counts).any():
+            stopped = None
+            if (allowed > self.counts).any():
+                stopped = self._give_ties(np.maximum(heights.below(level + 1), self.counts))
+            if stopped is not None:
+                closings = [each for each in closings if (each.level, each.run) < (level, stopped)]
+                self._note(closings)
+            elif not (allowed > self.counts).any():
+                self._note(closings)
                 return
-            self._give_ties(np.maximum(heights.below(level + 1), self.counts))
+
+    def _within_caps(self, wants: IntArray) -> tuple[IntArray, list[Closing]]:
+        """(runs,) as many as the caps of its queue allow each, and which caps that closes when."""
+        if self.bounds is None or self.capped is None:
+            return wants, []
+        bounds, closed = self.bounds, self.capped
+        if self.promise is not None:
+            bounds = replace(
+                bounds,
+                takes=np.column_stack([bounds.takes, self.promise[0]]),
+                left=np.column_stack([bounds.left, self.promise[1]]),
+            )
+            closed = np.column_stack([closed, np.zeros(len(closed), dtype=bool)])
+        found = cut(self.climb, bounds, wants, self.counts, closed, self.promise is not None)
+        return found.counts, found.closings
+
+    def _note(self, closings: list[Closing]) -> None:
+        """They came before anything else was closed."""
+        if self.capped is not None:
+            for each in closings:
+                self.capped[each.group] |= each.units[: self.capped.shape[1]]
 
     def filled(self) -> Filled:
         """What came of it."""
         needs = (self.takes > 0) & self.closed & (self.counts < self.climb.columns.wants)[:, None]
         held_by = np.where(needs.any(axis=1), needs.argmax(axis=1) if len(self.free) else OPEN, OPEN)
-        return Filled(self.counts, held_by, self.closed, self.free)
+        return Filled(self.counts, held_by, self.closed, self.free, self.capped)
 
     def _most(self) -> IntArray:
         """(runs,) one task more than there is room for: the one that closes a limit."""
-        room = np.where(self.takes > 0, self.free // np.maximum(self.takes, 1), np.iinfo(np.int64).max - 1)
-        most: IntArray = room.min(axis=1, initial=np.iinfo(np.int64).max - 1) + 1
-        return self.counts + most
+        most = _room(self.free, self.takes)
+        if self.bounds is not None:
+            of_runs = self.bounds.of_runs(self.climb.columns)
+            left = self.bounds.left.copy()
+            np.subtract.at(left, of_runs, self.counts[:, None] * self.bounds.takes)
+            most = np.minimum(most, _room(left[of_runs], self.bounds.takes))
+            if self.promise is not None:
+                most = np.minimum(most, _room(self.promise[1][of_runs, None], self.promise[0][:, None]))
+        return self.counts + most + 1
 
     def _highest(self, heights: Heights, low: int) -> int:
         """The highest level below which everything fits. low: a level at which it does."""
@@ -100,19 +184,27 @@ class _Dealing:
         self.free = self.free - (counts - self.counts) @ self.takes
         self.counts = counts
 
-    def _give_ties(self, counts: IntArray) -> None:
+    def _give_ties(self, counts: IntArray) -> int | None:
         """Of the tasks whose turn is at one level, in the sharers' order, those before the first that does not fit.
-        What that one needs and does not find is closed."""
+        What that one needs and does not find is closed. Returns its run."""
         more = counts - self.counts
         sums = np.cumsum(more[:, None] * self.takes, axis=0)
         over = np.flatnonzero((sums > self.free).any(axis=1))
         if not len(over):
             self._give(counts)
-            return
+            return None
         stopped = int(over[0])
         given = np.where(np.arange(len(more)) < stopped, counts, self.counts)
         self._give(given)
         takes = self.takes[stopped]
-        room = int((self.free[takes > 0] // takes[takes > 0]).min())
+        room = max(0, int((self.free[takes > 0] // takes[takes > 0]).min()))
         self._give(given + np.where(np.arange(len(more)) == stopped, room, 0))
         self.closed = self.closed | (takes > self.free)
+        return stopped
+
+
+def _room(free: IntArray, takes: IntArray) -> IntArray:
+    """(runs,) for how many tasks there is room."""
+    room = np.where(takes > 0, np.maximum(free, 0) // np.maximum(takes, 1), _ANY)
+    most: IntArray = room.min(axis=1, initial=_ANY)
+    return most

@@ -82,8 +82,8 @@ class Heights:
         lying = np.ascontiguousarray(steps.T)
         return cls(np.ascontiguousarray(starts.T), np.maximum(lying, 1), lying == 0, wants)
 
-    def below(self, level: int) -> IntArray:
-        """(runs,) how many tasks have their turn before anybody stands at `level`."""
+    def below(self, level: int | IntArray) -> IntArray:
+        """(runs,) how many tasks have their turn before anybody stands at `level`, or before each at his own."""
         counts = -((self.starts - level) // self.steps)
         counts = np.where(self.nothing & (counts > 0), FULL, counts)
         found: IntArray = np.clip(counts.min(axis=0, initial=FULL), 0, self.wants)

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from argosy.sharing.bounds import LENT, Guarantees
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
 from argosy.sharing.levels import Climb, keys
 
+BY_WEIGHT, LAST = 2, 3  # phases; guarantees come before them
 
-def turns(columns: Columns, sharers: Sharers, limits: Limits, counts: IntArray, quantum: int = 1) -> IntArray:
+
+class Promised(NamedTuple):
+    """Of the tasks, those that are guaranteed to their queues."""
+
+    guarantees: Guarantees
+    group: IntArray  # (sharers,)
+    counts: IntArray  # (runs,)
+
+
+def turns(
+    columns: Columns,
+    sharers: Sharers,
+    limits: Limits,
+    counts: IntArray,
+    quantum: int = 1,
+    promised: Promised | None = None,
+) -> IntArray:
     """(tasks,) the run of each task, in the order of their turns.
 
     counts: (runs,) how many tasks of each run start. quantum: so many tasks of a run go together where their turns
@@ -17,10 +37,16 @@ def turns(columns: Columns, sharers: Sharers, limits: Limits, counts: IntArray, 
     climb = Climb.of(columns, sharers, limits)
     run = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
-    number -= number % max(1, quantum)
-    turn = keys(climb.starts(counts)[run], climb.steps[run], number)
-    last = sharers.weight[columns.sharer[run]] == 0
-    order: IntArray = run[np.lexsort((run, turn, last))]
+    step = number - number % max(1, quantum)
+    turn = keys(climb.starts(counts)[run], climb.steps[run], step)
+    phase = np.where(sharers.weight[columns.sharer[run]] == 0, LAST, BY_WEIGHT)
+    if promised is not None:
+        first = number < promised.counts[run]
+        own = promised.guarantees.climb(columns, sharers, promised.group)
+        at = keys(own.starts(promised.counts)[run], own.steps[run], step)
+        keeps = promised.guarantees.kept_from[promised.group[columns.sharer]] != LENT
+        phase, turn = np.where(first, np.where(keeps[run], 0, 1), phase), np.where(first, at, turn)
+    order: IntArray = run[np.lexsort((run, turn, phase))]
     return order
 
 

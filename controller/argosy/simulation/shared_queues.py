@@ -15,6 +15,8 @@ NAMES = ("default", "prod", "research", "night")
 OWNERS = ("alice", "bob", "carol")
 MOST_DOCUMENTS = 4
 WEIGHTS = (0, 1, 1, 2, 5)
+CAPS = {"vcpus": (4.0, 12.0), "gpus": (1.0, 4.0), "instances": (1.0, 4.0), "usdPerHour": (0.8, 2.0)}
+"""From that which lets every task of a trial run."""
 
 
 def terms_of(seed: int, number: int) -> dict[str, Any]:
@@ -35,6 +37,8 @@ class SharedQueues:
     def __init__(self, deployment: SimulatedDeployment, faults: Faults) -> None:
         self._deployment, self._faults, self._seed = deployment, faults, deployment.world.seed
         self._asked = 0
+        self.capped = 0.15
+        """How often a queue has a cap in a unit."""
 
     def plan(self, faulty_s: float) -> None:
         """One document is in force when the trial begins, others come at random moments of the phase of faults."""
@@ -64,4 +68,15 @@ class SharedQueues:
             queues[name] = {"weight": WEIGHTS[int(len(WEIGHTS) * share(self._seed, "weight", number, name))]}
             if share(self._seed, "within", number, name) < 0.3:
                 queues[name]["within"] = "owners"
+            if cap := self._cap(number, name):
+                queues[name]["cap"] = cap
         return {"version": 1, "queues": queues}
+
+    def _cap(self, number: int, name: str) -> dict[str, Any]:
+        """Of some queues."""
+        found: dict[str, Any] = {}
+        for unit, (least, most) in CAPS.items():
+            if (drawn := share(self._seed, "cap", number, name, unit)) < self.capped:
+                amount = least + (most - least) * drawn / self.capped
+                found[unit] = int(amount) if unit == "gpus" else round(amount, 2)
+        return found

@@ -8,12 +8,31 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from argosy.model.sharing import MOST_QUEUES, MOST_WEIGHT
+from argosy.model.sharing import MOST_QUEUES, MOST_WEIGHT, UNITS
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import Strict, Version, refused
 
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 MOST_BYTES = 64 * 1024
+
+
+class CapSpec(Strict):
+    """What a queue may use at most."""
+
+    usd_per_hour: float | None = Field(
+        default=None,
+        ge=0,
+        le=80_000,
+        description="US dollars an hour: of each instance the part that its tasks reserve there.",
+    )
+    vcpus: float | None = Field(default=None, ge=0, le=1_000_000, description="vCPUs that its tasks reserve.")
+    gpus: int | None = Field(default=None, ge=0, le=1_000_000, description="GPUs that its tasks reserve.")
+    instances: float | None = Field(
+        default=None,
+        ge=0,
+        le=30_000,
+        description="Instances: of each the part that its tasks reserve there.",
+    )
 
 
 class QueueSpec(Strict):
@@ -25,6 +44,13 @@ class QueueSpec(Strict):
     within: Literal["owners"] | None = Field(
         default=None, description="owners: its weight is divided among the owners who have open runs in it."
     )
+    cap: CapSpec | None = Field(default=None, description="What its tasks may use at most, whatever is free.")
+
+    @model_validator(mode="after")
+    def _a_cap_says_something(self) -> QueueSpec:
+        if self.cap is not None and not self.cap.model_dump(exclude_none=True):
+            raise refused(f"an empty cap caps nothing: say one of {', '.join(UNITS)}")
+        return self
 
 
 class SharingSpec(Strict):
@@ -57,5 +83,5 @@ def parse_sharing(data: Any) -> dict[str, Any]:
 
 
 def _fields_at(path: str) -> Sequence[str]:
-    model = QueueSpec if path.startswith("queues") else SharingSpec
+    model = CapSpec if path.endswith(".cap") else QueueSpec if path.startswith("queues") else SharingSpec
     return [field.alias or name for name, field in model.model_fields.items()]

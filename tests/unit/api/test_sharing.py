@@ -12,7 +12,10 @@ from argosy.model.documents import restore
 from argosy.model.sharing import MOST_EARLIER, SHARING, Sharing
 from tests.fakes.api import SPEC, Desk, error_of
 
-DOCUMENT: dict[str, Any] = {"version": 1, "queues": {"research": {"weight": 3}, "team": {"within": "owners"}}}
+DOCUMENT: dict[str, Any] = {
+    "version": 1,
+    "queues": {"research": {"weight": 3}, "team": {"within": "owners", "cap": {"vcpus": 8}}},
+}
 
 
 def applied(desk: Desk, **fields: Any) -> dict[str, Any]:
@@ -32,6 +35,8 @@ def test_a_document_is_in_force_once_the_controller_has_taken_it_in(desk: Desk) 
     assert queues(desk) == ["default", "research", "team"]
     view = desk.body("DescribeSharing")
     assert (view["revision"], view["document"], view["earlier"]) == (1, DOCUMENT, [])
+    assert [each["cap"] for each in view["queues"]] == [None, None, {"vcpus": 8.0}]
+    assert view["queues"][2]["used"] == {"usdPerHour": 0, "vcpus": 0, "gpus": 0, "instances": 0}
 
 
 def test_an_earlier_document_can_be_put_into_force_again(desk: Desk) -> None:
@@ -81,7 +86,11 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
         ({"document": {"version": 1, "queues": {"default": {"weight": 0}}}}, "every queue has the weight 0"),
         ({"document": {"version": 1, "queues": {f"q{n}": {} for n in range(201)}}}, "at most 200 entries, not 201"),
         ({"document": {"version": 1, "queues": {"Q": {}}}}, "must match"),
-        ({"document": {"version": 1, "queues": {"q": {"guarantee": {}}}}}, "unknown field; known: weight, within"),
+        ({"document": {"version": 1, "queues": {"q": {"half": {}}}}}, "unknown field; known: weight, within, cap"),
+        ({"document": {"version": 1, "queues": {"q": {"cap": {}}}}}, "an empty cap caps nothing"),
+        ({"document": {"version": 1, "queues": {"q": {"cap": {"usd": 1}}}}}, "known: usdPerHour, vcpus, gpus"),
+        ({"document": {"version": 1, "queues": {"q": {"cap": {"vcpus": -1}}}}}, "at least 0"),
+        ({"document": {"version": 1, "queues": {"q": {"cap": {"gpus": 1.5}}}}}, "must be a whole number"),
         ({"document": {"version": 1, "queues": {"q": {"weight": 1.5}}}}, "must be a whole number"),
         ({"document": {"version": 1, "queues": {"q": {"weight": 1001}}}}, "at most 1000"),
         ({"document": {"version": 1, "reclaim": {}, "queues": {"q": {}}}}, "unknown field; known: version, queues"),

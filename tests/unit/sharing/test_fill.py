@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
+from argosy.sharing.bounds import LENT, NO_CAP, QueueBounds, Guarantees
 from argosy.sharing.columns import Columns, Limits, Sharers
 from argosy.sharing.fill import OPEN, Filled, fill
-from argosy.sharing.turns import first_runs, turns
-from tests.sharing_oracle import Case, dealt, drawn
+from argosy.sharing.turns import Promised, first_runs, turns
+from tests.sharing_oracle import Case, Queues, dealt, done, drawn, drawn_queues
 
 AT_A_TIME = 10_000
 
 
 def filled(case: Case) -> Filled:
-    return fill(*arrays(case))
+    return fill(*arrays(case), *bounds(case))
+
+
+def bounds(case: Case) -> tuple[QueueBounds, Guarantees] | tuple[()]:
+    queues = case.queues
+    if queues is None:
+        return ()
+    columns, _, _ = arrays(case)
+    takes = np.array([each for each, _ in queues.runs], dtype=np.int64).reshape(-1, len(queues.caps[0]))
+    left = [[NO_CAP if cap is None else cap for cap in caps] for caps in queues.caps]
+    promised = Guarantees.of(
+        [amount for amount, _ in queues.guarantees],
+        [used for _, used in queues.sharers],
+        [each for _, each in queues.runs],
+        [LENT if limit is None else limit for _, limit in queues.guarantees],
+    )
+    return QueueBounds.of(columns, [queue for queue, _ in queues.sharers], takes, left), promised
 
 
 def arrays(case: Case) -> tuple[Columns, Sharers, Limits]:
@@ -115,6 +133,69 @@ def test_a_quantum_of_tasks_goes_together() -> None:
 
 def test_where_few_runs_may_start_tasks_those_that_come_first_do() -> None:
     assert first_runs(np.array([3, 1, 3, 0, 1, 2]), 3).tolist() == [3, 1, 0]
+
+
+def queues(caps: list[int | None], takes: list[int], sharers: list[int] | None = None) -> Queues:
+    """Of one unit, without guarantees. sharers: the queue of each; its own unless said."""
+    of = range(len(caps)) if sharers is None else sharers
+    return Queues(
+        tuple((cap,) for cap in caps),
+        ((0, None),) * len(caps),
+        tuple((queue, 0) for queue in of),
+        tuple(((each,), 0) for each in takes),
+    )
+
+
+def test_what_a_queue_may_not_have_goes_to_the_others() -> None:
+    case = sharing([1, 1], [(0, 99, (1,)), (1, 99, (1,))], [(100, 100)])
+    assert filled(replace(case, queues=queues([10, None], [1, 1]))).counts.tolist() == [10, 90]
+
+
+def test_who_needs_nothing_of_a_cap_that_is_reached_goes_on() -> None:
+    case = sharing([1], [(0, 9, (1,)), (0, 9, (1,))], [(100, 100)])
+    found = filled(replace(case, queues=queues([8], [3, 0])))
+    assert found.counts.tolist() == [2, 9]
+    assert found.capped is not None
+    assert found.capped.tolist() == [[True]]
+
+
+def test_a_run_that_waits_for_a_limit_keeps_nothing_of_the_cap_from_the_next() -> None:
+    case = sharing([1], [(0, 9, (1, 1)), (0, 9, (1, 0))], [(100, 100), (2, 2)])
+    assert filled(replace(case, queues=queues([6], [1, 1]))).counts.tolist() == [2, 4]
+
+
+def test_owners_share_a_cap_by_their_levels() -> None:
+    case = sharing([1, 1], [(0, 99, (1,)), (1, 99, (1,))], [(100, 100)])
+    assert filled(replace(case, queues=queues([10], [1, 1], [0, 0]))).counts.tolist() == [5, 5]
+
+
+def test_what_is_used_beyond_a_cap_is_no_room() -> None:
+    case = sharing([1], [(0, 99, (1,))], [(100, 100)])
+    assert filled(replace(case, queues=queues([-5], [1]))).counts.tolist() == [0]
+
+
+def check_with_queues(case: Case) -> None:
+    loop, found = done(case), filled(case)
+    assert found.counts.tolist() == loop.counts, case
+    assert found.closed.tolist() == loop.closed, case
+    assert found.capped is not None
+    assert found.capped.tolist() == loop.capped, case
+    caps, promised = bounds(case)
+    first = None if found.guaranteed is None else Promised(promised, caps.group, found.guaranteed)
+    assert turns(*arrays(case), found.counts, 1, first).tolist() == loop.order, case
+
+
+def test_with_caps_and_guarantees_it_equals_that_as_well() -> None:
+    random = Random(47)
+    for _ in range(200):
+        check_with_queues(drawn_queues(random))
+
+
+@pytest.mark.deep
+def test_with_caps_and_guarantees_it_equals_that_in_ten_thousand_cases() -> None:
+    random = Random(48)
+    for _ in range(AT_A_TIME):
+        check_with_queues(drawn_queues(random))
 
 
 def check(case: Case) -> None:

@@ -14,6 +14,7 @@ from argosy.cli.problems import CliError
 from argosy.cli.runs.spec_source import read_text
 from argosy.cli.session import Session
 
+_UNITS = {"usdPerHour": "USD/h", "vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
 _Words = Annotated[
     list[str] | None, typer.Argument(metavar="[apply FILE]", help="Nothing shows the queues; - is standard input.")
 ]
@@ -71,13 +72,22 @@ def _show(session: Session) -> None:
     if session.wants_json:
         session.print_json(view)
         return
-    shown = PlainTable("QUEUE", ">WEIGHT", ">SHARE", ">USE", ">RUNS", ">RUNNING", ">WAITING", "WITHIN")
+    names = ("QUEUE", ">WEIGHT", ">SHARE", ">USE", ">USD/H", ">RUNS", ">RUNNING", ">WAITING", "WITHIN", "CAP")
+    shown = PlainTable(*names)
     for each in sorted(view["queues"], key=lambda each: (each["level"] is None, each["level"] or 0.0)):
         share = "-" if each["weight"] == 0 or not each["runs"] else f"{each['share']:.0%}"
         numbers = [f"{each[name]:,}" for name in ("runs", "running", "waiting")]
-        shown.add_row(each["name"], str(each["weight"]), share, f"{each['use']:.0%}", *numbers, each["within"] or "-")
+        use = f"{each['use']:.0%}", f"{each['used']['usdPerHour']:,.2f}"
+        last = each["within"] or "-", _cap_of(each)
+        shown.add_row(each["name"], str(each["weight"]), share, *use, *numbers, *last)
     session.console.print(shown)
     session.console.print(_said_of(view))
+
+
+def _cap_of(queue: Any) -> str:
+    """What it uses of each amount that it has a cap on."""
+    said = [f"{queue['used'][unit]:,.4g} of {most:,g} {_UNITS[unit]}" for unit, most in (queue["cap"] or {}).items()]
+    return ", ".join(said) or "-"
 
 
 def _said_of(view: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
+from argosy.simulation.audit.caps import CapChecker
 from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.cluster_course import ClusterCourseChecker
 from argosy.simulation.audit.daemons import DaemonChecker
@@ -70,6 +71,7 @@ class Auditor:
         self.journal = JournalChecker(facts)
         self.environments = EnvironmentChecker(facts)
         self.sharing = SharingChecker(facts)
+        self.caps = CapChecker(facts)
         self.quiet = QuietChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
@@ -95,6 +97,7 @@ class Auditor:
             self.quiet,
             ScheduleChecker(facts),
             self.sharing,
+            self.caps,
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

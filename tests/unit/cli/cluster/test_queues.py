@@ -27,7 +27,7 @@ def lines(result: Any) -> list[str]:
 def test_the_queues_are_shown_with_who_is_first_on_top() -> None:
     shown = lines(World().answers("DescribeSharing", sharing()).argosy("queues"))
     assert [line.split()[0] for line in shown[:4]] == ["QUEUE", "research", "default", "night"]
-    assert shown[1].split() == ["research", "3", "50%", "50%", "1", "100", "900", "-"]
+    assert " ".join(shown[1].split()) == "research 3 50% 50% 1.50 1 100 900 - 1.5 of 40 USD/h, 0 of 16 GPUs"
     assert shown[-1].startswith("Revision 3, applied 2026-11-22T06:27:33.000Z; 1 earlier one kept: 2.")
 
 

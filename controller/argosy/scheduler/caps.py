@@ -1,0 +1,161 @@
+"""What do the queues use of what their caps are about, and how much of it is left while a tick decides?
+
+A task uses, of its instance, the part that it reserves: the largest of its parts of cpu, memory and GPUs. So much of
+the instance counts, and so much of its price. What nobody reserves is nobody's, but what is ordered for a queue, or on
+its way to it, counts whole (decision 47). Daemons are of no queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from argosy.market.offers import cost_of
+from argosy.model.moment import Moment
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.runs import Run
+from argosy.model.sharing import Cap, ShareQueue
+from argosy.model.state import State
+from argosy.placement.arrays import FloatArray
+from argosy.placement.supply import Supply
+from argosy.scheduler.roster import Lineup
+from argosy.sharing.bounds import NO_CAP
+from argosy.sharing.columns import BoolArray, IntArray
+
+USD, CPU, GPUS, INSTANCES = range(4)  # the columns of every array of units
+SCALE = (100_000, CPU_UNITS_PER_VCPU, 1, 1 << 18)  # units in a dollar an hour, a vCPU, a GPU and an instance
+_AT_CAP = "queue {} is at its cap of {}"
+_SAID = ("{:,.2f} USD an hour", "{:,g} vCPUs", "{:,g} GPUs", "{:,g} instances")
+
+
+def queue_of_run(run: Run, queues: Mapping[str, ShareQueue]) -> str:
+    """A run whose queue is there no more is in the default one."""
+    return run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
+
+
+def at_cap(queue: str, cap: Cap, unit: int) -> str:
+    """What a run is told that waits for it."""
+    amount = _SAID[unit].format(cap[unit])
+    return _AT_CAP.format(queue, amount.removesuffix("s") if unit and cap[unit] == 1 else amount)
+
+
+def is_at_cap(sentence: str) -> bool:
+    """Whether that is why tasks wait."""
+    before, _, after = _AT_CAP.partition("{} is")
+    return sentence.startswith(before) and f" is{after.partition('{}')[0]}" in sentence
+
+
+def units_of(needs: Resources, size: Resources, usd_per_hour: float) -> tuple[int, int, int, int]:
+    """What a task takes on an instance of that size. Rounded down: whole instances come out as no more than that."""
+    part = needs.share_of(size)
+    return int(usd_per_hour * part * SCALE[USD]), needs.cpu_units, needs.gpus, int(part * SCALE[INSTANCES])
+
+
+def left_of(cap: Cap) -> list[int]:
+    """The whole of it, in units; NO_CAP where it is infinite."""
+    return [NO_CAP if each == np.inf else round(each * scale) for each, scale in zip(cap, SCALE, strict=True)]
+
+
+def use_by_run(state: State, numbers: Mapping[int, Run]) -> dict[int, list[int]]:
+    """By Run.number, of those runs, what their live attempts use: 4 units, then the same on warned instances alone."""
+    found = {number: [0] * 8 for number in numbers}
+    known: dict[tuple[int, Resources, float], tuple[int, int, int, int]] = {}
+    for name, runs in state.attempts.runs_on_instance.items():
+        its = [(number, count) for number, count in runs.items() if count and number in found]
+        instance = state.instances.get(name.decode()) if its else None
+        for number, count in its:
+            total, price = (instance.total, instance.price_usd_per_hour) if instance else (Resources(), 0.0)
+            key = number, total, price
+            if key not in known:
+                known[key] = units_of(numbers[number].needs, total, price)
+            sums = found[number]
+            for unit, each in enumerate(known[key]):
+                sums[unit] += count * each
+                if instance is not None and instance.interrupted_at:
+                    sums[4 + unit] += count * each
+    return found
+
+
+@dataclass(slots=True)
+class CapRoom:
+    """What each queue may still use while a tick decides; what is given is taken out."""
+
+    names: tuple[str, ...]  # of all queues, in the order of the document
+    caps: tuple[Cap, ...]
+    left: IntArray  # (queues, 4)
+    leaving: IntArray  # (queues, 4) what is used on instances that were warned: others take their place
+
+    @classmethod
+    def of(cls, state: State) -> CapRoom | None:
+        """None where no queue has a cap."""
+        queues = state.sharing.queues()
+        if not any(queue.cap.is_any for queue in queues.values()):
+            return None
+        names = tuple(queues)
+        row = {name: number for number, name in enumerate(names)}
+        numbers = {run.number: run for run in state.runs.values() if not run.is_daemon}
+        used = np.zeros((len(names), 8), dtype=np.int64)
+        for number, units in use_by_run(state, numbers).items():
+            used[row[queue_of_run(numbers[number], queues)]] += units
+        caps = tuple(queues[name].cap for name in names)
+        whole = np.array([left_of(cap) for cap in caps], dtype=np.int64)
+        return cls(names, caps, np.where(whole >= NO_CAP, NO_CAP, whole - used[:, :4]), used[:, 4:])
+
+    def take(self, rows: IntArray, units: IntArray) -> None:
+        """rows: (n,) of queues. units: (n, 4)."""
+        taken = np.zeros_like(self.left)
+        np.add.at(taken, rows, units)
+        self.left = np.where(self.left >= NO_CAP, NO_CAP, self.left - taken)
+
+    def replace_what_leaves(self) -> None:
+        """From now on it is decided about what is to come: tasks of warned instances count where they will go."""
+        self.take(np.arange(len(self.left)), -self.leaving)
+
+    def why(self, queue: int, units: BoolArray) -> str:
+        """The sentence about the first of these units; "" = there is none."""
+        closed = np.flatnonzero(units)
+        return at_cap(self.names[queue], self.caps[queue], int(closed[0])) if len(closed) else ""
+
+
+def prices(moment: Moment, lineup: Lineup) -> FloatArray:
+    """(rows,) USD an hour of each instance that is here or to come."""
+    instances, state = moment.state.instances, moment.state
+    owed = {
+        key: cost_of(pool, kind, key[1], moment.now, moment.policy)
+        for key in {*lineup.owed.values()}
+        if (kind := moment.catalogue.get((pool := state.pools[key[0]]).instance_type)) is not None
+    }
+    return np.array(
+        [
+            instances[name].price_usd_per_hour if name in instances else owed.get(lineup.owed[name], 0.0)
+            for name in lineup.supply.ids
+        ],
+        dtype=np.float64,
+    )
+
+
+def parts(needs: Sequence[Resources], supply: Supply) -> FloatArray:
+    """(tasks, rows) which part of each instance a task takes."""
+    wanted = np.array(needs, dtype=np.float64).reshape(-1, 3)
+    total = supply.total.astype(np.float64)
+    found = np.zeros((len(wanted), total.shape[1]))
+    for axis in range(3):
+        has = total[axis] > 0
+        found = np.maximum(found, np.where(has, wanted[:, axis, None] / np.where(has, total[axis], 1.0), 0.0))
+    return found
+
+
+def costs_on(needs: Sequence[Resources], supply: Supply, usd_per_hour: FloatArray) -> IntArray:
+    """(tasks, 4) what a task takes on the instances that have room for it, on average over their places."""
+    known: dict[Resources, list[int]] = {}
+    for each in dict.fromkeys(needs):
+        part = parts([each], supply)[0]
+        wanted = np.array(each, dtype=np.int64)[:, None]
+        places = np.where(wanted > 0, np.maximum(supply.free, 0) // np.maximum(wanted, 1), 1 << 40).min(axis=0)
+        whole = max(1.0, float(places.sum()))
+        usd, of_one = float((places * part * usd_per_hour).sum()) / whole, float((places * part).sum()) / whole
+        known[each] = [int(usd * SCALE[USD]), each.cpu_units, each.gpus, int(of_one * SCALE[INSTANCES])]
+    return np.array([known[each] for each in needs], dtype=np.int64).reshape(-1, 4)

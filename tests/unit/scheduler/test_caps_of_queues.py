@@ -1,0 +1,158 @@
+"""What a queue may use at most: cpu, GPUs, instances and dollars an hour, placed and bought."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.model.actions import Action, Launch, Remark, SetTarget
+from argosy.model.events import SharingAsked
+from argosy.model.inbox import SharingRequest
+from argosy.model.sharing import Cap
+from argosy.model.state import State
+from argosy.scheduler.caps import at_cap, is_at_cap
+from argosy.scheduler.decide import decide
+from tests.builders import (
+    NOW,
+    POLICY,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    moment_of,
+    prepared,
+    state_with,
+    submitted,
+    told,
+)
+
+PRICE = 0.17
+
+
+def shared(state: State, **queues: Any) -> State:
+    document = {"version": 1, "queues": queues}
+    return told(state, SharingAsked(SharingRequest(document, state.sharing.revision, NOW)))
+
+
+def run(state: State, number: int, tasks: int, **spec: Any) -> str:
+    run_id = f"run-261121-0627{number:02d}-aaaa"
+    told(state, submitted(run_id, tasks, **spec), prepared(run_id, **spec))
+    return run_id
+
+
+def cluster(instances: int) -> State:
+    """Each takes four tasks; there may be no more of them."""
+    state = state_with(fleet(spot_target=instances))
+    for number in range(instances):
+        told(state, host(number), container_instance(number))
+    for instance in state.instances.values():
+        instance.price_usd_per_hour = PRICE
+    return state
+
+
+def decided(state: State, **policy: Any) -> list[Action]:
+    return decide(moment_of(state, policy=replace(POLICY, **policy)))
+
+
+def launches(actions: Iterable[Action]) -> Counter[str]:
+    return Counter(each.key.run_id for each in actions if isinstance(each, Launch))
+
+
+def sentences(actions: Iterable[Action]) -> dict[str, str]:
+    return {each.run_id: each.sentence for each in actions if isinstance(each, Remark)}
+
+
+def bought(actions: Iterable[Action]) -> int:
+    return sum(each.spot_target for each in actions if isinstance(each, SetTarget))
+
+
+@pytest.mark.parametrize(
+    ("cap", "tasks", "said"),
+    [
+        ({"vcpus": 5}, 5, "5 vCPUs"),
+        ({"instances": 1.5}, 6, "1.5 instances"),
+        ({"usdPerHour": 2 * PRICE}, 8, "0.34 USD an hour"),
+        ({"usdPerHour": 0}, 0, "0.00 USD an hour"),
+        ({"vcpus": 9, "instances": 1}, 4, "1 instance"),
+    ],
+)
+def test_a_queue_starts_no_more_than_its_cap_allows(cap: dict[str, float], tasks: int, said: str) -> None:
+    state = shared(cluster(4), default={}, research={"cap": cap})
+    first, second = run(state, 1, 1_000, queue="research"), run(state, 2, 4)
+    actions = decided(state, max_instances=4)
+    assert launches(actions) == Counter({first: tasks, second: 4}) - Counter()
+    assert sentences(actions)[first] == f"queue research is at its cap of {said}"
+
+
+def test_a_cap_on_gpus_holds_back_only_what_takes_gpus() -> None:
+    state = shared(cluster(4), research={"cap": {"gpus": 0}})
+    gpus = {"vcpus": 1, "memory": 1024, "gpus": 1}
+    run(state, 1, 9, queue="research", resources=gpus)
+    second = run(state, 2, 9, queue="research")
+    assert launches(decided(state, max_instances=4)) == {second: 9}
+
+
+def test_what_runs_already_counts() -> None:
+    state = shared(cluster(4), research={"cap": {"vcpus": 6}})
+    first = run(state, 1, 1_000, queue="research")
+    begun(state, [each for each in decided(state, max_instances=4) if isinstance(each, Launch)][:4])
+    again = [each for each in decided(state, max_instances=4) if isinstance(each, Launch)]
+    assert len({each.key for each in again} - {None}) == 6
+    assert launches(again) == {first: 6}
+
+
+def test_room_that_a_queue_may_not_use_goes_to_the_others() -> None:
+    state = shared(cluster(4), default={}, research={"weight": 1_000, "cap": {"usdPerHour": PRICE}})
+    first, second = run(state, 1, 1_000, queue="research"), run(state, 2, 1_000)
+    assert launches(decided(state, max_instances=4)) == {first: 4, second: 12}
+
+
+def test_no_instance_is_ordered_above_a_cap() -> None:
+    for cap, most in (({"instances": 3}, 3), ({"vcpus": 8}, 2), ({"usdPerHour": 0.01}, 0)):
+        state = shared(state_with(fleet(), fleet(zone="us-east-1b")), research={"cap": cap})
+        first = run(state, 1, 1_000, queue="research")
+        actions = decided(state)
+        assert bought(actions) == most
+        assert is_at_cap(sentences(actions)[first])
+
+
+def test_what_was_ordered_counts_against_the_cap() -> None:
+    state = shared(state_with(fleet()), research={"cap": {"instances": 3}})
+    run(state, 1, 1_000, queue="research")
+    for action in decided(state):
+        if isinstance(action, SetTarget):
+            begun(state, [action])
+            told(state, fleet(spot_target=action.spot_target))
+    assert bought(decided(state)) == 0
+
+
+def test_other_queues_are_bought_for_beside_one_at_its_cap() -> None:
+    state = shared(state_with(fleet()), research={"cap": {"instances": 1}})
+    run(state, 1, 1_000, queue="research")
+    second = run(state, 2, 8)
+    actions = decided(state)
+    assert bought(actions) == 3
+    assert sentences(actions)[second] == "waiting for ordered instances to join the cluster"
+
+
+def test_a_run_that_waits_for_gpus_keeps_nothing_of_the_cap_from_the_next_one() -> None:
+    state = shared(cluster(1), research={"cap": {"vcpus": 2}})
+    run(state, 1, 9, queue="research", resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    second = run(state, 2, 9, queue="research")
+    assert launches(decided(state, max_instances=1)) == {second: 2}
+
+
+def test_owners_share_the_cap_of_their_queue() -> None:
+    state = shared(cluster(4), team={"within": "owners", "cap": {"vcpus": 6}})
+    alice, bob = (run(state, n, 900, queue="team", owner=owner) for n, owner in ((1, "alice"), (2, "bob")))
+    assert launches(decided(state, max_instances=4)) == {alice: 3, bob: 3}
+
+
+def test_a_document_without_caps_still_loads_and_caps_nothing() -> None:
+    state = shared(cluster(1), research={})
+    assert state.sharing.queues()["research"].cap == Cap()
+    assert at_cap("a", Cap(gpus=1), 2) == "queue a is at its cap of 1 GPU"
