@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from argosy.sharing.bounds import LENT, QueueBounds, Guarantees
+from argosy.sharing.bounds import LENT, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
 from argosy.sharing.fill import fill
 from argosy.sharing.turns import first_runs, turns

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from argosy.sharing.bounds import QueueBounds, Closing
+from argosy.sharing.bounds import Closing, QueueBounds
 from argosy.sharing.columns import BoolArray, IntArray
 from argosy.sharing.levels import Climb, Heights, keys
 

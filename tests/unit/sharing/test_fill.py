@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from argosy.sharing.bounds import LENT, NO_CAP, QueueBounds, Guarantees
+from argosy.sharing.bounds import LENT, NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
 from argosy.sharing.fill import OPEN, Filled, fill
 from argosy.sharing.turns import Promised, first_runs, turns
