@@ -260,3 +260,19 @@ def test_a_run_that_could_not_be_closed_is_closed_by_a_retry() -> None:
     cluster.run_to_rest()
     assert (cluster.record().status, cluster.record().attempts) == (RunStatus.SUCCEEDED, 2)
     assert f"{RUN_ID}/_SUCCESS" in cluster.s3.objects
+
+
+def test_chosen_tasks_run_again_with_more_memory_and_the_others_stay() -> None:
+    cluster = ended(3, 5, 6)
+    failing(cluster)
+    before = cluster.record().needs.memory_mib
+    cluster.retry(cancelled=True, tasks=((3, 3), (6, 6)), size={"memory": 4 * before})
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.counts[TaskStatus.FAILED]) == (RunStatus.PARTIAL, 1)
+    assert record.needs.memory_mib == 4 * before
+    tasks = cluster.world.ecs.describe_task_definition(taskDefinition=record.task_definition)
+    [container] = tasks["taskDefinition"]["containerDefinitions"]
+    assert container["memory"] == 4 * before
+    assert [entry["attempt"] for entry in cluster.manifest() if entry["status"] == "SUCCEEDED"] == [1, 1, 1, 3, 1, 3, 1]

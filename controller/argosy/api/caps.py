@@ -80,6 +80,11 @@ def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBu
     return budget, offer.price_usd_per_hour * seconds / 3600 if offer else math.inf
 
 
+def outgrows(before: Mapping[str, Any], form: Mapping[str, Any], market: Moment) -> bool:
+    """Whether instances may be bought for a run of the JSON form `before`, and none for one of `form`."""
+    return _cheapest_for(before, market) is not None and _cheapest_for(form, market) is None
+
+
 def _reopen(run: Run, request: RetryRequest, market: Moment) -> None:
     """All at once: nothing of it is stored, so that no commit has to hold it."""
     unbounded = replace(market.policy, max_dirty_documents=sys.maxsize, max_dirty_bytes=sys.maxsize)

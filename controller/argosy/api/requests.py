@@ -30,6 +30,8 @@ PLACE_LIMIT = 200  # characters of where a page starts: a run's time and id
 TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
 TYPE_LIMIT = 50  # instance types of a floor
 
+STRETCH_LIMIT = 1_000  # stretches of tasks that are chosen
+
 InstanceTypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,20}\.[a-z0-9-]{1,20}$")]
 
 
@@ -38,6 +40,12 @@ def printable(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         raise refused("must be printable ASCII")
     return text
+
+
+def _stretch(pair: list[int]) -> list[int]:
+    if len(pair) != 2 or not 0 <= pair[0] <= pair[1]:
+        raise refused("must be the first and the last index of a stretch of tasks, such as [7, 12]")
+    return pair
 
 
 class SubmitRun(Strict):
@@ -90,13 +98,21 @@ class CancelRun(Strict):
 
 
 class RetryRun(Strict):
-    """Run the failed tasks of an ended run once more, the cancelled ones too if asked. budget_usd: of all tries."""
+    """Run the failed tasks of an ended run once more, the cancelled ones too if asked. tasks: these only, whatever they
+    ended as: first and last index of each stretch. budget_usd: of all tries. memory, vcpus: of each task from now on,
+    MiB and vCPUs."""
 
     action: Literal["RetryRun"]
     run_id: str
     failed: bool = True
     cancelled: bool = False
+    tasks: (
+        Annotated[list[Annotated[list[int], AfterValidator(_stretch)]], Field(min_length=1, max_length=STRETCH_LIMIT)]
+        | None
+    ) = None
     budget_usd: float | None = Field(default=None, gt=0, le=USD_LIMIT)  # of all tries of the run together
+    memory: int | None = None  # judged as `resources` of a spec
+    vcpus: float | None = None
     client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(printable)] | None = None
 
     @model_validator(mode="after")

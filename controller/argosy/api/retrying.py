@@ -10,6 +10,8 @@ import json
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from argosy.api import reading
 from argosy.api.caps import once_retried
 from argosy.api.requests import TOKEN_DAYS
@@ -41,6 +43,8 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, mark
     key = (inbox.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
     wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}
     wish |= {} if request.budget_usd is None else {"budgetUsd": request.budget_usd}
+    wish |= {"tasks": [list(each) for each in request.tasks]} if request.tasks else {}
+    wish |= request.size
     if (earlier := store.read(key)) is not None:
         if json.loads(earlier) != wish:
             raise NotRetried("this clientToken has already retried other tasks of this run")
@@ -74,19 +78,39 @@ def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None
     """The run as it would be reopened; None for a suspended one. Raises NotRetried."""
     run_id, counts = record.id, record.counts
     if record.suspended_at:  # it is tried again at once, as it is
-        if request.budget_usd is not None:
-            raise NotRetried(f"{run_id} is suspended: it is tried again as it is, without --budget")
+        if request.changes or request.tasks:
+            what = "--budget, --memory, --vcpus and --tasks"
+            raise NotRetried(f"{run_id} is suspended: it is tried again as it is, without {what}")
         return None
     if not record.has_ended and reading.is_stranded(store, run_id):
+        if request.size or request.tasks:
+            raise NotRetried(
+                f"{run_id} was never ended: it is taken in as it is, without --memory, --vcpus and --tasks"
+            )
         return check_readable(store, run_id)
     if not record.has_ended:
         raise NotRetried(f"{run_id} is {record.shown_status}: only a run that has ended can be tried again")
     if record.status is RunStatus.SUCCEEDED:
         raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
     run = check_readable(store, run_id)
-    if not task_count(record, request) and not was_never_closed(record):
+    if run is not None and request.tasks:
+        _check_chosen(run, request)
+    elif not task_count(record, request) and not was_never_closed(record):
         raise NotRetried(_what_there_is(run_id, counts, request))
     return run
+
+
+def _check_chosen(run: Run, request: RetryRequest) -> None:
+    """Every one of them is to run again. Raises NotRetried."""
+    for first, last in request.tasks:
+        if last >= run.task_count:
+            raise NotRetried(f"there is no task {last} in {run.id}: it has {run.task_count}, counted from 0")
+        succeeded = np.flatnonzero(run.tasks["status"][first : last + 1] == TaskStatus.SUCCEEDED)
+        if len(succeeded):
+            done = first + int(succeeded[0])
+            raise NotRetried(
+                f"task {done} of {run.id} succeeded and keeps its result: choose others, or submit it again"
+            )
 
 
 def budget_of(record: RunRecord, request: RetryRequest) -> float | None:
@@ -125,6 +149,8 @@ def task_count(record: RunRecord, request: RetryRequest) -> int:
     """How many tasks would run again. Those that still count as pending or live in a run that was set aside are among
     them."""
     counts = record.counts
+    if request.tasks:
+        return len({index for first, last in request.tasks for index in range(first, last + 1)})
     wanted = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
     live = sum(counts[status] for status in TaskStatus if status not in TERMINAL)
     return int(live + sum(counts[status] for status, asked in wanted.items() if asked))

@@ -82,7 +82,19 @@ def _retry(means: Means, request: requests.RetryRun, request_id: str) -> dict[st
     record = means.record(request.run_id)
     _check_is_batch(record)
     now = max(means.now(), record.submitted_at)
-    wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled, request.budget_usd)
+    chosen = tuple((first, last) for first, last in request.tasks or ())
+    size = {name: value for name in ("memory", "vcpus") if (value := getattr(request, name)) is not None}
+    if size and record.has_ended:
+        size = updating.resized(means, record, reading.spec_of(means.store, record.id), size)
+    wanted = RetryRequest(
+        request.run_id,
+        now,
+        request.failed or bool(chosen),
+        request.cancelled or bool(chosen),
+        request.budget_usd,
+        chosen,
+        size,
+    )
     with _refusing():
         created = retrying.put(means.store, record, wanted, request.client_token or request_id, means.market)
     means.wake.controller()

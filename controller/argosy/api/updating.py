@@ -14,13 +14,13 @@ from typing import Any
 
 from argosy.api import reading, requests, spending
 from argosy.api.admission import check_spec
-from argosy.api.caps import hourly_faults
+from argosy.api.caps import hourly_faults, outgrows
 from argosy.api.means import Means
 from argosy.api.refusals import RequestRefused
 from argosy.api.sharing_actions import queue_faults
 from argosy.model import inbox
 from argosy.model.inbox import UpdateRequest
-from argosy.model.run_changes import NEVER_ABSENT, OF_OPEN_RUNS, Changes, changed, path_of
+from argosy.model.run_changes import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, changed, path_of
 from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import deadline_at
 from argosy.model.wording import dollars
@@ -49,18 +49,42 @@ def checked(means: Means, record: RunRecord, spec: Mapping[str, Any], given: Cha
     """The changes as they are stored. Raises SpecError with every fault, and RequestRefused for too small a budget."""
     if faults := [*_names(given)]:
         raise SpecError(faults)
-    now, before = means.now(), changed(spec, record.changes)
+    _judge(means, record, spec, given)
+    _check_budget(means, record, given.get("budgetUsd"))
+    return {**given, **_deadline(given, means.now())}
+
+
+def resized(means: Means, record: RunRecord, spec: Mapping[str, Any], size: Changes) -> JSON:
+    """What each task needs once the run is tried again, as it is stored. Raises SpecError with every fault."""
+    if "taskDefinition" in spec:
+        name = spec["taskDefinition"]
+        way = (
+            "register a revision that has more, since the family's latest one is looked up when the run is tried again"
+        )
+        raise SpecError([Fault(each, f"is what the task definition {name} says: {way}") for each in size])
+    _judge(means, record, spec, size, prefix="")
+    before = changed(spec, record.changes)
+    if outgrows(before, changed(before, size), means.market()):
+        largest = (
+            "no instance type that the run may use, by its constraints, cells and purchase options, holds such a task"
+        )
+        raise SpecError([Fault(each, f"is too much: {largest}") for each in size])
+    return dict(size)
+
+
+def _judge(means: Means, record: RunRecord, spec: Mapping[str, Any], given: Changes, prefix: str = "changes.") -> None:
+    """Raises SpecError with every fault that the spec did not have before. prefix: of the names of what was given."""
+    before = changed(spec, record.changes)
     form = changed(before, given)
-    known = _faults(means, before, now)
-    faults = [fault for fault in _faults(means, form, now) if fault not in known]
+    known = _faults(means, before, means.now())
+    faults = [fault for fault in _faults(means, form, means.now()) if fault not in known]
     if not faults and "queue" in given:
         faults = queue_faults(means, form)
-    if not faults and given.get("maxHourlyCost") is not None:
+    if not faults and not given.keys().isdisjoint({"maxHourlyCost", *WHEN_RETRIED}):
         faults = hourly_faults(form, means.market())
     if faults:
-        raise SpecError([_as_given(fault, given) for fault in faults])
-    _check_budget(means, record, given.get("budgetUsd"))
-    return {**given, **_deadline(given, now)}
+        names = {path_of(name): f"{prefix}{name}" for name in given}
+        raise SpecError([Fault(names.get(fault.path, fault.path), fault.message) for fault in faults])
 
 
 def _names(given: Changes) -> Faults:
@@ -80,12 +104,6 @@ def _faults(means: Means, form: Mapping[str, Any], now: float) -> Faults:
     except SpecError as refusal:
         return list(refusal.faults)
     return []
-
-
-def _as_given(fault: Fault, given: Changes) -> Fault:
-    """By the name that the user gave to what he changed."""
-    names = {path_of(name): f"changes.{name}" for name in given}
-    return Fault(names.get(fault.path, fault.path), fault.message)
 
 
 def _check_budget(means: Means, record: RunRecord, usd: float | None) -> None:

@@ -107,14 +107,10 @@ class ApiClient:
         wanted = ({"reason": reason} if reason else {}) | ({"dependents": True} if dependents else {})
         return self._call("CancelRun", runId=run_id, **wanted)
 
-    def retry(
-        self, run_id: str, failed: bool, cancelled: bool, client_token: str, budget_usd: float | None = None
-    ) -> dict[str, Any]:
-        """The run view. The same token a second time retries nothing and gives `created` false. budget_usd: of all
-        tries of the run together; None = as before."""
-        wanted = {"failed": failed, "cancelled": cancelled, "clientToken": client_token}
-        wanted |= {} if budget_usd is None else {"budgetUsd": budget_usd}
-        return self._call_for_change("RetryRun", runId=run_id, **wanted)
+    def retry(self, run_id: str, wanted: Mapping[str, Any], client_token: str) -> dict[str, Any]:
+        """The run view. wanted: members of RetryRun, camelCase. The same token a second time retries nothing and gives
+        `created` false."""
+        return self._call_for_change("RetryRun", runId=run_id, **wanted, clientToken=client_token)
 
     def update(self, run_id: str, changes: Mapping[str, Any], reason: str, client_token: str) -> dict[str, Any]:
         """The run view as it will be. changes: by the name of the field; None takes a limit away. The same token a

@@ -7,13 +7,14 @@ again gets a fresh budget and its next attempt number, so that no token, no pref
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.lifecycle.dependencies import begin_waiting
 from argosy.lifecycle.marks import carried_out, has_room
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED
-from argosy.model.runs import Run, RunStatus
+from argosy.model.runs import Run, RunStatus, Stretch
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
@@ -39,7 +40,8 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
         _widen(state, run, wanted, request)
         return
     _take_in(state, run)
-    _set_budget(run, request)
+    _change(run, request)
+    run.chosen = [Stretch(*each) for each in request.tasks]
     run.retried, run.revives, run.revived_to = wanted, [*wanted, *_never_started(run)], 0
     run.tasks.halted = True  # nothing starts before every task has been looked at
     run.retries += 1
@@ -56,18 +58,25 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     state.changed_runs.add(run.id)
 
 
-def _set_budget(run: Run, request: RetryRequest) -> None:
-    if request.budget_usd is not None:
-        run.change({"budgetUsd": request.budget_usd})
+def _change(run: Run, request: RetryRequest) -> None:
+    """By a size, its definition is made anew when it is prepared. No attempt of the old size is alive."""
+    if request.changes:
+        run.change(request.changes)
+    if request.size:
+        run.needs = run.terms.needs
 
 
 def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> None:
     """Two requests with different wishes were both left while the run counted as ended: the later one's tasks are
-    revived as well. A run that is being given up again is left alone."""
+    revived as well. A run that is being given up again is left alone, and so is one of which tasks were chosen, or are
+    now: what is to run again would be said twice, in different ways."""
+    if run.chosen or request.tasks:
+        return
     more = [status for status in wanted if status not in run.retried]
     if not more or not run.retries or run.cancelled or (run.halted and not run.revives):
         return
-    _set_budget(run, request)
+    if request.budget_usd is not None:
+        run.change({"budgetUsd": request.budget_usd})
     run.revives = [*(run.revives or [PENDING]), *more]
     run.revived_to = 0
     run.retried += more
@@ -118,21 +127,32 @@ def revive(state: State, run: Run, policy: Policy) -> None:
 def _revive_rows(state: State, run: Run, rows: Rows) -> bool:
     """Whether anything had to be written. What a halt had left pending counts as cancelled until here."""
     table = run.tasks
-    status = table["status"][rows]
-    if not {TaskStatus.CANCELLED, TaskStatus.PENDING} & set(run.revives):
-        unstarted = rows[status == TaskStatus.PENDING]
+    status, chosen = table["status"][rows], _chosen(run, rows)
+    if TaskStatus.PENDING not in run.revives:
+        stay = chosen if TaskStatus.CANCELLED in run.revives else np.zeros(len(rows), dtype=np.bool_)
+        unstarted = rows[(status == TaskStatus.PENDING) & ~stay]
         if len(unstarted):
             table.set_many(unstarted, status=TaskStatus.CANCELLED)
     interrupted = _interrupted(state, run, rows)
     if len(interrupted):
         table.set_many(interrupted, attempts=table["attempts"][interrupted] + 1, launch=0)
     wanted = [each for each in run.revives if each != TaskStatus.PENDING]
-    again = np.concatenate([rows[np.isin(status, wanted)], interrupted])
+    again = np.concatenate([rows[np.isin(status, wanted) & chosen], interrupted])
     if run.cancelled:
         table.set_many(interrupted, status=TaskStatus.CANCELLED)
     elif len(again):
         table.set_many(again, status=TaskStatus.PENDING, user_failures=0, losses=0, not_before=0.0, reason=0)
     return int(rows[0]) // table.chunk_rows in table.dirty
+
+
+def _chosen(run: Run, rows: Rows) -> NDArray[np.bool_]:
+    """Which of the rows the retry is about; shape (rows,)."""
+    if not run.chosen:
+        return np.ones(len(rows), dtype=np.bool_)
+    firsts, lasts = np.array(sorted(run.chosen)).T
+    stretch = np.searchsorted(firsts, rows, side="right") - 1
+    found: NDArray[np.bool_] = (stretch >= 0) & (rows <= np.maximum.accumulate(lasts)[stretch])
+    return found
 
 
 def _interrupted(state: State, run: Run, rows: Rows) -> Rows:

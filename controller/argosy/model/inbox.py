@@ -49,7 +49,14 @@ class RetryRequest:
     failed: bool = True  # its failed tasks
     cancelled: bool = False  # its cancelled ones
     budget_usd: float | None = None  # what the run may cost from now on, all its tries together; None = as before
+    tasks: tuple[tuple[int, int], ...] = ()  # of these only: first and last index of each stretch; none = of all
+    size: Changes = field(default_factory=dict, hash=False)  # what each of its tasks needs from now on
     kind: str = "retry"
+
+    @property
+    def changes(self) -> Changes:
+        """What of the run's spec it changes."""
+        return {**self.size, **({} if self.budget_usd is None else {"budgetUsd": self.budget_usd})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,8 @@ def from_bytes(body: bytes) -> Request:
             known["submit"] = SubmitRequest(**known["submit"])
         if "types" in known:
             known["types"] = tuple(known["types"])
+        if "tasks" in known:
+            known["tasks"] = tuple((int(first), int(last)) for first, last in known["tasks"])
         return request_type(**known)
     except TypeError as fault:
         raise ValueError(str(fault)) from fault

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError
 from argosy.client.progress import TERMINAL
+from argosy.client.task_indexes import stretches
 from argosy.client.waiting import RunPoller
 from argosy.sdk.errors import RunFailed, explained
 from argosy.sdk.log_lines import lines_of_task
@@ -122,11 +123,25 @@ class RunHandle:
             self.view = self.access.api.cancel(self.id, reason, dependents)
         return self
 
-    def retry(self, failed: bool = True, cancelled: bool = False, budget: float | None = None) -> RunHandle:
+    def retry(
+        self,
+        failed: bool = True,
+        cancelled: bool = False,
+        budget: float | None = None,
+        *,
+        indexes: Iterable[int] | None = None,
+        memory: int | None = None,
+        vcpus: float | None = None,
+    ) -> RunHandle:
         """Run again what did not succeed; what succeeded keeps its results. budget: US dollars, of all its tries
-        together. Raises ArgosyError."""
+        together. indexes: of these tasks only, whatever they ended as. memory, vcpus: of each task from now on, MiB and
+        vCPUs. Raises ArgosyError."""
+        tasks = None if indexes is None else stretches(indexes)
+        given = {"tasks": tasks, "budgetUsd": budget, "memory": memory, "vcpus": vcpus}
+        wanted: dict[str, Any] = {"failed": failed, "cancelled": cancelled}
+        wanted |= {name: value for name, value in given.items() if value is not None}
         with explained():
-            self.view = self.access.api.retry(self.id, failed, cancelled, uuid.uuid4().hex, budget)
+            self.view = self.access.api.retry(self.id, wanted, uuid.uuid4().hex)
         return self
 
     def update(self, *, reason: str = "", **changes: Any) -> RunHandle:

@@ -358,7 +358,97 @@ def test_a_suspended_run_is_retried_without_a_new_budget_which_would_be_lost(des
     run.cost_usd = 5.0
     suspend(desk.state, RunRecord.of(run), "it fails", desk.time)
     desk.commit()
-    error = error_of(desk.ask("RetryRun", runId=run_id, budgetUsd=50))
-    assert error["message"] == f"{run_id} is suspended: it is tried again as it is, without --budget"
+    for more in ({"budgetUsd": 50}, {"memory": 2048}, {"tasks": [[0, 0]]}):
+        error = error_of(desk.ask("RetryRun", runId=run_id, **more))
+        what = "--budget, --memory, --vcpus and --tasks"
+        assert error["message"] == f"{run_id} is suspended: it is tried again as it is, without {what}"
     assert not waiting(desk)
+    assert desk.body("RetryRun", runId=run_id)["created"] is True
+
+
+def retried(desk: Desk, run_id: str) -> Run:
+    """As it is stored once the request is taken in."""
+    take_in(desk)
+    stored = load_run(desk.store, run_id, ended=False)
+    assert stored is not None
+    return stored
+
+
+def test_chosen_tasks_are_asked_for_whatever_they_ended_as(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=3, CANCELLED=3)
+    asked = {"runId": run_id, "tasks": [[1, 1], [3, 4]], "clientToken": "t"}
+    assert desk.body("RetryRun", **asked)["tasksToRetry"] == 3
+    assert waiting(desk) == [RetryRequest(run_id, desk.time, failed=True, cancelled=True, tasks=((1, 1), (3, 4)))]
+    assert desk.body("RetryRun", **asked)["created"] is False
+    assert "clientToken" in error_of(desk.ask("RetryRun", **{**asked, "tasks": [[1, 1]]}))["message"]
+    run = retried(desk, run_id)
+    assert (run.chosen, run.retried) == ([(1, 1), (3, 4)], [TaskStatus.FAILED, TaskStatus.CANCELLED])
+
+
+def test_a_retry_with_more_memory_needs_more_from_then_on(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=3)
+    assert desk.body("RetryRun", runId=run_id, memory=4096, vcpus=0.5)["created"] is True
+    run = retried(desk, run_id)
+    assert (run.needs.memory_mib, run.needs.cpu_units, run.task_definition) == (4096, 512, "")
+    assert run.changes == {"memory": 4096, "vcpus": 0.5}
+    assert desk.body("DescribeRun", runId=run_id)["memoryMib"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tasks": [[2, 10]]}, "there is no task 10 in digits-"),
+        ({"tasks": [[1, 4]]}, "task 3 of digits-270115-080000-ypzv succeeded and keeps its result: choose others"),
+        ({"tasks": [[2, 1]]}, "tasks[0] must be the first and the last index of a stretch of tasks, such as [7, 12]"),
+        ({"tasks": []}, "tasks must not be empty"),
+        ({"tasks": [[1]]}, "tasks[0] must be the first and the last index"),
+        ({"memory": 10**6}, "memory asks for 1000000 MiB, but the largest instance type of this"),
+        ({"memory": 0}, "memory must be at least 6"),
+        ({"vcpus": 33}, "vcpus asks for 33 vCPUs, but the largest instance type"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_tried_again_so_is_refused_in_a_sentence(desk: Desk, fields: dict[str, Any], said: str) -> None:
+    run_id = ended(desk, FAILED=3)
+    error = error_of(desk.ask("RetryRun", runId=run_id, **fields))
+    shown = " ".join(f"{each['path']} {each['message']}" for each in error["fieldList"])
+    assert said in (shown or error["message"])
+    assert not waiting(desk)
+
+
+def test_more_than_the_run_s_own_instances_have_is_refused(desk: Desk) -> None:
+    """The deployment has larger ones."""
+    desk.api.fleets = [*desk.api.fleets, ("us-east-1", "c5.large", "us-east-1a")]
+    run_id = str(desk.submit(placement={"constraints": ["attribute:ecs.instance-type == c5.large"]})["runId"])
+    desk.fold_in()
+    run = desk.state.runs[run_id]
+    run.status = RunStatus.FAILED
+    for index in range(10):
+        run.tasks.set(index, status=TaskStatus.FAILED, attempts=1)
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    error = error_of(desk.ask("RetryRun", runId=run_id, memory=8192))
+    assert "is too much: no instance type that the run may use" in error["fieldList"][0]["message"]
+    assert desk.body("RetryRun", runId=run_id, memory=2048)["created"] is True
+
+
+def test_the_size_of_a_task_definition_is_its_own(desk: Desk) -> None:
+    form = {"taskDefinition": "mine:3", "container": {"command": ["x"]}, "resources": None}
+    run_id = str(desk.submit(**form)["runId"])
+    desk.fold_in()
+    run = desk.state.runs[run_id]
+    run.status = RunStatus.FAILED
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    error = error_of(desk.ask("RetryRun", runId=run_id, memory=8192))
+    assert error["fieldList"][0]["message"].startswith("is what the task definition mine:3 says: register a revision")
+
+
+def test_a_run_that_was_never_ended_is_taken_in_as_it_is(desk: Desk) -> None:
+    """Its attempts of the old size may be alive."""
+    run_id = str(desk.submit()["runId"])
+    desk.fold_in()
+    del desk.store.items[documents.STATE, documents.ROOT]
+    for more in ({"memory": 2048}, {"tasks": [[0, 0]]}):
+        error = error_of(desk.ask("RetryRun", runId=run_id, **more))
+        assert f"{run_id} was never ended: it is taken in as it is" in error["message"]
     assert desk.body("RetryRun", runId=run_id)["created"] is True

@@ -144,6 +144,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"run": "RUN", "failed": True, "cancelled": True, "client_token": "c-1"},
     ),
     ("retry RUN --cancelled --budget 2", {"cancelled": True, "budget": 2.0}),
+    ("retry RUN --tasks 3,7-12 --memory 8192 --vcpus 2", {"tasks": "3,7-12", "memory": 8192, "vcpus": 2.0}),
     (
         "update RUN --priority 5 --queue prod --budget-usd 20 --max-hourly-cost 2 --unset deadline",
         {"priority": 5, "queue": "prod", "budget_usd": 20.0, "max_hourly_cost": 2.0, "unset": ["deadline"]},

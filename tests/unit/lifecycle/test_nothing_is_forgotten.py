@@ -205,7 +205,12 @@ def test_what_reopening_a_run_changes_is_stored() -> None:
     apply(state, RunClosed(RUN_ID), NOW + 701, POLICY)
     committed(state, store)
     closed = load_run(store, RUN_ID)
-    apply(state, RunRetried(RetryRequest(RUN_ID, NOW + 800), stored=closed), NOW + 800, POLICY)
+    apply(
+        state,
+        RunRetried(RetryRequest(RUN_ID, NOW + 800, tasks=((0, 0),), size={"memory": 4096}), stored=closed),
+        NOW + 800,
+        POLICY,
+    )
     committed(state, store)
     assert forgotten(state, store) == []
     assert load(store).runs[RUN_ID].retries == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.lifecycle import revival
 from argosy.model.inbox import RetryRequest
-from argosy.model.runs import Run
+from argosy.model.runs import Run, RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -82,3 +82,44 @@ def test_the_manifest_of_the_next_end_begins_where_the_first_task_does() -> None
     run.manifest_after = "0000/rest"
     tried_again(state, run)
     assert stored(state, {}).runs[RUN_ID].manifest_after == ""
+
+
+def ended_with(*statuses: TaskStatus, halted: bool = False) -> tuple[State, Run]:
+    state = state_with_instance(tasks=len(statuses))
+    run = set_aside(state)
+    for index, status in enumerate(statuses):
+        run.tasks.set(index, status=status)
+    run.status, run.tasks.halted = RunStatus.PARTIAL, halted
+    return state, run
+
+
+DONE, FAILED, CANCELLED, PENDING = TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.PENDING
+
+
+def test_of_chosen_tasks_no_others_run_again_whatever_they_ended_as() -> None:
+    """Those that a halt had left pending count as cancelled."""
+    state, run = ended_with(FAILED, FAILED, DONE, CANCELLED, CANCELLED, PENDING, PENDING, halted=True)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, cancelled=True, tasks=((1, 1), (3, 3), (5, 5))), run)
+    revival.revive(state, run, POLICY)
+    assert run.tasks["status"].tolist() == [FAILED, PENDING, DONE, PENDING, CANCELLED, PENDING, CANCELLED]
+    assert not run.halted
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, cancelled=True), run)
+    assert not run.revives, "what is to run again was said already"
+
+
+def test_stretches_may_come_in_any_order_and_overlap() -> None:
+    state, run = ended_with(*[FAILED] * 8)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, tasks=((5, 6), (0, 3), (1, 1))), run)
+    revival.revive(state, run, POLICY)
+    assert [index for index, status in enumerate(run.tasks["status"]) if status == PENDING] == [0, 1, 2, 3, 5, 6]
+
+
+def test_the_next_retry_is_about_all_tasks_again() -> None:
+    state, run = ended_with(*[FAILED] * 3)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, tasks=((0, 0),)), run)
+    revival.revive(state, run, POLICY)
+    run.tasks.set(0, status=FAILED)
+    run.status = RunStatus.FAILED
+    revival.reopen(state, RetryRequest(RUN_ID, NOW), run)
+    revival.revive(state, run, POLICY)
+    assert (run.chosen, run.tasks["status"].tolist()) == ([], [PENDING] * 3)

@@ -115,7 +115,7 @@ def test_a_run_that_a_request_brings_along_comes_back_as_it_lay_in_the_store() -
     run.tasks.pack(0)
     for event in (
         RunCancelled(CancelRequest(RUN_ID, 2.0, "enough"), run),
-        RunRetried(RetryRequest(RUN_ID, 2.0), run),
+        RunRetried(RetryRequest(RUN_ID, 2.0, tasks=((1, 3), (7, 7)), size={"memory": 4096}), run),
         RunResumed(RUN_ID, run),
     ):
         found = again(event)

@@ -128,6 +128,14 @@ def test_what_failed_is_tried_again_within_a_budget() -> None:
     }
 
 
+def test_chosen_tasks_are_tried_again_with_more_memory() -> None:
+    world = World().answers("RetryRun", run_view())
+    run_of(world).retry(indexes=[7, 3, 8, 3], memory=8192)
+    request = asked(world)
+    assert (request["tasks"], request["memory"]) == ([[3, 3], [7, 8]], 8192)
+    assert "vcpus" not in request
+
+
 def test_it_is_changed_by_the_names_of_its_spec() -> None:
     world = World().answers("UpdateRun", run_view())
     assert run_of(world).update(priority=5, budget_usd=20, deadline=None, reason="it is urgent").status == "RUNNING"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -12,38 +13,77 @@ from argosy.cli.figures import counted
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
+from argosy.client.task_indexes import parsed
 
 
 def register(app: typer.Typer) -> None:
     command(app, "retry", panel=panels.RUNS)(retry)
 
 
-def retry(
-    session: Session,
-    run: RunId,
-    failed: Annotated[bool, typer.Option("--failed", help="Run its failed tasks again.")] = False,
-    cancelled: Annotated[bool, typer.Option("--cancelled", help="Run its cancelled tasks again.")] = False,
+@dataclass(frozen=True)
+class Chosen:
+    """Which tasks run again."""
+
+    failed: Annotated[bool, typer.Option("--failed", help="Run its failed tasks again.")] = False
+    cancelled: Annotated[bool, typer.Option("--cancelled", help="Run its cancelled tasks again.")] = False
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", metavar="INDEXES", help="Run these again, and no others: 3,7-12.")
+    ] = None
+
+    def wanted(self) -> dict[str, Any]:
+        """As the api takes it. Raises CliError."""
+        if self.tasks is None:
+            return {"failed": self.failed, "cancelled": self.cancelled}
+        if self.failed or self.cancelled:
+            raise CliError("--tasks says which tasks, whatever they ended as: leave --failed and --cancelled out.")
+        try:
+            return {"tasks": parsed(self.tasks)}
+        except ValueError as fault:
+            raise CliError(f"--tasks: {fault}.") from fault
+
+
+@dataclass(frozen=True)
+class WithMore:
+    """What the run may use from now on."""
+
     budget: Annotated[
         float | None,
         typer.Option("--budget", metavar="USD", help="What the run may cost from now on, all its tries together."),
-    ] = None,
+    ] = None
+    memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="Of each task that is tried again.")] = (
+        None
+    )
+    vcpus: Annotated[float | None, typer.Option("--vcpus", help="Likewise.")] = None
+
+    def wanted(self) -> dict[str, Any]:
+        """As the api takes it."""
+        given = {"budgetUsd": self.budget, "memory": self.memory, "vcpus": self.vcpus}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def retry(
+    session: Session,
+    run: RunId,
+    chosen: Chosen,
+    more: WithMore,
     client_token: Annotated[
         str | None, typer.Option("--client-token", help="Asking again with the same token does not retry twice.")
     ] = None,
 ) -> None:
     """Run again what did not succeed; what succeeded keeps its results."""
-    if not (failed or cancelled):
+    if not (chosen.failed or chosen.cancelled or chosen.tasks):
         raise CliError(
-            "Say what is to run again: --failed, --cancelled, or both.",
+            "Say what is to run again: --failed, --cancelled, or both; or --tasks.",
             next_step=f"type `{session.again(f'retry {run} --failed')}`",
         )
-    view = session.api.retry(run, failed, cancelled, client_token or session.tools.new_token(), budget)
+    wanted = {**chosen.wanted(), **more.wanted()}
+    view = session.api.retry(run, wanted, client_token or session.tools.new_token())
     if session.wants_json:
         session.print_json(view)
         return
     console = session.console
     console.print(_told(view))
-    if left := view["tasks"]["cancelled"] if not cancelled and view["created"] else 0:
+    if left := view["tasks"]["cancelled"] if not (chosen.cancelled or chosen.tasks) and view["created"] else 0:
         verb = "stays" if left == 1 else "stay"
         console.print(f"{counted(left, 'cancelled task')} {verb} cancelled: add --cancelled next time.", style="dim")
     console.print(f"next: {session.again(f'watch {run}')}", style="dim")

@@ -66,3 +66,25 @@ def test_retry_with_another_budget_sends_it() -> None:
     world = World().answers("RetryRun", reopened())
     assert world.argosy("retry", RUN_ID, "--cancelled", "--budget", "2.5").exit_code == 0
     assert world.functions.requests[0]["budgetUsd"] == 2.5
+
+
+def test_chosen_tasks_are_tried_again_with_more() -> None:
+    world = World().answers("RetryRun", reopened())
+    result = world.argosy("retry", RUN_ID, "--tasks", "3, 7-12", "--memory", "8192", "--vcpus", "2", "--budget", "5")
+    assert "stays cancelled" not in result.stdout
+    (request,) = world.functions.requests
+    assert request == {
+        "action": "RetryRun", "runId": RUN_ID, "tasks": [[3, 3], [7, 12]], "memory": 8192, "vcpus": 2.0,
+        "budgetUsd": 5.0, "clientToken": "token-1",
+    }  # fmt: skip
+
+
+def test_tasks_that_are_none_or_are_said_twice_are_refused() -> None:
+    for options, said in (
+        (("--tasks", "3,x"), "--tasks: 'x' is neither an index nor a range: write 3,7-12."),
+        (("--tasks", "3", "--failed"), "--tasks says which tasks, whatever they ended as"),
+    ):
+        world = World()
+        result = world.argosy("retry", RUN_ID, *options)
+        assert (result.exit_code, world.functions.requests) == (2, [])
+        assert said in result.stderr
