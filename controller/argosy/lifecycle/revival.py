@@ -14,7 +14,7 @@ from argosy.lifecycle.marks import carried_out, has_room
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED
-from argosy.model.runs import Run, RunStatus, Stretch
+from argosy.model.runs import Run, RunStatus, TaskStretch
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
@@ -41,7 +41,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
         return
     _take_in(state, run)
     _change(run, request)
-    run.chosen = [Stretch(*each) for each in request.tasks]
+    run.chosen = [TaskStretch(*each) for each in request.tasks]
     run.retried, run.revives, run.revived_to = wanted, [*wanted, *_never_started(run)], 0
     run.tasks.halted = True  # nothing starts before every task has been looked at
     run.retries += 1

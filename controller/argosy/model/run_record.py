@@ -17,7 +17,7 @@ from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_changes import Changes, changed
 from argosy.model.run_terms import Port, RunTerms
-from argosy.model.runs import CANCELLING, TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus, Stretch
+from argosy.model.runs import CANCELLING, TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus, TaskStretch
 from argosy.model.tasks import TaskStatus, TaskTable
 
 NO_COUNTS = (0,) * len(TaskStatus)
@@ -85,7 +85,7 @@ class RunRecord:
     changes: Changes = field(default_factory=dict)
     change_reason: str = ""
     retried: tuple[int, ...] = ()
-    chosen: tuple[Stretch, ...] = ()
+    chosen: tuple[TaskStretch, ...] = ()
     revives: tuple[int, ...] = ()
     revived_to: int = 0
     manifest_bounds: tuple[ManifestBound, ...] = ()
@@ -255,7 +255,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "needs": lambda amounts: Resources(*amounts),
     "ports": lambda ports: tuple(TaskPort(*each) for each in ports),
     "host_ports": lambda ports: tuple((number, protocol) for number, protocol in ports),
-    "chosen": lambda rows: tuple(Stretch(*row) for row in rows),
+    "chosen": lambda rows: tuple(TaskStretch(*row) for row in rows),
     "manifest_bounds": lambda rows: tuple(ManifestBound(*row) for row in rows),
     "costs": _costs,
     "steering": Steering.from_json,

@@ -64,7 +64,7 @@ class RunFacts(NamedTuple):
     changes: tuple[tuple[str, Any], ...] = ()  # by the name of the field
 
 
-class Stretch(NamedTuple):
+class TaskStretch(NamedTuple):
     """Tasks with consecutive indexes."""
 
     first: int
@@ -134,7 +134,7 @@ class Run:
     changes: dict[str, Any] = field(default_factory=dict)  # what users changed of the spec since (`run_changes`)
     change_reason: str = ""  # of the last change
     retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
-    chosen: list[Stretch] = field(default_factory=list)  # the only tasks that the last retry is about; none = all
+    chosen: list[TaskStretch] = field(default_factory=list)  # the only tasks that the last retry is about; none = all
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
     manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each part that is written ends

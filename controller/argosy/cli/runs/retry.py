@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class TriedAgain:
     """Which tasks run again."""
 
     failed: Annotated[bool, typer.Option("--failed", help="Run its failed tasks again.")] = False
@@ -64,7 +64,7 @@ class WithMore:
 def retry(
     session: Session,
     run: RunId,
-    chosen: Chosen,
+    chosen: TriedAgain,
     more: WithMore,
     client_token: Annotated[
         str | None, typer.Option("--client-token", help="Asking again with the same token does not retry twice.")
