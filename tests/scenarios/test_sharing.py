@@ -6,6 +6,8 @@ from typing import Any
 
 from argosy.model.inbox import SharingRequest
 from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 
@@ -62,6 +64,21 @@ def test_another_document_is_in_force_in_the_next_tick() -> None:
     assert cluster.record(SMALL).status is RunStatus.SUCCEEDED  # all eight places, before any more of the first
     cluster.cancel()
     cluster.run_to_rest()
+
+
+def test_who_keeps_the_launches_busy_leaves_the_places_to_who_does_not() -> None:
+    """Two launches a tick keep up no more than six short tasks. Their queue uses little of the places and would be
+    first for ever: long tasks would come to half of the places, and the rest would stay empty."""
+    cluster = Controlled(max_instances=6, launches_per_cell=2, launch_rate=1.0)
+    shared(cluster)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(6.0 if SMALL in task["group"] else 3_600.0)
+    cluster.submit(400, SMALL, queue="research", array={"size": 100_000, "expectedSeconds": 6})
+    cluster.submit(40, array={"size": 40, "expectedSeconds": 3_600})
+    cluster.run_for(400)
+    places = 4 * len(cluster.live_instances())
+    assert places == 24
+    running = [record.counts[TaskStatus.RUNNING] for record in (cluster.record(), cluster.record(SMALL))]
+    assert running[0] >= 0.75 * (places - 6), running
 
 
 def test_what_is_bought_for_a_small_queue_is_bought_once() -> None:

@@ -44,6 +44,7 @@ class Policy:
     wave_size: int = 100  # launches: `startedBy` must find a wave in one page of a listing
     max_launches_per_tick: int = 2_000  # in waves, over all cells
     launches_per_cell: int = 250  # of a tick: 40 calls a second for 5 s, and the burst that was saved up before
+    launch_rate: float = 40.0  # a second, of a cell: AWS's limit in the long run
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
     max_settling_documents: int = 72  # the settling of lost instances goes on up to here, whatever facts come in

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.model.resources import Resources
+from argosy.model.runs import Run
 from argosy.placement.arrays import FloatArray
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import Fitness
@@ -31,6 +32,7 @@ from argosy.sharing.fill import Filled
 
 ROUNDS = 8  # of dealing out; what is left then goes to who comes first
 UNIT = 1 << 10  # of an instance
+PER_S = 1 << 20  # units of a launch a second
 Placed = Counter[tuple[int, int]]  # (ask, row) -> tasks
 
 
@@ -116,6 +118,7 @@ class FairDealing:
 
     order: FairOrder
     asks: Sequence[Ask]
+    launch_rate: float  # per second, in the long run
     caps: QueueCaps | None = None  # where any queue has one
 
     def meant_for(
@@ -168,13 +171,15 @@ class FairDealing:
         self, batches: Sequence[Batch], supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, PassState]:
         state, placed = PassState(supply, Queue.of(batches)), Counter[tuple[int, int]]()
-        needs = np.array([batch.need for batch in batches], dtype=np.int64).reshape(-1, 3)
+        needs = np.array([(*batch.need, rate) for batch, rate in zip(batches, self._rates(), strict=True)])
+        needs = needs.astype(np.int64).reshape(-1, 4)
         left = np.array([batch.count for batch in batches], dtype=np.int64)
-        may, used = np.ones(len(batches), dtype=bool), self.order.tasks.copy()
+        may, used = np.ones(len(batches), dtype=bool), np.hstack([self.order.tasks, self._launching()])
         sharer = np.array([self.order.row[ask.run.id] for ask in self.asks], dtype=np.int64)
-        capacity, given_in_all = supply.total.sum(axis=1), np.zeros(len(batches), dtype=np.int64)
+        capacity = [*supply.total.sum(axis=1), PER_S * self.launch_rate]
+        given_in_all = np.zeros(len(batches), dtype=np.int64)
         for _ in range(ROUNDS):
-            limits = Limits.of(capacity, np.maximum(state.free, 0).sum(axis=1))
+            limits = Limits.of(capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST])
             within = None if self.caps is None else self.caps.within(given_in_all)
             counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():
@@ -185,6 +190,18 @@ class FairDealing:
             left, may, given_in_all = left - given, may & (found.unplaced == 0), given_in_all + given
             np.add.at(used, sharer, given[:, None] * needs)
         return placed, state
+
+    def _rates(self) -> list[int]:
+        """By ask, the launches that a place costs as long as its run keeps it: one for each task that ends there. They
+        lift the level of who keeps the launches busy, and are nobody's limit: how many there are is known each tick."""
+        return [_launches_of_a_place(ask.run) for ask in self.asks]
+
+    def _launching(self) -> IntArray:
+        """(sharers, 1) what the live attempts cost."""
+        found = np.zeros((len(self.order.sharers), 1), dtype=np.int64)
+        for run in self.order.runs:
+            found[self.order.row[run.id]] += self.order.live.get(run.id, 0) * _launches_of_a_place(run)
+        return found
 
     @property
     def _ids(self) -> list[str]:
@@ -223,6 +240,12 @@ class FairDealing:
         takes = np.array([[units[run_id]] * 2 for run_id in ids], dtype=np.int64).reshape(-1, 2)
         limits = Limits.of([max(1, room) * UNIT, max(1, most) * UNIT], [room * UNIT] * 2)
         return dict(zip(ids, self.order.dealt(ids, wants, takes, limits, used).counts.tolist(), strict=True))
+
+
+def _launches_of_a_place(run: Run) -> int:
+    """Per 1 / PER_S seconds; 0 where nobody knows how long its tasks take."""
+    seconds = run.mean_seconds(run.terms.expected_seconds)
+    return int(PER_S / max(1.0, seconds)) if seconds else 0
 
 
 def _by_turn(

@@ -95,7 +95,8 @@ def assign(
     room = CapRoom.of(state)
     lineup = roster.at(moment)
     caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, prices(moment, lineup))
-    dealing = FairDealing(order, asks, caps) if order.is_shared or caps else None
+    rate = moment.policy.launch_rate * max(1, len({instance.cell for instance in state.instances.values()}))
+    dealing = FairDealing(order, asks, rate, caps) if order.is_shared or caps else None
     owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
         lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
