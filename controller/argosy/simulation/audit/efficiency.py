@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.engine.report import TickReport
 from argosy.model.tasks import TERMINAL
 from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 from argosy.simulation.submissions import PLAIN_MIB, VCPUS
@@ -26,6 +27,7 @@ ONCE_IN_S = {  # the same call, on average: stops are asked for again once a min
     ("ec2", "describe_fleet_history"): 45.0,
 }
 FREE = 6  # beside so many that lost replies and crashes lead to; several controllers may each be told nothing
+ABSENT_S = 300.0  # between two ticks; a trial's steps are shorter
 AWAKE_S = 900.0  # sweeps that confirm that nothing is left, at the longest pauses between steps
 
 
@@ -37,10 +39,18 @@ class EfficiencyChecker(Checker):
         self._first_at: dict[str, float] = {}  # by call
         self._times: dict[str, int] = {}
         self._quiet_since: float | None = None
+        self._ticked_at = -math.inf
         self._targets: dict[str, int] = {}  # by fleet id, before this change
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {operation: self._checked(operation) for operation in ONCE_IN_S}
+
+    def ticked(self, report: TickReport, version: int | None) -> None:
+        """A controller that was not called for long has not worked on meanwhile: the rule of its ticks may be off."""
+        now = self.facts.world.now
+        if now - self._ticked_at > ABSENT_S:
+            self._quiet_since = None
+        self._ticked_at = now
 
     def time_passed(self) -> None:
         if self._is_quiet():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.simulation.audit.efficiency import AWAKE_S, FREE, EfficiencyChecker
 from argosy.simulation.audit.facts import Rest, TrialFacts
@@ -42,3 +43,15 @@ def awake_for(seconds: float) -> list[str]:
 def test_a_controller_that_works_on_with_nothing_to_wait_for_is_one_after_some_sweeps() -> None:
     assert awake_for(AWAKE_S - 1) == []
     assert awake_for(AWAKE_S + 1) == ["awake"]
+
+
+def test_a_controller_that_nobody_called_has_not_worked_on() -> None:
+    facts, checker = checked()
+    facts.faults_ended_at = facts.world.now
+    report = TickReport(events=0, poison=0)
+    for pause_s in (0.0, 60.0, AWAKE_S, 60.0):
+        facts.world.run_for(pause_s)
+        checker.ticked(report, None)
+        checker.time_passed()
+    checker.at_rest(Rest({}, Bill(facts.world), 0.0))
+    assert not facts.violations
