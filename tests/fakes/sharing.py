@@ -20,4 +20,4 @@ def sharing(**fields: Any) -> dict[str, Any]:
     ]
     earlier = [{"revision": 2, "appliedAt": "2026-11-21T06:27:33.000Z"}]
     found = {"revision": 3, "appliedAt": "2026-11-22T06:27:33.000Z", "document": document, "earlier": earlier}
-    return {**found, "queues": queues, **fields}
+    return {**found, "usdPerHour": {"used": 31.2, "limit": None}, "queues": queues, **fields}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from argosy.lifecycle import apply as apply_module
+from argosy.market.limits import Headroom
 from argosy.model.inbox import SharingRequest
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.state import State
@@ -208,3 +209,10 @@ def cap_keeps_room(patch: Patch) -> None:
 @planted("what runs already does not count against a cap", check=scenario(CAPS, "test_what_runs_already_counts"))
 def cap_forgets_use(patch: Patch) -> None:
     patch.setattr(caps, "use_by_run", lambda state, numbers: {})
+
+
+@planted("dollars an hour are no limit of an order", check=scenario(
+    CAPS, "test_no_order_takes_the_deployment_above_its_dollars"
+))  # fmt: skip
+def dollars_are_no_limit(patch: Patch) -> None:
+    patch.setattr(Headroom, "_usd_room", lambda self, offer: self.room)

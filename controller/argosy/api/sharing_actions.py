@@ -55,8 +55,13 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
 
     state = means.whole_state()
     latest = state.sharing.latest
+    limit, alive = state.sharing.usd_per_hour, (each for each in state.instances.values() if each.alive)
     return {
         "revision": state.sharing.revision,
+        "usdPerHour": {
+            "used": round(sum(each.price_usd_per_hour for each in alive), 6),
+            "limit": None if limit == inf else limit,
+        },
         "appliedAt": iso(latest.applied_at) if latest else None,
         "document": latest.document if latest else None,
         "earlier": [{"revision": each.revision, "appliedAt": iso(each.applied_at)} for each in state.sharing.earlier],

@@ -64,6 +64,8 @@ class OrderLimits:
     held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
     vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of known quotas; others are unlimited
     instances_limit: str = "maxInstances of the deployment"  # which limit `instances` comes from, for sentences
+    usd_per_hour: float = math.inf  # what the added instances may cost
+    usd_limit: str = ""  # which limit that comes from, for sentences
     purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
 
 
@@ -87,6 +89,7 @@ class Headroom:
 
     def __init__(self, limits: OrderLimits) -> None:
         self.room = limits.instances
+        self._usd = limits.usd_per_hour
         self._limits = limits
         self._cpu: Counter[ShareKey] = Counter(limits.held_cpu_units)
         self._vcpus = dict(limits.vcpus_left)
@@ -94,6 +97,7 @@ class Headroom:
     def take(self, offer: Offer) -> None:
         """Count one instance of the offer as bought."""
         self.room -= 1
+        self._usd -= offer.price_usd_per_hour
         self._cpu["type", offer.instance_type] += offer.whole.cpu_units
         self._cpu["cell", offer.cell] += offer.whole.cpu_units
         if (key := _quota_of(offer)) in self._vcpus:
@@ -102,12 +106,14 @@ class Headroom:
     def most(self, offer: Offer, choice: Choice) -> int:
         """How many more of the offer may be bought; 0 or more."""
         most = min(self.room, self._share_room("type", offer, choice), self._share_room("cell", offer, choice))
-        return max(0, min(most, self._quota_room(offer)))
+        return max(0, min(most, self._quota_room(offer), self._usd_room(offer)))
 
     def why_none(self, offer: Offer, choice: Choice) -> str:
         """What stands in the way of one more; "" where nothing does."""
         if self.room <= 0:
             return self._limits.instances_limit
+        if self._usd_room(offer) <= 0:
+            return self._limits.usd_limit
         if self._quota_room(offer) <= 0:
             cell, purchase, family = _quota_of(offer)
             return f"the vCPU quota of {cell} for {purchase} {family} instances (vcpuQuotas)"
@@ -115,6 +121,11 @@ class Headroom:
             if self._share_room(axis, offer, choice) <= 0:
                 return setting
         return ""
+
+    def _usd_room(self, offer: Offer) -> int:
+        if math.isinf(self._usd):
+            return self.room
+        return math.floor(self._usd / max(offer.price_usd_per_hour, ROUNDING) * (1 + ROUNDING))
 
     def _quota_room(self, offer: Offer) -> int:
         key = _quota_of(offer) if self._vcpus else None

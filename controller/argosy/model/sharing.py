@@ -69,6 +69,12 @@ class Sharing:
         }
         return found if DEFAULT_QUEUE in found else {DEFAULT_QUEUE: ShareQueue(), **found}
 
+    @property
+    def usd_per_hour(self) -> float:
+        """What all instances together may cost; infinite = nothing is said of it."""
+        limits = self.latest.document.get("limits", {}) if self.latest else {}
+        return float(limits.get("usdPerHour", math.inf))
+
     def with_document(self, document: Mapping[str, Any], now: float) -> Sharing:
         """With another one in force."""
         before = ((self.latest,) if self.latest else ()) + self.earlier
@@ -85,7 +91,7 @@ class Sharing:
         stored = json.loads(zlib.decompress(body))
         documents = [SharingDocument(int(number), float(at), dict(document)) for number, at, document in stored]
         found = cls(documents[0], tuple(documents[1:])) if documents else cls()
-        found.queues()
+        _ = found.queues(), found.usd_per_hour  # what cannot be read is found out here
         return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,10 +25,13 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.capped_demand import CappedDemand
+from argosy.scheduler.caps import usd_of_all
+from argosy.scheduler.dealing import ForAll
 from argosy.scheduler.least_size import bring_to_size
 from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
 
 DEPLOYMENT = "maxInstances of the deployment"
+DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"
 HOUR_S = 3600.0
 USUAL_ATTEMPT_S = 300.0  # until attempts have been seen
 
@@ -56,10 +60,12 @@ def _bought(
     fitness: Mapping[str, Fitness],
 ) -> Order:
     order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
-    if places.dealing is None or all(each.reason != limits.instances_limit for each in order.shortfalls):
+    reached = {each.reason for each in order.shortfalls} & {limits.instances_limit, limits.usd_limit}
+    if places.dealing is None or not reached or not places.dealing.order.is_shared:
         return order
     due = due_instances(moment, places, [each.batch for each in backlog], offers, limits)
-    return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns)
+    told = limits.usd_limit if limits.usd_limit in reached else limits.instances_limit
+    return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns, told)
 
 
 def due_instances(
@@ -67,20 +73,24 @@ def due_instances(
 ) -> list[int]:
     """For how many tasks of each run instances may be bought where there may not be enough for all."""
     assert places.dealing is not None
-    known: dict[Batch, int] = {}
+    known: dict[Batch, tuple[int, float]] = {}
     batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
     takes = {run_id: _per_instance(batch, offers, known) for run_id, batch in batches.items()}
     room, most = max(0, limits.instances), max(1, moment.policy.max_instances)
-    found = places.dealing.affordable(batches, takes, room, most)
+    found = places.dealing.affordable(
+        batches, takes, ForAll(room, most, limits.usd_per_hour, moment.state.sharing.usd_per_hour)
+    )
     return [found.get(each.run.id, batch.count) for each, batch in zip(places.runs, wanted, strict=True)]
 
 
-def _per_instance(batch: Batch, offers: Sequence[Offer], known: dict[Batch, int]) -> int:
-    """How many tasks of the batch the offer takes that is cheapest for each of them; 0 = none takes any."""
+def _per_instance(batch: Batch, offers: Sequence[Offer], known: dict[Batch, tuple[int, float]]) -> tuple[int, float]:
+    """How many tasks of the batch the offer takes that is cheapest for each of them, 0 = none takes any; and what one
+    of them costs there, USD an hour."""
     key = alike(batch)
     if key not in known:
         fits = zip(tasks_per_instance(key, offers).tolist(), offers, strict=True)
-        known[key] = min(((o.effective / tasks, tasks) for tasks, o in fits if tasks), default=(0.0, 0))[1]
+        each = ((o.effective / tasks, tasks, o.price_usd_per_hour / tasks) for tasks, o in fits if tasks)
+        known[key] = min(each, default=(0.0, 0, 0.0))[1:]
     return known[key]
 
 
@@ -91,9 +101,10 @@ def buy_in_turn(
     limits: OrderLimits,
     fitness: Mapping[str, Fitness],
     patterns: Patterns,
+    told: str,
 ) -> Order:
     """The order for as many tasks of each batch as are due to it. Who is due all that he wants comes first, so that
-    what others want more than they are due takes nothing from him."""
+    what others want more than they are due takes nothing from him. told: what holds those back."""
     cut = [max(0, each.batch.count - most) for each, most in zip(backlog, due, strict=True)]
     turn = sorted(range(len(backlog)), key=lambda number: cut[number] > 0)
     asked = [
@@ -103,7 +114,7 @@ def buy_in_turn(
     order = buy([asked[number] for number in turn], offers, limits, fitness, patterns)
     found = dict(zip(turn, order.shortfalls, strict=True))
     order.shortfalls = [
-        Shortfall(found[number].tasks + less, found[number].reason or (limits.instances_limit if less else ""))
+        Shortfall(found[number].tasks + less, found[number].reason or (told if less else ""))
         for number, less in enumerate(cut)
     ]
     if any(cut):
@@ -142,7 +153,7 @@ def _order_for_work(
 def order_limits(moment: Moment) -> OrderLimits:
     """How many instances more the deployment allows now, and its other limits."""
     policy = moment.policy
-    left = _instances_left(moment)
+    left, usd = _instances_left(moment), moment.state.sharing.usd_per_hour
     return OrderLimits(
         instances=min(policy.growth_per_tick, left),
         max_type_share=policy.max_type_share,
@@ -150,6 +161,8 @@ def order_limits(moment: Moment) -> OrderLimits:
         held_cpu_units=_held_cpu(moment),
         vcpus_left=_vcpus_left(moment),
         instances_limit=AT_ONCE if 0 < policy.growth_per_tick < left else DEPLOYMENT,
+        usd_per_hour=math.inf if math.isinf(usd) else max(0.0, usd - usd_of_all(moment)),
+        usd_limit=DEPLOYMENT_USD.format(usd),
     )
 
 

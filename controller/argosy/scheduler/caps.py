@@ -79,6 +79,15 @@ def use_by_run(state: State, numbers: Mapping[int, Run]) -> dict[int, list[int]]
     return found
 
 
+def usd_of_all(moment: Moment) -> float:
+    """What all instances that are alive or may still come cost an hour."""
+    state, coming = moment.state, 0.0
+    for (key, purchase), count in moment.promised.items():
+        if kind := moment.catalogue.get(state.pools[key].instance_type):
+            coming += count * cost_of(state.pools[key], kind, purchase, moment.now, moment.policy)
+    return coming + sum(instance.price_usd_per_hour for instance in state.instances.values() if instance.alive)
+
+
 @dataclass(slots=True)
 class CapRoom:
     """What each queue may still use while a tick decides; what is given is taken out."""

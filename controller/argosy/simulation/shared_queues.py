@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model import documents
 from argosy.model.inbox import SharingRequest
-from argosy.model.sharing import SHARING, Sharing
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
 from argosy.simulation.world import share
@@ -41,12 +39,11 @@ class SharedQueues:
         """How often a queue has a cap in a unit."""
 
     def plan(self, faulty_s: float) -> None:
-        """One document is in force when the trial begins, others come at random moments of the phase of faults."""
+        """One document is asked for when the trial begins, others come at random moments of the phase of faults."""
         if not self._faults.on("queue"):
             return
         self._faults.note("queue")
-        first = Sharing().with_document(self._document(0), self._deployment.world.now)
-        self._deployment.store.create({(documents.STATE, SHARING): first.to_bytes()})
+        self._apply(0)
         for number in range(1, 1 + int(MOST_DOCUMENTS * share(self._seed, "documents"))):
             at = faulty_s * share(self._seed, "document at", number)
             self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
@@ -70,7 +67,10 @@ class SharedQueues:
                 queues[name]["within"] = "owners"
             if cap := self._cap(number, name):
                 queues[name]["cap"] = cap
-        return {"version": 1, "queues": queues}
+        found: dict[str, Any] = {"version": 1, "queues": queues}
+        if (drawn := share(self._seed, "limits", number)) < self.capped:
+            found["limits"] = {"usdPerHour": round(2.0 + 2.0 * drawn / self.capped, 2)}
+        return found
 
     def _cap(self, number: int, name: str) -> dict[str, Any]:
         """Of some queues."""

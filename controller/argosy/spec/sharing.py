@@ -53,10 +53,19 @@ class QueueSpec(Strict):
         return self
 
 
+class LimitSpec(Strict):
+    """What the whole deployment may use."""
+
+    usd_per_hour: float = Field(
+        ge=0, le=80_000, description="US dollars an hour that all instances together may cost. Orders keep to it."
+    )
+
+
 class SharingSpec(Strict):
     """How the cluster is shared where a limit is reached."""
 
     version: Version = Field(description="Version of this format.")
+    limits: LimitSpec | None = Field(default=None, description="Limits of the deployment beside its settings.")
     queues: Annotated[
         dict[Annotated[str, Field(pattern=QUEUE_NAME)], QueueSpec], Field(min_length=1, max_length=MOST_QUEUES)
     ] = Field(description="By name. A queue named default, of the weight 1, is there whether it is listed or not.")
@@ -83,5 +92,7 @@ def parse_sharing(data: Any) -> dict[str, Any]:
 
 
 def _fields_at(path: str) -> Sequence[str]:
+    if path == "limits":
+        return [field.alias or name for name, field in LimitSpec.model_fields.items()]
     model = CapSpec if path.endswith(".cap") else QueueSpec if path.startswith("queues") else SharingSpec
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from argosy.catalogue.lookup import load_catalogue
+from argosy.market.offers import cost_of
 from argosy.model.actions import Action, Launch, Remark, SetTarget
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
+from argosy.model.instances import Purchase
 from argosy.model.sharing import Cap
 from argosy.model.state import State
 from argosy.scheduler.caps import at_cap, is_at_cap
@@ -33,8 +36,10 @@ from tests.builders import (
 PRICE = 0.17
 
 
-def shared(state: State, **queues: Any) -> State:
-    document = {"version": 1, "queues": queues}
+def shared(state: State, limits: dict[str, float] | None = None, **queues: Any) -> State:
+    document: dict[str, Any] = {"version": 1, "queues": queues}
+    if limits is not None:
+        document["limits"] = limits
     return told(state, SharingAsked(SharingRequest(document, state.sharing.revision, NOW)))
 
 
@@ -156,3 +161,30 @@ def test_a_document_without_caps_still_loads_and_caps_nothing() -> None:
     state = shared(cluster(1), research={})
     assert state.sharing.queues()["research"].cap == Cap()
     assert at_cap("a", Cap(gpus=1), 2) == "queue a is at its cap of 1 GPU"
+
+
+def test_no_order_takes_the_deployment_above_its_dollars() -> None:
+    state = shared(cluster(2), {"usdPerHour": 6 * PRICE})
+    first = run(state, 1, 1_000)
+    actions = decided(state)
+    pool, kind = next(iter(state.pools.values())), load_catalogue()["c5.xlarge"]
+    price = cost_of(pool, kind, Purchase.SPOT, NOW, POLICY)
+    assert bought(actions) == 2 + int(4 * PRICE / price)
+    told = sentences(actions)[first]
+    assert told == "held back by the deployment's limit of 1.02 USD an hour (argosy queues)"
+
+
+def test_dollars_that_do_not_suffice_are_shared_by_weight() -> None:
+    state = shared(state_with(fleet()), {"usdPerHour": 1.0}, default={}, research={"weight": 3})
+    first, second = run(state, 1, 1_000), run(state, 2, 1_000, queue="research")
+    actions = decided(state)
+    told = sentences(actions)
+    assert bought(actions) > 4
+    assert "1.00 USD an hour" in told[first]
+    assert "1.00 USD an hour" in told[second]
+
+
+def test_floors_keep_to_the_dollars_of_the_deployment() -> None:
+    state = shared(state_with(fleet()), {"usdPerHour": 0.0}, default={})
+    run(state, 1, 4)
+    assert bought(decided(state, min_instances=2)) == 0

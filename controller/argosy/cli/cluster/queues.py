@@ -82,6 +82,9 @@ def _show(session: Session) -> None:
         shown.add_row(each["name"], str(each["weight"]), share, *use, *numbers, *last)
     session.console.print(shown)
     session.console.print(_said_of(view))
+    if (most := view["usdPerHour"]["limit"]) is not None:
+        used = view["usdPerHour"]["used"]
+        session.console.print(f"All instances together cost {used:,.2f} of at most {most:,.2f} USD an hour.")
 
 
 def _cap_of(queue: Any) -> str:

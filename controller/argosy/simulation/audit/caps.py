@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from argosy.model.instances import pool_key
 from argosy.model.sharing import Cap, ShareQueue
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.audit.facts import Checker, Commit, TrialFacts
@@ -40,6 +41,7 @@ class CapChecker(Checker):
         before, was_quiet = self._targets, self._was_quiet
         self._targets = self._targets_now()
         self._was_quiet = self._nothing_is_coming()
+        self._judge_all(before)
         if self.facts.damaged or not any(queue.cap.is_any for queue in queues.values()):
             return
         use = self._use(queues)
@@ -53,6 +55,23 @@ class CapChecker(Checker):
         for unit, (used, most) in zip(Cap._fields, zip(use, cap, strict=True), strict=True):
             if used > most * ABOUT + 1e-9:
                 self.facts.violated("S8", f"queue {name} uses {used:g} {unit}, and its cap is {most:g}", name)
+
+    def _judge_all(self, before: Targets) -> None:
+        """Where an order is placed, all instances that are alive or owed cost no more than the deployment may."""
+        stored, most = self.facts.stored, self.facts.stored.sharing.usd_per_hour
+        grown = any(count > before.get(key, 0) for key, count in self._targets.items())
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        if not grown or most == float("inf") or self.facts.damaged or any(each.get("interrupted_at") for each in alive):
+            return
+        usd = sum(each.get("price_usd_per_hour", 0.0) for each in alive)
+        held = Counter(pool_key(each["cell"], each["instance_type"], each["zone"]) for each in alive)
+        for key, pool in stored.pools.items():
+            owed = sum(self._targets[key, name] for name in _TARGETS) - held[key]
+            usd += max(0, owed) * float(pool["spot_usd_per_hour"])
+        self.judged += 1
+        if usd > most * ABOUT:
+            told = f"what is alive and ordered costs {usd:.4f} USD an hour, and the deployment's limit is {most:g}"
+            self.facts.violated("S8", told)
 
     def _judge_order(self, before: Targets, use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]) -> None:
         """What is ordered is for those who wait: together they may have no more than their caps leave them."""

@@ -31,6 +31,12 @@ def test_the_queues_are_shown_with_who_is_first_on_top() -> None:
     assert shown[-1].startswith("Revision 3, applied 2026-11-22T06:27:33.000Z; 1 earlier one kept: 2.")
 
 
+def test_dollars_of_the_deployment_are_shown_where_they_are_limited() -> None:
+    view = sharing(usdPerHour={"used": 31.2, "limit": 120})
+    said = lines(World().answers("DescribeSharing", view).argosy("queues"))
+    assert "All instances together cost 31.20 of at most 120.00 USD an hour." in said
+
+
 def test_without_a_document_there_is_one_queue() -> None:
     view = sharing(revision=0, document=None, appliedAt=None, earlier=[], queues=[])
     said = " ".join(lines(World().answers("DescribeSharing", view).argosy("queues")))
