@@ -56,8 +56,8 @@ class Users:
         self.retries = 0
         self._run_ids = list(jobs)
         """As of now, of each job."""
-        self._first_ids = tuple(jobs)
-        """By which jobs depend on each other until they are submitted."""
+        self._number_of = {run_id: number for number, run_id in enumerate(jobs)}
+        """Of a job, by every id that it ever had: the api gives another one where a submission was not stored."""
         self._submitted = 0
         """The number of the job that is being submitted."""
         self._wishes: list[_Wish] = []
@@ -108,7 +108,7 @@ class Users:
         """The api is about to store the run that is being submitted, under this id."""
         number = self._submitted
         job = self._jobs.pop(self._run_ids[number])
-        self._run_ids[number] = run_id
+        self._run_ids[number], self._number_of[run_id] = run_id, number
         self._jobs[run_id] = replace(job, run_id=run_id)
 
     def _submit(self, number: int) -> bool:
@@ -133,8 +133,7 @@ class Users:
     def _with_real_dependencies(self, job: SimulatedJob) -> SimulatedJob:
         """With the ids that the api has given to the runs that it depends on, as far as they were submitted."""
         given = job.spec.get("dependsOn", ())
-        now = dict(zip(self._first_ids, self._run_ids, strict=True))
-        real = [{**each, "run": now.get(each["run"], each["run"])} for each in given]
+        real = [{**each, "run": self._run_ids[self._number_of[each["run"]]]} for each in given]
         return replace(job, spec={**job.spec, "dependsOn": real}) if given else job
 
     def _without_ended(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
