@@ -92,9 +92,7 @@ def weight_0_is_1(patch: Patch) -> None:
     "test_a_run_of_one_task_gets_its_instance_although_the_first_run_would_take_all_that_may_be_ordered",
 ))  # fmt: skip
 def growth_by_first_run(patch: Patch) -> None:
-    def affordable(
-        self: FairDealing, batches: Mapping[str, Batch], per_instance: Mapping[str, int], room: int, most: int
-    ) -> dict[str, int]:
+    def affordable(self: FairDealing, batches: Mapping[str, Batch], *given: Any) -> dict[str, int]:
         return {run_id: batch.count for run_id, batch in batches.items()}
 
     patch.setattr(FairDealing, "affordable", affordable)
