@@ -92,7 +92,7 @@ def new_tasks_are_missed_at_once(patch: Patch) -> None:
     check=scenario(DECIDE, "test_what_is_on_order_counts_for_the_most_instances_of_the_deployment"),
 )
 def promises_take_no_room(patch: Patch) -> None:
-    reworded(patch, capacity._instances_left, " - sum(moment.promised.values())", "")
+    reworded(patch, capacity.instances_left, " - sum(moment.promised.values())", "")
 
 
 @planted(

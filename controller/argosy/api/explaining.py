@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from argosy.api.standing import place_in_line, why_not_in_line
+from argosy.api.standing_words import not_in_line, standing_view
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.offers import as_registered, offers_of
@@ -18,6 +20,7 @@ from argosy.model.pools import Offer
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import CANCELLING, Run
 from argosy.model.tasks import TaskStatus
+from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.budget import is_about_money
 from argosy.scheduler.caps import is_at_cap
@@ -35,6 +38,7 @@ class _Answers:
     here: Explanation  # by the instances that are active
     soon: Explanation  # by those on their way
     market: Explanation  # by an empty instance of every offer
+    batch: Batch  # that task
     buying: str  # why nothing is bought for it, in a sentence
 
     @property
@@ -45,7 +49,8 @@ class _Answers:
 
 def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off: str | None = None) -> dict[str, Any]:
     """The reply of ExplainRun. index: a task whose own state is told as well. switched_off: why nothing may be launched
-    in the whole deployment, if that is so.
+    in the whole deployment, if that is so. `standing`: of a run that waits for its turn, where it stands and when its
+    next task starts.
 
     verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
     "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
@@ -69,8 +74,18 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "market": answers.market.to_json(),
         "purchase": purchase_now(run, moment),
         "lastOrder": last_order.to_json() if last_order.at else None,
+        "standing": _standing(moment, run, answers, verdict),
         "task": None if index is None else _task(run, index, moment.now),
     }
+
+
+def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict[str, Any] | None:
+    """Its place in line; None where nothing waits for a turn."""
+    if verdict not in ("waiting", "behind"):
+        return None
+    if why := why_not_in_line(run, moment):
+        return not_in_line(why)
+    return standing_view(place_in_line(moment, run, answers.batch, answers.buying), has_started=run.attempts > 0)
 
 
 def _answers(moment: Moment, run: Run) -> _Answers:
@@ -85,6 +100,7 @@ def _answers(moment: Moment, run: Run) -> _Answers:
         here=explain(batch, lineup.here),
         soon=explain(batch, lineup.coming),
         market=market_answer(batch, _offers(moment, run)),
+        batch=batch,
         buying=why_nothing_is_bought(moment, batch, limit),
     )
 
@@ -139,6 +155,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
         "market": None,
         "purchase": None,
         "lastOrder": None,
+        "standing": None,
         "task": None,
     }
 
@@ -146,6 +163,8 @@ def not_open(record: RunRecord) -> dict[str, Any]:
 def _verdict(moment: Moment, run: Run, answers: _Answers) -> str:
     if not run.tasks.counts()[TaskStatus.PENDING]:
         return "done"
+    if run.held:
+        return "waiting"
     if answers.here.fits:
         return _held_back(moment, run, "placed")
     return "never" if answers.never else _held_back(moment, run, "waiting")
@@ -167,7 +186,7 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
 def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if verdict == "done":
         return "no task of this run is waiting for a place"
-    if not run.task_definition:
+    if run.held or not run.task_definition:
         return run.waiting or "the run is being prepared"
     if verdict == "placed":
         return "there is room for its next task: it starts with the next tick, or when its back-off ends"

@@ -13,11 +13,13 @@ from argosy.api.estimates import estimates
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.catalogue.lookup import load_catalogue
+from argosy.model.damage import UnreadableState
 from argosy.model.inbox import RetryRequest
 from argosy.model.moment import Moment
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.spec.faults import Fault, SpecError
 
 
@@ -26,6 +28,8 @@ def _describe(means: Means, request: requests.DescribeRun, request_id: str) -> d
     view = views.full_run_view(record)
     if "cost" in request.include:
         view["cost"] = {**views.cost_view(record), "estimates": estimates(record, means.policy.data_cell)}
+    if "standing" in request.include:
+        view["standing"] = _standing(means, record)
     if "tasks" in request.include:
         view |= _task_page(means, record, request)
     elif request.next_token is not None:
@@ -126,6 +130,22 @@ def _explain(means: Means, request: requests.ExplainRun, request_id: str) -> dic
     state, its_run = run
     moment = Moment(state, load_catalogue(), means.now(), means.policy)
     return explaining.explain_run(moment, its_run, request.index, means.store.switches().deployment)
+
+
+def _standing(means: Means, record: RunRecord) -> dict[str, Any] | None:
+    """Of a run of which nothing runs and something waits: of no other is the whole state read for it."""
+    at_work = sum(record.counts[each] for each in (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING))
+    if record.has_ended or at_work or not record.counts[TaskStatus.PENDING]:
+        return None
+    try:
+        run = _open_run(means, record.id)
+    except (RequestRefused, UnreadableState):
+        return None  # the controller is busy, or the state is damaged: all else that is asked of the run is known
+    if run is None or means.store.switches().deployment is not None:
+        return None
+    moment = Moment(run[0], load_catalogue(), means.now(), means.policy)
+    standing: dict[str, Any] | None = explaining.explain_run(moment, run[1])["standing"]
+    return standing
 
 
 def _open_run(means: Means, run_id: str) -> tuple[State, Run] | None:

@@ -75,6 +75,10 @@ class ApiClient:
         """The run view."""
         return self._call("DescribeRun", runId=run_id)
 
+    def describe_with_standing(self, run_id: str) -> dict[str, Any]:
+        """The run view with `standing`: its place in line while nothing of it runs and something waits, else null."""
+        return self._call("DescribeRun", runId=run_id, include=["standing"])
+
     def describe_with_cost(self, run_id: str) -> dict[str, Any]:
         """The run view with its ledger, `cost`."""
         return self._call("DescribeRun", runId=run_id, include=["cost"])

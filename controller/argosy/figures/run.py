@@ -351,6 +351,7 @@ def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
 def explanation(reply: View) -> Figure:
     """Why tasks wait. reply: ExplainRun's."""
     said: list[Markup] = [element("p", reply["sentence"])]
+    said += [element("p", each) for each in (reply.get("standing") or {}).get("sentences", ())]
     rows = [
         (title, f"{reason['refused']:,}", reason["detail"])
         for name, title in (("cluster", "running"), ("coming", "on order"), ("market", "could be bought"))

@@ -109,6 +109,13 @@ def explain(batch: Batch, supply: Supply) -> Explanation:
     )
 
 
+def ever_fits(batch: Batch, supply: Supply) -> BoolArray:
+    """(m,) which instances could take a task of `batch` if they were empty. QuerySyntaxError as of `explain`."""
+    checks = _checks(batch, PassState(supply))
+    found: BoolArray = np.logical_and.reduce([check.ever for check in checks])
+    return found
+
+
 def _checks(batch: Batch, state: PassState) -> list[_Check]:
     found = [_resource(axis, batch, state) for axis in AXES if batch.need[AXES[axis]]]
     found += _most_tasks(state)

@@ -153,7 +153,7 @@ def _order_for_work(
 def order_limits(moment: Moment) -> OrderLimits:
     """How many instances more the deployment allows now, and its other limits."""
     policy = moment.policy
-    left, usd = _instances_left(moment), moment.state.sharing.usd_per_hour
+    left, usd = instances_left(moment), moment.state.sharing.usd_per_hour
     return OrderLimits(
         instances=min(policy.growth_per_tick, left),
         max_type_share=policy.max_type_share,
@@ -166,7 +166,7 @@ def order_limits(moment: Moment) -> OrderLimits:
     )
 
 
-def _instances_left(moment: Moment) -> int:
+def instances_left(moment: Moment) -> int:
     """maxInstances less what is alive, and what fleets may still launch."""
     alive = sum(instance.alive for instance in moment.state.instances.values())
     return moment.policy.max_instances - alive - sum(moment.promised.values())
@@ -287,7 +287,7 @@ class _Rises:
     we hold. Otherwise an instance that a fleet does not count would be bought once more with every decision."""
 
     def __init__(self, moment: Moment, order: Order) -> None:
-        self._order, self._room = order, _instances_left(moment)
+        self._order, self._room = order, instances_left(moment)
 
     def at_most(self, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
         """`wanted`, or as much of it as is allowed: above the present target (ours or EC2's, whichever is higher) no

@@ -6,6 +6,7 @@ import pytest
 
 from argosy.api.requests import page_token
 from argosy.api.views import iso
+from argosy.model import documents
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
 from tests.builders import NOW
@@ -41,6 +42,32 @@ def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
     )
     assert view["cost"]["byWaste"]["usefulUsd"] == pytest.approx(view["usefulUsd"])
     assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # two of its four GPUs for half a minute
+
+
+def test_a_run_of_which_nothing_runs_shows_its_place_in_line_when_asked(desk: Desk) -> None:
+    first = desk.submit("first", name="prepare")["runId"]
+    second = desk.submit("second", dependsOn=[{"run": first}])["runId"]
+    desk.fold_in()
+    standing = desk.body("DescribeRun", runId=second, include=["standing"])["standing"]
+    assert (standing["inLine"], standing["startsIn"]) == (False, None)
+    assert standing["whyUnknown"] == "it waits for other runs, or for its time"
+    desk.store.killed = "going home"
+    assert desk.body("DescribeRun", runId=second, include=["standing"])["standing"] is None
+
+
+def test_no_other_run_has_a_place_in_line(desk: Desk) -> None:
+    at_work, in_inbox = running(desk), desk.submit("later")["runId"]
+    for run_id in (at_work, in_inbox):
+        assert desk.body("DescribeRun", runId=run_id, include=["standing"])["standing"] is None
+    assert "standing" not in desk.body("DescribeRun", runId=at_work)
+
+
+def test_where_the_state_cannot_be_read_a_run_is_shown_without_its_place(desk: Desk) -> None:
+    run_id = desk.submit()["runId"]
+    desk.fold_in()
+    desk.store.items[documents.STATE, documents.ROOT] = b"not ours"
+    view = desk.body("DescribeRun", runId=run_id, include=["standing"])
+    assert (view["runId"], view["standing"]) == (run_id, None)
 
 
 def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None:

@@ -130,6 +130,7 @@ def test_a_run_that_has_just_begun_says_so_in_every_figure() -> None:
 def test_an_open_run_explains_itself_and_says_what_is_bought_late_or_used_up() -> None:
     reason = {"refused": 3, "detail": "needs 4 GPUs"}
     explained = {"sentence": "no instance fits", "cluster": {"reasons": [reason]}, "coming": None, "market": None}
+    explained["standing"] = {"sentences": ["2nd of 7 queues"]}
     view = run_view(
         waiting="no capacity",
         purchase={"now": "on-demand", "reason": "14 min of slack left"},
@@ -138,7 +139,15 @@ def test_an_open_run_explains_itself_and_says_what_is_bought_late_or_used_up() -
         budget={"usedUp": True, "budgetUsd": 2.0},
     )
     shown = text_of(" ".join(parts(run_page(view, None, None, explained, NOW)).values()))
-    for text in ("no instance fits", "needs 4 GPUs", "no capacity", "14 min of slack", "missed", "$2.00 is used up"):
+    for text in (
+        "no instance fits",
+        "2nd of 7 queues",
+        "needs 4 GPUs",
+        "no capacity",
+        "14 min of slack",
+        "missed",
+        "$2.00 is used up",
+    ):
         assert text in shown
 
 

@@ -113,6 +113,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
     words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
     words |= {"off": "may not start", "capped": "is held by its own limit", "behind": "waits behind earlier runs"}
     lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
+    lines += (reply.get("standing") or {}).get("sentences", ())
     if (purchase := reply.get("purchase")) is not None and reply["verdict"] != "done":
         lines.append(_purchase(purchase))
     if reply["verdict"] in ("waiting", "never"):

@@ -30,7 +30,7 @@ def status(
     ] = False,
 ) -> None:
     """How a run is doing, at a glance."""
-    view = session.api.describe_with_tasks(run) if tasks else session.api.describe(run)
+    view = session.api.describe_with_tasks(run) if tasks else session.api.describe_with_standing(run)
     if session.wants_json:
         session.print_json(view)
         return

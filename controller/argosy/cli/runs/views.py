@@ -56,6 +56,7 @@ def facts(view: View) -> RenderableType:
     rows = [
         ("reason", view.get("statusReason")),
         ("waiting", view.get("waiting")),
+        ("in line", _in_line(view)),
         ("tasks", task_counts(view["tasks"])),
         ("attempts", attempts(view)),
         ("instances", f"{view['instances']:,} used{_gpus(view)}"),
@@ -68,6 +69,12 @@ def facts(view: View) -> RenderableType:
         ("output", view["output"]),
     ]
     return facts_grid([(name, text) for name, text in rows if text], label_width=11)
+
+
+def _in_line(view: View) -> str:
+    """Where it stands, one sentence per line; of a run that has no place in line, `waiting` says why."""
+    standing = view.get("standing") or {}
+    return "\n".join(standing["sentences"]) if standing.get("inLine") else ""
 
 
 def task_counts(tasks: View) -> str:

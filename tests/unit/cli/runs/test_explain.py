@@ -124,6 +124,14 @@ def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible()
     assert "an hour, at most 20.0 % above the least it could cost" in printed(state)
 
 
+def test_a_place_in_line_is_told_under_the_verdict() -> None:
+    told_ = {"runId": RUN_ID, "verdict": "waiting", "sentence": "held back", "task": None}
+    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "First start in about 32 min (20-55)."]}
+    none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market"))
+    said = World().answers("ExplainRun", {**told_, **none, "standing": standing}).argosy("explain", RUN_ID).stdout
+    assert said.splitlines()[1:] == standing["sentences"]
+
+
 def test_two_different_tasks_are_refused_in_a_sentence() -> None:
     result = World().argosy("explain", RUN_ID, "3", "--task", "4")
     assert (result.exit_code, result.stdout) == (2, "")
