@@ -13,7 +13,6 @@ from argosy.api.estimates import estimates
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.catalogue.lookup import load_catalogue
-from argosy.model.damage import UnreadableState
 from argosy.model.inbox import RetryRequest
 from argosy.model.moment import Moment
 from argosy.model.run_record import RunRecord
@@ -139,8 +138,8 @@ def _standing(means: Means, record: RunRecord) -> dict[str, Any] | None:
         return None
     try:
         run = _open_run(means, record.id)
-    except (RequestRefused, UnreadableState):
-        return None  # the controller is busy, or the state is damaged: all else that is asked of the run is known
+    except RequestRefused:
+        return None  # the controller commits faster than we read: all else that is asked of the run is known
     if run is None or means.store.switches().deployment is not None:
         return None
     moment = Moment(run[0], load_catalogue(), means.now(), means.policy)

@@ -24,7 +24,7 @@ from argosy.sharing.course import StartCourse, course
 from argosy.sharing.fill import OPEN, fill
 
 AXES = ("cpu", "memory", "GPUs")
-MEASURED, SAID = (0.55, 1.8), (0.35, 2.8)  # the range around an estimate: from tasks that ended, or the spec's word
+MEASURED, SAID = (0.55, 2.2), (0.35, 3.0)  # the range around an estimate: from tasks that ended, or the spec's word
 LEAST_RANGE_S = 60.0
 SHOWN = 5  # queues, of those that use a limit
 MOST_MORE = 1 << 12  # instances, in search of how many would help

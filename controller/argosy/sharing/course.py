@@ -129,6 +129,7 @@ class _Going:
         self._count = np.zeros(0, dtype=np.int64)
         self._part = np.zeros(0, dtype=np.float64)
         self._holes = Holes(runs.pieces) if runs.pieces else None
+        self._larger = False  # whether pieces became larger in the last step
         self._came = np.zeros(len(room.comes_in), dtype=np.bool_)
         self.started = np.zeros(len(self._left), dtype=np.int64)
         self.ended = 0
@@ -142,8 +143,7 @@ class _Going:
         case = self._waiting(part, step_s)
         given = fill(*case).counts
         self._note(given, case)
-        if self._holes:
-            self._holes.take(given, part)
+        self._larger = self._holes.take(given, part) if self._holes else False
         rows = np.flatnonzero(given)
         self._left = self._left - given
         self._run(rows, now_s + lasts[rows], given[rows], part[rows])
@@ -152,7 +152,7 @@ class _Going:
     def changes_after(self, until_s: float) -> bool:
         """Whether anything ends or comes after that time."""
         ends = np.isfinite(self._ends) & (self._ends > until_s)
-        return bool(ends.any() or not self._came.all())
+        return bool(ends.any() or not self._came.all() or self._larger)
 
     def _lasting(self, step_s: float) -> tuple[FloatArray, FloatArray]:
         """(runs,) for how many seconds a task takes its place, a whole number of steps, and which part of it."""

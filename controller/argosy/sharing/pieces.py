@@ -39,7 +39,7 @@ class Pieces:
         if len(least) > MOST_KINDS:
             least = np.unique(1 << np.log2(np.maximum(least, 1)).astype(np.int64))[-MOST_KINDS:]
         kind = np.searchsorted(least, holes, side="right") - 1
-        room = np.bincount(kind[kind >= 0], weights=holes[kind >= 0], minlength=len(least))
+        room = np.bincount(kind[kind >= 0], weights=holes[kind >= 0], minlength=len(least)).astype(np.float64)
         return cls(sizes, least, room, np.asarray(comes, dtype=np.int64), instances)
 
 
@@ -75,19 +75,22 @@ class Holes:
     def end(self, who: IntArray, count: IntArray, part: FloatArray) -> None:
         """Tasks of these runs leave their pieces. (n,) each."""
         np.add.at(self._free, self._kind[who], count * self._pieces.size[who] * part)
-        self._merge()
 
-    def take(self, counts: IntArray, part: FloatArray) -> None:
-        """(runs,) each: the large ones first, and each the smallest pieces that are large enough."""
+    def take(self, counts: IntArray, part: FloatArray) -> bool:
+        """(runs,) each: the large ones first, and each the smallest pieces that are large enough. Whether larger ones
+        came of those that nobody took."""
         need = np.bincount(self._kind, weights=counts * self._pieces.size * part, minlength=len(self._free))
         for kind in range(len(need) - 1, -1, -1):
             for piece in range(kind, len(need)):
                 taken = min(need[kind], self._free[piece])
                 need[kind] -= taken
                 self._free[piece] -= taken
+        return self._merge()
 
-    def _merge(self) -> None:
-        """What lies in too small pieces is bounded: an instance has no more than a piece that is a little too small."""
+    def _merge(self) -> bool:
+        """What nobody takes and lies in too small pieces is bounded: an instance has no more than one that is a little
+        too small."""
+        before = self._free.copy()
         for kind in self._limits.tolist():
             small = self._pieces.instances * (self._pieces.least[kind] - self._pieces.least[0]) * SCATTERED
             over = self._free[:kind].sum() - small
@@ -96,3 +99,4 @@ class Holes:
                 self._free[lower] -= moved
                 self._free[kind] += moved
                 over -= moved
+        return bool((self._free != before).any())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from argosy.api.requests import page_token
 from argosy.api.views import iso
-from argosy.model import documents
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
 from tests.builders import NOW
@@ -62,10 +63,13 @@ def test_no_other_run_has_a_place_in_line(desk: Desk) -> None:
     assert "standing" not in desk.body("DescribeRun", runId=at_work)
 
 
-def test_where_the_state_cannot_be_read_a_run_is_shown_without_its_place(desk: Desk) -> None:
+def test_while_the_controller_is_busy_a_run_is_shown_without_its_place(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_id = desk.submit()["runId"]
     desk.fold_in()
-    desk.store.items[documents.STATE, documents.ROOT] = b"not ours"
+    versions = itertools.count()
+    monkeypatch.setattr(desk.store, "version", lambda: next(versions))
     view = desk.body("DescribeRun", runId=run_id, include=["standing"])
     assert (view["runId"], view["standing"]) == (run_id, None)
 

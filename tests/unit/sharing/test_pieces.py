@@ -41,11 +41,13 @@ def test_a_small_task_takes_a_small_piece_first() -> None:
     assert holes.free.tolist() == [3 * QUARTER]
 
 
-def test_pieces_that_are_more_than_lie_apart_are_one() -> None:
+def test_idle_pieces_that_are_more_than_lie_apart_are_one() -> None:
     holes = Holes(pieces([], instances=2))
     holes.end(np.array([0]), np.array([2]), np.ones(1))
+    holes.take(np.zeros(2), np.ones(2))
     assert holes.free.tolist() == [0]
     holes.end(np.array([0]), np.array([6]), np.ones(1))
+    holes.take(np.zeros(2), np.ones(2))
     assert holes.free.tolist() == [5 * QUARTER]  # half of what two instances can keep in too small pieces lies apart
 
 
@@ -59,8 +61,7 @@ def test_of_many_sizes_few_kinds_are_told_apart() -> None:
     assert len(Holes(pieces([], sizes=tuple(range(1, 400))))) == 5
 
 
-def test_a_large_task_starts_where_much_ends_at_once_and_waits_where_little_pieces_do() -> None:
-    assert start_of_large([60.0] * 8, instances=2).starts_in_s == 60
+def test_a_large_task_waits_while_small_ones_take_what_small_ones_leave() -> None:
     scattered = start_of_large([30.0 * n for n in range(1, 41)], instances=10).starts_in_s
     assert scattered is not None
     assert scattered > 3_600
