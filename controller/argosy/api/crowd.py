@@ -28,6 +28,7 @@ from argosy.placement.explain import ever_fits
 from argosy.placement.supply import Supply
 from argosy.scheduler.budget import is_about_money
 from argosy.scheduler.capacity import instances_left
+from argosy.scheduler.caps import is_at_cap
 from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.queue import batch_of, shunned_by
 from argosy.scheduler.roster import Lineup, Roster
@@ -157,7 +158,12 @@ class _Making:
         return -(-waiting * both // int(fits.sum()))
 
     def _most(self, runs: Sequence[Run], part: BoolArray) -> list[int]:
-        return [_most_at_once(run.terms, int(part.sum())) for run in runs]
+        """How many tasks of each may run at once. Where its queue is at its cap, no more than now."""
+        here = self._moment.state.attempts.here_of_run
+        return [
+            len(here(run.number)) if is_at_cap(run.waiting) else _most_at_once(run.terms, int(part.sum()))
+            for run in runs
+        ]
 
     def _live(self, who: IntArray, rows: IntArray, seconds: FloatArray) -> tuple[IntArray, FloatArray, IntArray]:
         """By run and by the step in which they end: the tasks that run now."""
