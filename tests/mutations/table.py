@@ -41,6 +41,7 @@ def main() -> int:
         planted,
         planted_buying,
         planted_cells,
+        planted_changes,
         planted_daemons,
         planted_dependencies,
         planted_faults,
@@ -79,7 +80,7 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     assert planted.Patch is planted_daemons.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
-    assert planted.Patch is planted_targets.Patch
+    assert planted.Patch is planted_targets.Patch is planted_changes.Patch
     return 1 if missed else 0
 
 

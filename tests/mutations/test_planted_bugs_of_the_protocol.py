@@ -10,6 +10,7 @@ import pytest
 from tests.mutations import planted as first
 from tests.mutations import planted_buying as fourth
 from tests.mutations import planted_cells as fifth
+from tests.mutations import planted_changes as of_changes
 from tests.mutations import planted_daemons as sixteenth
 from tests.mutations import planted_dependencies as fourteenth
 from tests.mutations import planted_faults as seventh
@@ -90,6 +91,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         seventeenth,
         of_health,
         of_targets,
+        of_changes,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

@@ -51,6 +51,8 @@ class TrialPlan:
     """How long faults strike."""
     schedules: float = 0.0
     """The chance that it has a schedule."""
+    updates: float = 0.0
+    """The chance that its users change their runs while these are open."""
     limit_s: float = 4 * 3600.0
     """How long everything may take to come to its end once the faults have ended."""
 

@@ -209,6 +209,8 @@ class Trial:
         if faults.strikes("tick-disabled"):
             later(share(self.plan.seed, "update") * faulty_s, self._disable_tick)
         self.users.cancel_later(faults, faulty_s)
+        if share(self.plan.seed, "updates") < self.plan.updates:
+            self.users.change_later(faulty_s, has_queues=faults.on("queue"))
 
     def _watchdog_said(self, who: str, told: Mapping[str, Any]) -> None:
         self.auditor.trail.add(self.world.now, who, dict(told))

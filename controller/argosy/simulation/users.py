@@ -19,6 +19,7 @@ from argosy.model.damage import FAULTS
 from argosy.model.run_record import RunRecord
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.boundary import Crash
+from argosy.simulation.changed_runs import changes_of
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
 from argosy.simulation.front_desk import FrontDesk
@@ -76,6 +77,13 @@ class Users:
             if faults.strikes("cancel"):
                 after_s = 10.0 + faulty_s * self._world.share("cancel", run_id)
                 self._later(after_s, partial(self._cancel, number))
+
+    def change_later(self, faulty_s: float, *, has_queues: bool) -> None:
+        """They change their minds about what their runs ask for."""
+        for number, run_id in enumerate(self._run_ids):
+            wanted = changes_of(self._world.seed, number, self._jobs[run_id].spec, has_queues=has_queues)
+            for which, (part, changes) in enumerate(wanted):
+                self._later(faulty_s * part, partial(self._change, number, changes, f"change-{which}"))
 
     def scale_later(self, after_s: float, instances: int, types: Sequence[str], lasts_s: float | None) -> None:
         """Somebody wants so many instances kept. lasts_s: None = until somebody wants another number."""
@@ -150,6 +158,13 @@ class Users:
         """One that is not known yet is cancelled later."""
         answer = self._ask({"action": "CancelRun", "runId": self._run_ids[number], "reason": "enough"})
         return answer is not None and answer["statusCode"] == 200
+
+    def _change(self, number: int, changes: JSON, token: str) -> bool:
+        """What is refused is not asked for again: the run has ended, or has spent more. One that is not known yet is
+        changed later."""
+        request: JSON = {"action": "UpdateRun", "runId": self._run_ids[number], "changes": changes}
+        answer = self._ask({**request, "clientToken": token})
+        return answer is not None and answer["statusCode"] != 404
 
     def _scale(self, instances: int, types: Sequence[str], lasts_s: float | None) -> bool:
         wanted: JSON = {"action": "ScaleCluster", "instances": instances, "instanceTypes": [*types]}

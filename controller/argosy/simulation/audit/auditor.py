@@ -42,6 +42,7 @@ from argosy.simulation.audit.sharing import SharingChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.targets import TargetChecker
 from argosy.simulation.audit.trail import AuditTrail, short
+from argosy.simulation.audit.updates import UpdateChecker
 from argosy.simulation.audit.warnings import WarningChecker
 from argosy.simulation.boundary import Call
 from argosy.simulation.regions import Regions
@@ -72,6 +73,7 @@ class Auditor:
         self.environments = EnvironmentChecker(facts)
         self.sharing = SharingChecker(facts)
         self.caps = CapChecker(facts)
+        self.updates = UpdateChecker(facts)
         self.quiet = QuietChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
@@ -98,6 +100,7 @@ class Auditor:
             ScheduleChecker(facts),
             self.sharing,
             self.caps,
+            self.updates,
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

@@ -116,7 +116,7 @@ class CapChecker(Checker):
         job = self.facts.jobs.get(run_id)
         if job is None or job.is_daemon:
             return ""
-        name = str(job.spec.get("queue", "default"))
+        name = str(self.facts.spec_of(run_id).get("queue", "default"))
         return name if name in queues else "default"
 
     def _waiting(self) -> list[str]:

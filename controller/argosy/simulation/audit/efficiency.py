@@ -100,7 +100,7 @@ class EfficiencyChecker(Checker):
             return 0  # nothing is bought for one
         unfinished = sum(row[0] not in TERMINAL for row in stored.tables[run_id])
         served = sum(each.key.run_id == run_id and self._stays(each.instance) for each in stored.live.values())
-        return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.jobs[run_id].spec))
+        return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.spec_of(run_id)))
 
     def _at_least_fit(self, spec: Mapping[str, Any]) -> int:
         """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""

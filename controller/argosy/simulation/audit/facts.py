@@ -10,6 +10,7 @@ from typing import Any
 from argosy.emulator.s3 import StoredObject
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
+from argosy.model.run_changes import changed
 from argosy.simulation.audit.stored_state import StoredAttempt, StoredState
 from argosy.simulation.audit.trail import AuditTrail
 from argosy.simulation.deployed_fleets import Bill
@@ -118,6 +119,11 @@ class TrialFacts:
         """Those that were offered, and are stored as runs by now."""
         for run_id in self.offered.keys() & self.stored.records.keys():
             self.jobs[run_id] = self.offered.pop(run_id)
+
+    def spec_of(self, run_id: str) -> Mapping[str, Any]:
+        """What a run asks for now: what was submitted, with what its users have changed since."""
+        record = self.stored.records.get(run_id)
+        return changed(self.jobs[run_id].spec, record.changes if record else {})
 
     def names(self, run_id: str, index: int) -> tuple[str, ...]:
         """What to look for in the trail for the story of a task."""

@@ -7,9 +7,9 @@ hourly cap (decision 12).
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
-from math import isclose
 from typing import Any
 
 from argosy.engine.report import TickReport
@@ -55,6 +55,7 @@ class MoneyChecker(Checker):
         self._ticked_at = facts.world.now
         self._pace: defaultdict[str, _Pace] = defaultdict(_Pace)  # by run
         self._committed_at = 0.0
+        self._most_usd: dict[str, float] = {}  # by run, the largest budget that it ever had
         self._lives: defaultdict[str, dict[str, _Life]] = defaultdict(dict)  # by market, then by id
         self._checked_usd: dict[str, float] = {}  # by run, what it had paid when it was last looked at
 
@@ -132,6 +133,8 @@ class MoneyChecker(Checker):
             works[live.key.run_id].add(live.instance)
         begins = {intent.key.run_id for intent in commit.intents}
         for record in self.facts.stored.records.values():
+            budget = math.inf if record.budget_usd is None else record.budget_usd
+            self._most_usd[record.id] = max(self._most_usd.get(record.id, 0.0), budget)
             cap = record.max_hourly_usd
             if record.has_ended or (cap is None and record.budget_usd is None):
                 continue
@@ -148,11 +151,9 @@ class MoneyChecker(Checker):
         another one sees what was stopped, and while they stop. Attempts that may finish do."""
         for record in self.facts.stored.records.values():
             job, pace = self.facts.jobs[record.id], self._pace[record.id]
-            budget = job.spec.get("capacity", {}).get("budgetUsd")
-            if budget is None:
+            budget = self._most_usd.get(record.id, math.inf)
+            if math.isinf(budget):
                 continue
-            if record.retries:  # which may have raised it
-                budget = max(budget, record.budget_usd or 0.0)
             finishes = job.spec["capacity"].get("onCap") == "finish"
             over_s = 2 * pace.longest_gap_s + STOPPING_S + (job.longest_attempt_s if finishes else 0.0)
             if record.cost_usd > budget + over_s / 3600 * pace.usd_per_hour:
@@ -168,6 +169,6 @@ class MoneyChecker(Checker):
                 has_gpus = self.facts.world.catalogue[name].gpus > 0
                 due = volume_usd(region, has_gpus, costs.instance_seconds), IPV4_USD_PER_S * costs.instance_seconds
                 booked = costs.disks, costs.addresses
-                if not all(isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in zip(due, booked, strict=True)):
+                if not all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in zip(due, booked, strict=True)):
                     sentence = f"{booked} USD are booked for volumes and addresses in {market}, {due} USD are due"
                     self.facts.violated("I12", sentence, record.id)

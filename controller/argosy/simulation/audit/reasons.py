@@ -119,7 +119,7 @@ class ReasonChecker(Checker):
         self._cancelled |= {run_id for run_id in self.facts.jobs for name in taken if run_id in name}
 
     def _capacity(self, record: RunRecord) -> Mapping[str, Any]:
-        capacity: Mapping[str, Any] = self.facts.jobs[record.id].spec.get("capacity", {})
+        capacity: Mapping[str, Any] = self.facts.spec_of(record.id).get("capacity", {})
         return capacity
 
     def _are_any_on_their_way(self) -> bool:

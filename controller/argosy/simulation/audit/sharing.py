@@ -95,7 +95,7 @@ class SharingChecker(Checker):
         return {run_id for run_id, since in self._quiet_since.items() if now - since >= SETTLED_S}
 
     def _party(self, run_id: str, queues: dict[str, ShareQueue]) -> Party:
-        spec = self.facts.jobs[run_id].spec
+        spec = self.facts.spec_of(run_id)
         name = spec.get("queue", "default")
         name = name if name in queues else "default"
         return name, str(spec.get("owner", "")) if queues[name].by_owner else ""
@@ -105,7 +105,7 @@ class SharingChecker(Checker):
         return Counter(parties[each.key.run_id] for each in live if each.key.run_id in parties)
 
     def _shape(self, run_id: str) -> str:
-        spec = self.facts.jobs[run_id].spec
+        spec = self.facts.spec_of(run_id)
         return json.dumps({name: spec.get(name) for name in STARTED}, sort_keys=True)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from argosy.simulation.plan import TrialPlan
     from argosy.simulation.scale.run import ScaleRun
 
+UPDATED = 0.3  # of the trials: users change their runs while these are open
 SCHEDULED = 0.3  # of the trials: what the clock starts is in the mix
 FEW_TRIALS = 20  # starting another process takes a second
 LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
@@ -88,7 +89,8 @@ def _plans(options: Options, kinds: frozenset[str]) -> list[TrialPlan]:
 
     instances = options.instances or USUAL_INSTANCES
     first = TrialPlan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
-    first = replace(first, schedules=SCHEDULED if kinds and options.spec is None else 0.0)
+    if kinds and options.spec is None:
+        first = replace(first, schedules=SCHEDULED, updates=UPDATED)
     if options.spec is not None:
         first = _of_spec(first, options.spec, options.task_seconds)
     return [replace(first, seed=options.seed + number) for number in range(options.trials)]
