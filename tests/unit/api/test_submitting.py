@@ -77,6 +77,8 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "budget": None,
         "dependsOn": [],
         "notBefore": None,
+        "queue": "default", "priority": 0, "changes": {}, "changeReason": None,
+        "maxConcurrentTasks": None, "maxInstances": None,
         "created": True,
         "warnings": [],
     }  # fmt: skip
