@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from argosy.lifecycle import attempts, services
 from argosy.lifecycle import environments as lifecycle_environments
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.actions import ForgetEnvironment, NoteDeployment
-from argosy.model.environments import DeploymentStatus
+from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler import environments, queue, rollout
+from argosy.scheduler import environments, queue, rollout, upkeep
 from argosy.scheduler.rollout import Slot, SlotStatus, Step
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.plan import TrialPlan
@@ -25,6 +26,10 @@ PROPERTIES = "tests.properties.test_rollout_properties"
 WORLDS = "test_no_act_of_ours_undercuts_or_exceeds_the_bounds_and_all_worlds_settle"
 
 SERVICES = "tests.scenarios.test_services"
+ROLLOUTS, LONG_LIFE = "tests.unit.scheduler.test_rollouts", "tests.unit.lifecycle.test_environments_of_long_life"
+DRAINED = "test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another_one_in_the_same_tick"
+GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
+NOW_AND_THEN = "test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting"
 ENDS_WELL = "test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed"
 
 
@@ -164,3 +169,37 @@ def nothing_is_adopted(patch: Patch) -> None:
 @planted("an environment forgets what its earlier runs have cost", check=served())
 def costs_are_forgotten(patch: Patch) -> None:
     patch.setattr(lifecycle_environments, "note_closed", lambda state, run: None)
+
+
+@planted("a task that ends with its drained instance counts as healthy", check=scenario(ROLLOUTS, DRAINED))
+def drained_counts_as_healthy(patch: Patch) -> None:
+    patch.setattr(environments, "ends_with_instance", upkeep.has_handed_over)
+
+
+@planted("the tick that gives a revision up still replaces tasks by it", check=scenario(ROLLOUTS, GIVEN_UP))
+def given_up_is_still_rolled_out(patch: Patch) -> None:
+    patch.setattr(environments, "DeploymentStatus", SimpleNamespace(FAILED=None))
+
+
+@planted("a task that is healthy again closes the breaker of a deployment", check=scenario(LONG_LIFE, NOW_AND_THEN))
+def healthy_again_closes_the_breaker(patch: Patch) -> None:
+    real = lifecycle_environments.note_deployment
+
+    def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
+        deployment = state.environments[action.name].deployment
+        if deployment is not None:
+            deployment.most_healthy = deployment.healthy
+        real(state, action, now)
+
+    patch.setattr(lifecycle_environments, "note_deployment", note_deployment)
+
+
+@planted("what fails outside of a deployment is not counted", check=served())
+def crash_loop_is_not_told(patch: Patch) -> None:
+    real = services._count
+
+    def count(state: State, env: Environment | None, *rest: Any) -> None:
+        if env is not None and env.deployment is not None and not env.deployment.has_ended:
+            real(state, env, *rest)
+
+    patch.setattr(services, "_count", count)

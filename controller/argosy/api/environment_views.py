@@ -63,12 +63,18 @@ def status_of(env: Environment) -> str:
         return "LEFT"
     if env.frozen_reason:
         return "FROZEN"
+    if env.is_failing:
+        return "FAILING"
     return str(env.deployment.status) if env.deployment else "CREATED"
 
 
 def _reason(env: Environment, records: Mapping[str, RunRecord]) -> str:
-    if env.frozen_reason or env.targets_reason:
-        return env.frozen_reason or env.targets_reason
+    if env.frozen_reason:
+        return env.frozen_reason
+    if env.is_failing:
+        return f"{env.failures} of its tasks have failed soon after their start, and are started again: {env.failure}"
+    if env.targets_reason:
+        return env.targets_reason
     target = records.get(env.target.run_id) if env.target else None
     waiting = target.waiting if target is not None and not target.has_ended else ""
     return (env.deployment.reason if env.deployment else "") or waiting

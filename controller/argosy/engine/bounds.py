@@ -17,6 +17,7 @@ from argosy.model.actions import (
     HaltRun,
     Launch,
     NoteDeployment,
+    NoteRecovered,
     PrepareRun,
     RegisterTargets,
     Remark,
@@ -61,7 +62,7 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         return _chunks_of(action, state)
     elif isinstance(action, CloseRun | FoldHistory | PrepareRun | Remark | HaltRun | RetireRun | Steer | CapRun):
         return {(action.run_id, RECORD)}
-    elif isinstance(action, NoteDeployment | ForgetEnvironment):
+    elif isinstance(action, NoteDeployment | NoteRecovered | ForgetEnvironment):
         return {(action.name, ENVIRONMENT)}
     elif isinstance(action, RegisterTargets | DeregisterTargets):
         return {(action.environment, ENVIRONMENT)}

@@ -23,6 +23,7 @@ from argosy.model.actions import (
     MendState,
     NoteDeployment,
     NoteDesired,
+    NoteRecovered,
     NoteFloor,
     NoteOrder,
     ReadHistory,
@@ -207,6 +208,11 @@ def _(action: SetSlots, state: State, now: float, policy: Policy) -> None:
 def _(action: NoteDeployment, state: State, now: float, policy: Policy) -> None:
     with left_out_if_it_fails(state, f"environment {action.name}"):
         environments.note_deployment(state, action, now)
+
+
+@_begin.register
+def _(action: NoteRecovered, state: State, now: float, policy: Policy) -> None:
+    environments.note_recovered(state, action.name)
 
 
 @_begin.register

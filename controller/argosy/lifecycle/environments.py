@@ -185,7 +185,7 @@ def begin_deployment(
         ServiceDeployment(number, revision.number, now, token, reason=reason, progress_at=now, is_rollback=is_rollback)
     )
     del env.deployments[: max(0, len(env.deployments) - MOST_DEPLOYMENTS)]
-    env.frozen_reason = ""
+    env.frozen_reason, env.failures = "", 0
 
 
 def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus = TaskStatus.PENDING) -> Run:
@@ -230,8 +230,9 @@ def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
     deployment = env.deployment
     if deployment is None:
         return
-    if action.healthy > deployment.healthy:
+    if action.healthy > min(deployment.most_healthy, env.desired):
         deployment.failures = 0
+    deployment.most_healthy = max(deployment.most_healthy, action.healthy)
     deployment.healthy, deployment.outdated = action.healthy, action.outdated
     deployment.status, deployment.reason = action.status, action.reason
     if action.is_progress:
@@ -243,6 +244,11 @@ def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
     if action.status is DeploymentStatus.FAILED:
         _after_failure(env, deployment, action.rolls_back_to, now)
     state.changed_environments.add(env.name)
+
+
+def note_recovered(state: State, name: str) -> None:
+    state.environments[name].failures = 0
+    state.changed_environments.add(name)
 
 
 def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, now: float) -> None:

@@ -6,8 +6,9 @@ from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.lifecycle.marks import set_task
 from argosy.model.attempts import StopCause
 from argosy.model.costs import Work
-from argosy.model.environments import Environment
+from argosy.model.environments import CALM_S, Environment
 from argosy.model.runs import Run
+from argosy.model.setbacks import MAX_REASON
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -25,7 +26,7 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     index = end.index
     env = state.environments.get(run.name)
     if end.cause is StopCause.UNHEALTHY and end.account is Account.USER:
-        _count_against_deployment(state, env, run, end)
+        _count(state, env, run, end, now)
     is_held = env is not None and bool(env.frozen_reason or env.deleting)
     is_done = end.cause in (*NOT_WANTED, StopCause.UNHEALTHY)
     if run.halted or is_done or is_held or _has_nowhere_to_be(state, run, end):
@@ -38,7 +39,7 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
         losses, pause_s = min(losses + 1, MOST_COUNTED), 0.0
     else:
         failures, pause_s = min(failures + 1, MOST_COUNTED), _pause(failures + 1)
-        _count_against_deployment(state, env, run, end)
+        _count(state, env, run, end, now)
     set_task(
         state,
         run,
@@ -85,12 +86,18 @@ def _pause(failures: int) -> float:
     return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10))
 
 
-def _count_against_deployment(state: State, env: Environment | None, run: Run, end: AttemptEnd) -> None:
-    """Of what a deployment starts, failures on the user's account open its breaker. A busy registry, or an instance
-    that was lost, says nothing about a revision (DESIGN D9)."""
+def _count(state: State, env: Environment | None, run: Run, end: AttemptEnd, now: float) -> None:
+    """Failures on the user's account open the breaker of a deployment; outside of one they make the environment say
+    that it fails. A busy registry, or an instance that was lost, says nothing about a revision (DESIGN D9)."""
     deployment = env.deployment if env is not None else None
-    if env is None or deployment is None or deployment.has_ended or end.account is Account.BUSY:
+    if env is None or deployment is None or end.account is Account.BUSY:
         return
-    if env.target is not None and env.target.run_id == run.id:
-        deployment.failures += 1
-        state.changed_environments.add(env.name)
+    if env.target is None or env.target.run_id != run.id:
+        return
+    is_first = now - env.failed_at > CALM_S
+    if not deployment.has_ended:
+        deployment.failures = 1 if is_first else deployment.failures + 1
+    elif not env.frozen_reason and (end.cause is StopCause.UNHEALTHY or float(run.tasks["seconds"][end.index]) < STEADY_S):
+        env.failures = 1 if is_first and not env.is_failing else min(env.failures + 1, MOST_COUNTED)
+    env.failed_at, env.failure = now, end.reason[:MAX_REASON]
+    state.changed_environments.add(env.name)

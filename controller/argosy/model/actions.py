@@ -238,6 +238,13 @@ class NoteDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteRecovered:
+    """The tasks of an environment, which failed again and again, have been well for a while. No effect outside."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoteDesired:
     """On how many instances a daemon is to run. No effect outside."""
 
@@ -304,6 +311,7 @@ Inside = (
     | SetSlots
     | NoteDeployment
     | NoteDesired
+    | NoteRecovered
     | LetGo
     | DrainTask
     | ForgetEnvironment

@@ -15,6 +15,8 @@ from argosy.model.targets import TargetEntry, TargetPlace
 
 MOST_DEPLOYMENTS = 20  # that are remembered
 MOST_REVISIONS = 50  # in the record; all are stored
+LEAST_FAILURES, MOST_FAILURES = 3, 200  # of ECS's own breaker
+CALM_S = 900.0  # failures further apart than the longest pause and a start are none of a series
 
 
 class DeploymentStatus(StrEnum):
@@ -54,7 +56,8 @@ class ServiceDeployment:
     progress_at: float = 0.0  # when the last task became healthy or was let go
     healthy: int = 0  # tasks of the revision, at that time
     outdated: int = 0  # other tasks that were alive then
-    failures: int = 0  # on the user's account, since a task of it became healthy
+    failures: int = 0  # on the user's account, since more tasks of it were healthy than ever before
+    most_healthy: int = 0  # tasks of the revision at a time
     is_rollback: bool = False  # by itself, because another one failed
     ended_at: float = 0.0
 
@@ -70,6 +73,7 @@ class EnvironmentFacts(NamedTuple):
     desired: int
     frozen_reason: str
     deleting: bool
+    is_failing: bool
     deployments: dict[int, DeploymentStatus]  # by number
 
 
@@ -87,6 +91,9 @@ class Environment:
     frozen_reason: str = ""  # "" = it is not frozen
     deleting: bool = False
     left: bool = False  # it was deleted and its tasks were left: frozen, until it is created again or deleted with them
+    failures: int = 0  # on the user's account, outside of a deployment, since its tasks were last well for a while
+    failed_at: float = 0.0  # epoch seconds of the last failure on the user's account, in a deployment or not; 0 = none
+    failure: str = ""  # what that was
     past_usd: float = 0.0  # what its closed runs have cost
     replaced: list[str] = field(default_factory=list)  # runs that are no revision's any more, until they are closed
     is_daemon: bool = False  # one task on each instance that matches; `desired` follows their number
@@ -104,7 +111,13 @@ class Environment:
         """As they are now. On how many instances a daemon runs follows from the instances: they have lines."""
         desired = 0 if self.is_daemon else self.desired
         deployments = {each.number: each.status for each in self.deployments}
-        return EnvironmentFacts(self.latest.number, desired, self.frozen_reason, self.deleting, deployments)
+        now = (self.latest.number, desired, self.frozen_reason, self.deleting, self.is_failing)
+        return EnvironmentFacts(*now, deployments)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether its tasks fail again and again although no deployment is under way."""
+        return self.failures >= most_failures(self.desired)
 
     @property
     def deployment(self) -> ServiceDeployment | None:
@@ -153,6 +166,11 @@ class Environment:
         found = cls(**values)
         found.committed = found.facts()
         return found
+
+
+def most_failures(desired: int) -> int:
+    """After so many in a row a revision counts as broken: ECS's own formula."""
+    return min(MOST_FAILURES, max(LEAST_FAILURES, -(-desired // 2)))
 
 
 def _known(kind: Any, values: Mapping[str, Any]) -> Any:

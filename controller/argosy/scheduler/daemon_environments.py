@@ -23,7 +23,7 @@ from argosy.model.runs import Run
 from argosy.model.setbacks import What
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
-from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, retirements
+from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, recovered, retirements
 from argosy.scheduler.rollout import SlotStatus
 from argosy.scheduler.rows import TaskUse, attributes_of, row_of, uses_by_number
 from argosy.scheduler.upkeep import REPLACED, arn_of_row, next_key
@@ -81,7 +81,9 @@ def _steps(its: _Rollout) -> Iterator[Action]:
     waiting = _why_starved(its, step.starved) if _may_launch(its) else target.waiting if target is not None else ""
     if target is not None and waiting != target.waiting:
         yield Remark(target.id, waiting, unaffordable=False)
-    yield from progress(its.moment, env, target, DeploymentStanding(len(hosts), step.healthy, step.outdated, waiting))
+    standing = DeploymentStanding(len(hosts), step.healthy, step.outdated, waiting)
+    yield from progress(its.moment, env, target, standing)
+    yield from recovered(its.moment, env, standing)
     busy = {run.id for run in its.runs if len(its.moment.state.attempts.of_run(run.number))}
     yield from retirements(env, its.runs, busy)
     yield from _launches(its, step)

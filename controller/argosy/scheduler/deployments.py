@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from argosy.model.actions import ForgetEnvironment, NoteDeployment, RetireRun
-from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
+from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, RetireRun
+from argosy.model.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment, most_failures
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 
-LEAST_FAILURES, MOST_FAILURES = 3, 200  # at which the breaker opens: ECS's own bounds
 SUSPENDED = "the controller's own code fails at one of its runs, which is tried again"
 GONE = "its run is not there any more"
 
@@ -46,7 +45,7 @@ def progress(
         return
     healthy, outdated = standing.healthy, standing.outdated
     note = NoteDeployment(env.name, deployment.status, deployment.reason, healthy, outdated)
-    note = replace(note, is_progress=healthy > deployment.healthy or outdated < deployment.outdated)
+    note = replace(note, is_progress=healthy > min(deployment.most_healthy, standing.desired) or outdated < deployment.outdated)
     if (failed := _why_failed(moment, env, deployment, target, standing.desired)) is not None:
         note = replace(
             note, status=DeploymentStatus.FAILED, reason=failed, rolls_back_to=_back_to(moment, env, deployment)
@@ -58,6 +57,13 @@ def progress(
     changed = (deployment.status, deployment.reason, deployment.healthy, deployment.outdated)
     if changed != (note.status, note.reason, note.healthy, note.outdated) or note.status is DeploymentStatus.FAILED:
         yield note
+
+
+def recovered(moment: Moment, env: Environment, standing: DeploymentStanding) -> Iterator[NoteRecovered]:
+    """When none of its tasks has failed for a while, and all that are desired are healthy."""
+    is_calm = moment.now >= env.failed_at + CALM_S or not standing.desired
+    if env.is_failing and is_calm and standing.healthy >= standing.desired:
+        yield NoteRecovered(env.name)
 
 
 def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
@@ -93,7 +99,7 @@ def _why_failed(
     if target is None:
         halted = moment.state.runs.get(revision.run_id) if revision else None
         return halted.status_reason if halted is not None and halted.status_reason else GONE
-    if deployment.failures >= min(MOST_FAILURES, max(LEAST_FAILURES, -(-desired // 2))):
+    if deployment.failures >= most_failures(desired):
         known = [group for group in target.failure_groups if group.reason > 0]
         why = f": {target.reasons[max(known, key=lambda group: group.last_at).reason]}" if known else ""
         return f"{deployment.failures} of its tasks failed before one more became healthy{why}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from argosy.market.floors import least_sizes, missing
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import Environment
+from argosy.model.environments import CALM_S, Environment
 from argosy.model.history_parts import FOLDED_AFTER_S
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
@@ -132,6 +132,7 @@ def _times(moment: Moment) -> Iterator[float]:
     for pool in state.pools.values():
         yield from (pool.grown_at + policy.cool_down_s, pool.history_at + policy.history_every_s)
     yield from (setback.not_before for setback in state.setbacks.values())
+    yield from (env.failed_at + CALM_S for env in state.environments.values() if env.is_failing)
     yield from (since + UNUSED_S for since in state.unused_definitions.values())
 
 

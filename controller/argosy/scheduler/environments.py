@@ -20,7 +20,7 @@ from argosy.model.serving_rows import all_are_well, failing_rows, healthy_rows
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.daemon_environments import daemon_rollout
-from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, retirements
+from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, recovered, retirements
 from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.targets import begin_to_drain
@@ -77,7 +77,8 @@ def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> b
     """Whether there is nothing to do, found by columns: of two hundred environments few change."""
     state = moment.state
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
-    is_quiet = env.deployment is not None and env.deployment.has_ended and not (env.frozen_reason or env.deleting)
+    is_quiet = env.deployment is not None and env.deployment.has_ended and not env.is_failing
+    is_quiet = is_quiet and not (env.frozen_reason or env.deleting)
     if not is_quiet or len(runs) != 1 or env.target is None or runs[0].id != env.target.run_id or runs[0].halted:
         return False
     counts = runs[0].tasks.counts()
@@ -107,7 +108,8 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     desired = 0 if target is None or env.deleting else env.desired
     stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
     base = base_of(target, moment) if target is not None else 0
-    notes = list(progress(moment, env, target, _standing(env, target, tasks)))
+    standing = _standing(env, target, tasks)
+    notes = list(progress(moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
         yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
         return
@@ -116,6 +118,7 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     yield from _stops(moment, tasks, now.stops, StopCause.REPLACED)
     yield from _stops(moment, tasks, now.failed, StopCause.UNHEALTHY)
     yield from notes
+    yield from recovered(moment, env, standing)
     parked = {(slot.run_id, slot.index) for slot in now.parks}
     busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
     yield from retirements(env, runs, busy)

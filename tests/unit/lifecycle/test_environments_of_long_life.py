@@ -164,6 +164,21 @@ def test_a_deployment_that_gets_no_further_is_stuck_when_its_time_is_over_and_sa
     assert noted(service.progress_s) == [(DeploymentStatus.STUCK, said)]
 
 
+def test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting() -> None:
+    state = deployed()
+    env = state.environments["web"]
+    assert env.deployment is not None
+    env.deployment.failures = 2
+    told = []
+    for healthy in (1, 0, 1):
+        environments.note_deployment(state, NoteDeployment("web", DeploymentStatus.IN_PROGRESS, "", healthy, 0), NOW)
+        told.append(env.deployment.failures)
+        env.deployment.failures = 2
+    assert told == [0, 2, 2]
+    environments.note_deployment(state, NoteDeployment("web", DeploymentStatus.IN_PROGRESS, "", 2, 0), NOW)
+    assert env.deployment.failures == 0
+
+
 def test_a_frozen_environment_without_tasks_lets_the_controller_rest() -> None:
     state = deployed()
     env = state.environments["web"]

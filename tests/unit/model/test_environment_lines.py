@@ -40,6 +40,11 @@ def test_each_change_has_one_line_and_none_comes_twice() -> None:
     ]
     ask(state, "thaw")
     assert told(state) == [{"type": "env.thawed", "environment": "web"}]
+    state.environments["web"].failures, state.environments["web"].failure = 3, "exit code 3"
+    state.changed_environments.add("web")
+    assert told(state) == [{"type": "env.failing", "environment": "web", "reason": "exit code 3"}]
+    environments.note_recovered(state, "web")
+    assert told(state) == [{"type": "env.recovered", "environment": "web"}]
     ask(state, "delete")
     assert told(state) == [{"type": "env.deleting", "environment": "web"}]
     environments.forget(state, "web")

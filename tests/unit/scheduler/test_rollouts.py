@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argosy.lifecycle.environments import take_in
-from argosy.model.actions import NoteDeployment, StopAttempt
+from argosy.model.actions import NoteDeployment, NoteRecovered, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
+from argosy.model.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
@@ -13,6 +13,7 @@ from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
+from argosy.scheduler.due import next_due
 from argosy.scheduler.environments import rollouts
 from tests.builders import CELL, NOW, container_instance, instance_id, spec
 
@@ -65,3 +66,19 @@ def test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it() -> Non
     acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
     assert [each.status for each in acts if isinstance(each, NoteDeployment)] == [DeploymentStatus.FAILED]
     assert not [each for each in acts if isinstance(each, StopAttempt)]
+
+
+def test_what_failed_again_and_again_is_well_when_nothing_has_failed_for_a_while_and_that_is_known_before() -> None:
+    state = serving(3, 3)
+    env = state.environments["web"]
+    env.failures, env.failed_at = 3, NOW
+
+    def told(now: float) -> list[object]:
+        return rollouts(Moment(state, {}, now, POLICY))
+
+    before = NOW + CALM_S - 1
+    assert not told(before)
+    assert before < next_due(Moment(state, {}, before, POLICY)) <= NOW + CALM_S
+    assert told(NOW + CALM_S) == [NoteRecovered("web")]
+    env.desired = 4
+    assert NoteRecovered("web") not in told(NOW + CALM_S), "one of them is not there"

@@ -144,6 +144,8 @@ _OF_ENVIRONMENTS: Mapping[str, Callable[[Change], str]] = {
     "env.scaled": _about_environment("is to have {desired} tasks"),
     "env.frozen": _about_environment("is frozen"),
     "env.thawed": _about_environment("goes on"),
+    "env.failing": _about_environment("fails: its tasks end soon after their start"),
+    "env.recovered": _about_environment("is well again"),
     "env.deleting": _about_environment("is being deleted"),
     "env.deleted": _about_environment("is deleted"),
     "deployment.started": _deploying,

@@ -24,7 +24,7 @@ def _changes(env: Environment) -> Iterator[Line]:
     if before is None:
         first = next((each.number for each in env.revisions if each.created_at >= env.created_at), now.latest)
         yield line(LineType.ENV_CREATED, environment=env.name, revision=first, desired=now.desired)
-        before = EnvironmentFacts(first, now.desired, "", deleting=False, deployments={})
+        before = EnvironmentFacts(first, now.desired, "", deleting=False, is_failing=False, deployments={})
     if now.latest != before.latest:
         yield line(LineType.ENV_UPDATED, environment=env.name, revision=now.latest)
     if now.desired != before.desired:
@@ -33,6 +33,9 @@ def _changes(env: Environment) -> Iterator[Line]:
     if now.frozen_reason != before.frozen_reason:
         kind = LineType.ENV_FROZEN if now.frozen_reason else LineType.ENV_THAWED
         yield line(kind, environment=env.name, reason=now.frozen_reason)
+    if now.is_failing != before.is_failing:
+        kind = LineType.ENV_FAILING if now.is_failing else LineType.ENV_RECOVERED
+        yield line(kind, environment=env.name, reason=env.failure if now.is_failing else None)
     if now.deleting and not before.deleting:
         yield line(LineType.ENV_DELETING, environment=env.name)
 

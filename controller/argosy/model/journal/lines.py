@@ -60,6 +60,8 @@ class LineType(StrEnum):
     ENV_SCALED = "env.scaled"
     ENV_FROZEN = "env.frozen"  # nothing of it is started, replaced or scaled
     ENV_THAWED = "env.thawed"
+    ENV_FAILING = "env.failing"  # its tasks fail again and again, and no deployment is under way
+    ENV_RECOVERED = "env.recovered"
     ENV_DELETING = "env.deleting"
     ENV_DELETED = "env.deleted"
     DEPLOYMENT_STARTED = "deployment.started"

@@ -7,7 +7,8 @@ frozen starts and replaces nothing. E5: tasks of a service are never taken away,
 against a deployment are ends that were its tasks' own. E7: a deleted service leaves no record and no task. E8: a
 deployment completes with its tasks healthy and no other alive. E9: a revision whose content runs already gets no run of
 its own. E10: what an environment has cost counts every run that it ever had. E11: with a health command, a task counts
-as healthy only if the command ever said so, and only one of which it said the opposite is stopped as unhealthy.
+as healthy only if the command ever said so, and only one of which it said the opposite is stopped as unhealthy. E12:
+what fails outside of a deployment is counted, only ends of the tasks' own are, and it is well again when all are healthy.
 """
 
 from __future__ import annotations
@@ -183,6 +184,7 @@ class EnvironmentChecker(Checker):
                 done = f"launched {launched}, {starts} wanted anew, {len(acts)} replaced"
                 self._violated("E4", env, f"is frozen ({env.frozen_reason}), and yet: {done}")
         self._check_deployment(before.env, now)
+        self._check_failures(before.env, now, commit)
         self._check_adoption(before.env, env)
         self._check_costs(env)
 
@@ -252,6 +254,22 @@ class EnvironmentChecker(Checker):
         if healthy < env.desired or others:
             sentence = f"deployment {deployment.number} is complete with {healthy} healthy tasks of {env.desired}"
             self._violated("E8", env, f"{sentence}, and {others[:5]} are alive")
+
+    def _check_failures(self, before: Environment, now: _Known, commit: Commit) -> None:
+        """Outside of a deployment. What a task's row counts beyond 1 was soon after its start."""
+        env, deployment, target = now.env, now.env.deployment, now.env.target
+        if deployment is None or target is None or deployment != before.deployment or not deployment.has_ended:
+            return
+        own = self._own_ends[target.run_id]
+        if env.failures > own:
+            self._violated("E12", env, f"{env.failures} failures are counted, {own} tasks ended by themselves")
+        rows = commit.tables_before.get(target.run_id, []), self.facts.stored.tables.get(target.run_id, [])
+        has_failed = any(after[1] > max(1, was[1]) for was, after in zip(*rows, strict=False))
+        if has_failed and not (before.frozen_reason or env.frozen_reason) and env.failed_at <= before.failed_at:
+            self._violated("E12", env, "has a task that failed again, and does not count it")
+        healthy = sum(self._may_be_healthy(each) for each in now.live.values())
+        if before.is_failing and not env.is_failing and before.desired == env.desired > healthy:
+            self._violated("E12", env, f"is well again with {healthy} healthy tasks of {env.desired}")
 
     def _check_rows(self, run_id: str, before: list[tuple[int, ...]]) -> None:
         stored = self.facts.stored
