@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from argosy.market import offers
 from argosy.market.daemons import KeptForDaemons
 from argosy.model.state import State
-from argosy.scheduler import daemons, rows
+from argosy.scheduler import daemon_environments, daemons, rows
 from tests.mutations.catalogue import Patch, planted, scenario
 
 SCENARIOS = "tests.scenarios.test_daemons"
 PROPERTIES = "tests.properties.test_daemon_properties"
+ROLLOUTS = "tests.unit.scheduler.test_rollouts"
+GIVEN_UP = "test_in_the_tick_that_gives_a_revision_of_a_daemon_up_nothing_is_stopped_for_it"
 GOES = "test_every_instance_gets_one_task_and_the_last_one_goes_with_its_instance"
 SIZES = "test_no_type_is_bought_that_is_too_small_beside_the_daemon"
 WORLDS = "test_every_daemon_comes_to_one_task_on_each_instance_and_no_law_is_broken"
@@ -35,3 +38,8 @@ def daemon_is_not_reserved(patch: Patch) -> None:
 def daemon_stops_everywhere(patch: Patch) -> None:
     real = daemons._stops
     patch.setattr(daemons, "_stops", lambda here, spare, starts_first: real(here, len(here), starts_first))
+
+
+@planted("the tick that gives a daemon's revision up still replaces tasks by it", check=scenario(ROLLOUTS, GIVEN_UP))
+def given_up_daemon_is_still_rolled_out(patch: Patch) -> None:
+    patch.setattr(daemon_environments, "DeploymentStatus", SimpleNamespace(FAILED=None))

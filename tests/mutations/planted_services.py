@@ -28,6 +28,7 @@ WORLDS = "test_no_act_of_ours_undercuts_or_exceeds_the_bounds_and_all_worlds_set
 SERVICES = "tests.scenarios.test_services"
 ROLLOUTS, LONG_LIFE = "tests.unit.scheduler.test_rollouts", "tests.unit.lifecycle.test_environments_of_long_life"
 DRAINED = "test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another_one_in_the_same_tick"
+HELD = "test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_tasks_count"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
 NOW_AND_THEN = "test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting"
 ENDS_WELL = "test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed"
@@ -203,3 +204,8 @@ def crash_loop_is_not_told(patch: Patch) -> None:
             real(state, env, *rest)
 
     patch.setattr(services, "_count", count)
+
+
+@planted("tasks of a suspended run count as nothing beside those of the others", check=scenario(ROLLOUTS, HELD))
+def suspended_tasks_are_not_counted(patch: Patch) -> None:
+    patch.setattr(environments, "placed_rows", lambda state, env: [])

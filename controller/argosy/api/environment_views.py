@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from argosy.api.views import iso
 from argosy.model.attempts import AttemptStatus
-from argosy.model.environments import Environment, ServiceDeployment
+from argosy.model.environments import Environment, Revision, ServiceDeployment
 from argosy.model.ports import TaskPort, unpacked
 from argosy.model.run_record import RunRecord
 from argosy.model.serving_rows import healthy_for
@@ -27,7 +27,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
     return {
         "name": env.name,
         "kind": "daemon" if env.is_daemon else "service",
-        "status": status_of(env),
+        "status": status_of(env, records),
         "statusReason": _reason(env, records) or None,
         "createdAt": iso(env.created_at),
         "desired": env.desired,
@@ -55,7 +55,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
     }
 
 
-def status_of(env: Environment) -> str:
+def status_of(env: Environment, records: Mapping[str, RunRecord]) -> str:
     """In one word."""
     if env.deleting:
         return "DELETING"
@@ -63,16 +63,27 @@ def status_of(env: Environment) -> str:
         return "LEFT"
     if env.frozen_reason:
         return "FROZEN"
+    if env.target is not None and _suspended(env.target, records):
+        return "SUSPENDED"
     if env.is_failing:
         return "FAILING"
     return str(env.deployment.status) if env.deployment else "CREATED"
 
 
+def _suspended(revision: Revision, records: Mapping[str, RunRecord]) -> RunRecord | None:
+    """Its run's record, if the controller leaves that alone because its own code fails at it."""
+    record = records.get(revision.run_id)
+    return record if record is not None and record.suspended_at and not record.has_ended else None
+
+
 def _reason(env: Environment, records: Mapping[str, RunRecord]) -> str:
     if env.frozen_reason:
         return env.frozen_reason
+    for revision in sorted(env.revisions, key=lambda each: each is not env.target):
+        if record := _suspended(revision, records):
+            return f"revision {revision.number} is {record.waiting}"
     if env.is_failing:
-        return f"{env.failures} of its tasks have failed soon after their start, and are started again: {env.failure}"
+        return f"its tasks have failed {env.failures} times soon after their start, and are started again: {env.failure}"
     if env.targets_reason:
         return env.targets_reason
     target = records.get(env.target.run_id) if env.target else None

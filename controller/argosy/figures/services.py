@@ -11,7 +11,7 @@ from argosy.figures.numbers import counted, money
 
 View = Mapping[str, Any]
 _UNDER_WAY = ("IN_PROGRESS", "WAITING", "STUCK")
-_TROUBLED = ("FROZEN", "FAILING", "FAILED", "STUCK")
+_TROUBLED = ("FROZEN", "FAILING", "SUSPENDED", "FAILED", "STUCK")
 
 
 def services_page(found: Sequence[View]) -> Page:

@@ -15,7 +15,7 @@ from argosy.market.daemons import Daemon, daemons_of
 from argosy.model.actions import Action, Launch, NoteDesired, Remark, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import Environment
+from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
@@ -24,6 +24,7 @@ from argosy.model.setbacks import What
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
 from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, recovered, retirements
+from argosy.scheduler.held_runs import is_left_alone, placed_rows, suspended_runs
 from argosy.scheduler.rollout import SlotStatus
 from argosy.scheduler.rows import TaskUse, attributes_of, row_of, uses_by_number
 from argosy.scheduler.upkeep import REPLACED, arn_of_row, next_key
@@ -49,8 +50,8 @@ class _Rollout:
 def daemon_rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     """What one daemon needs now; its launches are for whoever may launch."""
     state = moment.state
-    if any(run_id in state.suspended for run_id in env.runs()):
-        yield from left_alone(env)  # nothing is known of its tasks
+    if is_left_alone(state, env):
+        yield from left_alone(env)
         return
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
     every = daemons_of(state)
@@ -74,18 +75,23 @@ def _steps(its: _Rollout) -> Iterator[Action]:
         starts_first=bool(terms and terms.starts_first),
         is_frozen=bool(env.frozen_reason) or (target is None and not env.deleting),
     )
+    waiting = _why_starved(its, step.starved) if _may_launch(its) else target.waiting if target is not None else ""
+    is_held = bool(suspended_runs(its.moment.state, env))
+    standing = DeploymentStanding(len(hosts), step.healthy, step.outdated, waiting, is_held)
+    notes = list(progress(its.moment, env, target, standing))
+    if any(note.status is DeploymentStatus.FAILED for note in notes):
+        yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
+        return
     yield from _slots(its, step)
     yield from _stops(its, step, rows)
     if len(hosts) != env.desired:
         yield NoteDesired(env.name, len(hosts))
-    waiting = _why_starved(its, step.starved) if _may_launch(its) else target.waiting if target is not None else ""
     if target is not None and waiting != target.waiting:
         yield Remark(target.id, waiting, unaffordable=False)
-    standing = DeploymentStanding(len(hosts), step.healthy, step.outdated, waiting)
-    yield from progress(its.moment, env, target, standing)
+    yield from notes
     yield from recovered(its.moment, env, standing)
     busy = {run.id for run in its.runs if len(its.moment.state.attempts.of_run(run.number))}
-    yield from retirements(env, its.runs, busy)
+    yield from retirements(env, its.runs, busy, is_held=is_held)
     yield from _launches(its, step)
 
 
@@ -123,6 +129,10 @@ def _tasks(its: _Rollout) -> tuple[dict[tuple[str, int], int], list[DaemonTask]]
                         ends=cause != StopCause.NONE,
                     )
                 )
+    for run_id, row in placed_rows(state, its.env):
+        index, name = int(table["index"][row]), bytes(table["instance"][row]).decode()
+        if _stays(state.instances.get(name)):
+            found.append(DaemonTask(run_id, index, name, SlotStatus.YOUNG, is_target=False, is_sent=False))
     return rows, found
 
 

@@ -14,7 +14,18 @@ from argosy.market.cover import alike
 from argosy.market.daemons import daemons_of
 from argosy.market.limits import AT_ONCE
 from argosy.market.offers import as_registered, offers_of
-from argosy.model.actions import Action, CapRun, DrainTask, HaltRun, Launch, NoteFloor, NoteOrder, Remark, StopAttempt
+from argosy.model.actions import (
+    Action,
+    CapRun,
+    DrainTask,
+    HaltRun,
+    Launch,
+    NoteFloor,
+    NoteOrder,
+    Remark,
+    SetSlots,
+    StopAttempt,
+)
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote
 from argosy.model.runs import Run
@@ -60,14 +71,13 @@ def decide(
     actions += looks(moment)
     wanted = rollouts(moment)
     steps = list(drained_first(moment, (each for each in wanted if not isinstance(each, Launch))))
-    of_daemons = [each for each in wanted if isinstance(each, Launch)]
     stopped = {each.key for each in (*actions, *steps) if isinstance(each, StopAttempt | DrainTask)}
     actions += [*upkeep.orphans(state), *upkeep.resolutions(moment), *steps, *target_steps(moment, stopped)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends} | given_up_by(steps)
         placed, functions = _without_failures(
-            functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended, of_daemons)
+            functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended, wanted)
         )
         actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
         actions += why_held(state)
@@ -105,10 +115,11 @@ def _place_and_buy(
     fitness: Mapping[str, Fitness],
     budgets: Mapping[str, RunBudget],
     ended: Collection[str],
-    of_daemons: Sequence[Launch],
+    rolled: Sequence[Action],
 ) -> list[Action]:
-    """ended: ids of runs that are stopped, or give up tasks, in this very tick. of_daemons: their launches, which come
-    before all others: their room was kept for them."""
+    """ended: ids of runs that are stopped, or give up tasks, in this very tick. rolled: what environments do.
+    Launches of daemons come before all others: their room was kept for them. What services come to want in this tick is
+    placed in the next one: until then nothing goes that could take it."""
     state, policy = moment.state, moment.policy
     moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
     offers = offers_of(
@@ -120,7 +131,10 @@ def _place_and_buy(
     places = capped.allowed(assign(moment, roster, fitness, at_most))
     places, order = capacity.order_in_turn(moment, places, offers, fitness)
     leaving = capacity.leaving_instances(moment, places)
-    staying = [each for each in of_daemons if each.instance_id not in {instance.id for instance in leaving}]
+    if any(isinstance(each, SetSlots) and each.wanted and not state.runs[each.run_id].is_daemon for each in rolled):
+        leaving = [instance for instance in leaving if not instance.placeable]
+    gone = {instance.id for instance in leaving}
+    staying = [each for each in rolled if isinstance(each, Launch) and each.instance_id not in gone]
     exhausted = [action for action in capped.exhausted(places, order) if action.run_id not in ended]
     return [
         *capacity.targets(moment, places, order, leaving),

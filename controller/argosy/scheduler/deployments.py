@@ -26,6 +26,7 @@ class DeploymentStanding:
     healthy: int  # of the target revision
     outdated: int  # all others that are alive
     waiting: str = ""  # why some have no place
+    is_held: bool = False  # a run of another revision is suspended: nobody knows what is left of it
 
 
 def left_alone(env: Environment) -> Iterator[NoteDeployment]:
@@ -46,11 +47,12 @@ def progress(
     healthy, outdated = standing.healthy, standing.outdated
     note = NoteDeployment(env.name, deployment.status, deployment.reason, healthy, outdated)
     note = replace(note, is_progress=healthy > min(deployment.most_healthy, standing.desired) or outdated < deployment.outdated)
-    if (failed := _why_failed(moment, env, deployment, target, standing.desired)) is not None:
+    failed = _why_failed(moment, env, deployment, target, standing.desired)
+    if failed is not None and not _goes_back_later(moment, env):
         note = replace(
             note, status=DeploymentStatus.FAILED, reason=failed, rolls_back_to=_back_to(moment, env, deployment)
         )
-    elif healthy >= standing.desired and not outdated:
+    elif healthy >= standing.desired and not (outdated or standing.is_held):
         note = replace(note, status=DeploymentStatus.COMPLETED, reason="")
     else:
         note = _going_on(moment, env, deployment, target, standing, note)
@@ -80,8 +82,8 @@ def _going_on(
     note: NoteDeployment,
 ) -> NoteDeployment:
     service = target.terms.service if target is not None else None
-    if standing.waiting:
-        return replace(note, status=DeploymentStatus.WAITING, reason=standing.waiting, is_progress=True)
+    if waiting := standing.waiting or SUSPENDED * standing.is_held:
+        return replace(note, status=DeploymentStatus.WAITING, reason=waiting, is_progress=True)
     if deployment.status is DeploymentStatus.WAITING:
         return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="", is_progress=True)
     since = moment.now - deployment.progress_at
@@ -117,11 +119,19 @@ def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int
     return back.number if before is not None and not before.halted else 0
 
 
-def retirements(env: Environment, runs: Sequence[Run], busy: Set[str]) -> Iterator[RetireRun | ForgetEnvironment]:
+def _goes_back_later(moment: Moment, env: Environment) -> bool:
+    """What there is to go back to is suspended: it is tried again soon."""
+    back = env.revision(env.completed)
+    return back is not None and back is not env.target and back.run_id in moment.state.suspended
+
+
+def retirements(
+    env: Environment, runs: Sequence[Run], busy: Set[str], *, is_held: bool = False
+) -> Iterator[RetireRun | ForgetEnvironment]:
     """Runs that nothing goes back to any more. busy: ids of those with tasks that are wanted or still end. What is left
-    in a target group keeps the record."""
+    in a target group keeps the record. is_held: it has other runs, which are suspended."""
     goes = env.deleting or env.left
-    if goes and not (runs or env.targets):
+    if goes and not (runs or env.targets or is_held):
         yield ForgetEnvironment(env.name)
         return
     kept = set() if goes else {env.completed} | ({env.target.number} if env.target else set())

@@ -4,7 +4,7 @@ actions."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.daemon_environments import daemon_rollout
 from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, recovered, retirements
+from argosy.scheduler.held_runs import is_left_alone, placed_rows, suspended_runs
 from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.targets import begin_to_drain
@@ -96,8 +97,8 @@ def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> b
 
 def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     state = moment.state
-    if any(run_id in state.suspended for run_id in env.runs()):
-        yield from left_alone(env)  # nothing is known of its tasks
+    if is_left_alone(state, env):
+        yield from left_alone(env)
         return
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
     tasks = tasks_of(moment, env, runs)
@@ -108,7 +109,7 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     desired = 0 if target is None or env.deleting else env.desired
     stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
     base = base_of(target, moment) if target is not None else 0
-    standing = _standing(env, target, tasks)
+    standing = replace(_standing(env, target, tasks), is_held=bool(suspended_runs(state, env)))
     notes = list(progress(moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
         yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
@@ -121,13 +122,13 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     yield from recovered(moment, env, standing)
     parked = {(slot.run_id, slot.index) for slot in now.parks}
     busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
-    yield from retirements(env, runs, busy)
+    yield from retirements(env, runs, busy, is_held=standing.is_held)
 
 
 def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
     """What there is of an environment's tasks."""
     found: list[Slot] = []
-    rows: dict[tuple[str, int], int] = {}
+    state, rows = moment.state, dict[tuple[str, int], int]()
     ending: dict[str, int] = {}
     draining = begin_to_drain(moment, env)
     for run in runs:
@@ -142,7 +143,11 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
         if not run.halted:
             pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING).tolist()
             found += [Slot(run.id, index, SlotStatus.PENDING, is_target) for index in pending]
-    return Tasks(tuple(found), rows, ending)
+    of_suspended = [
+        Slot(run_id, int(state.attempts["index"][row]), SlotStatus.YOUNG, is_target=False, is_sent=False)
+        for run_id, row in placed_rows(state, env)
+    ]
+    return Tasks((*found, *of_suspended), rows, ending)
 
 
 def _alive(moment: Moment, run: Run, is_target: bool, draining: Set[int]) -> Iterator[tuple[int, Slot, bool]]:

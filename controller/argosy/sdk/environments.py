@@ -52,7 +52,7 @@ class EnvironmentView:
 
     @property
     def status(self) -> str:
-        """CREATED, FROZEN, FAILING, LEFT, DELETING, or its latest deployment's."""
+        """CREATED, FROZEN, FAILING, SUSPENDED, LEFT, DELETING, or its latest deployment's."""
         return str(self.reply["status"])
 
     @property

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from argosy.lifecycle.environments import take_in
-from argosy.model.actions import NoteDeployment, NoteRecovered, StopAttempt
+from argosy.lifecycle.suspension import bare_record, suspend
+from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, SetSlots, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment
+from argosy.model.environments import CALM_S, DeploymentStatus, Environment, Revision, ServiceDeployment
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
+from argosy.scheduler.deployments import SUSPENDED
 from argosy.scheduler.due import next_due
 from argosy.scheduler.environments import rollouts
+from argosy.spec.parse import parse_spec, to_json
 from tests.builders import CELL, NOW, container_instance, instance_id, spec
 
 POLICY = Policy()
-RUN = "web-261121-062733-k3f9"
+RUN, NEXT = "web-261121-062733-k3f9", "web-261121-062744-k3f9"
 DRAINED_S = POLICY.drain_patience_s
 
 
@@ -71,7 +80,7 @@ def test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it() -> Non
 def test_what_failed_again_and_again_is_well_when_nothing_has_failed_for_a_while_and_that_is_known_before() -> None:
     state = serving(3, 3)
     env = state.environments["web"]
-    env.failures, env.failed_at = 3, NOW
+    env.failures, env.failed_at, state.runs[RUN].task_definition = 3, NOW, "a definition"
 
     def told(now: float) -> list[object]:
         return rollouts(Moment(state, {}, now, POLICY))
@@ -82,3 +91,97 @@ def test_what_failed_again_and_again_is_well_when_nothing_has_failed_for_a_while
     assert told(NOW + CALM_S) == [NoteRecovered("web")]
     env.desired = 4
     assert NoteRecovered("web") not in told(NOW + CALM_S), "one of them is not there"
+
+
+def with_one_suspended(run_id: str) -> State:
+    """Revision 2 is being deployed over three tasks of revision 1, and the controller has failed at the run."""
+    state = serving(3, 3)
+    env = state.environments["web"]
+    form = spec(kind="service", name="web", service={"desired": 3}, array={"size": 3})
+    run = take_in(
+        state, SubmitRequest(NEXT, NOW, form, 3, "argosy/web", "s3://results/y/", False), 3, TaskStatus.CANCELLED
+    )
+    env.revisions.append(Revision(2, NOW, run.id))
+    env.deployments.append(ServiceDeployment(2, 2, NOW, progress_at=NOW))
+    suspend(state, bare_record(state.runs[run_id]), "ZeroDivisionError", NOW)
+    return state
+
+
+def test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_tasks_count() -> None:
+    state = with_one_suspended(RUN)
+    moment = Moment(state, {}, NOW + DRAINED_S, POLICY)
+    told = rollouts(moment)
+    [started] = [each for each in told if isinstance(each, SetSlots)]
+    [note] = [each for each in told if isinstance(each, NoteDeployment)]
+    assert (started.run_id, started.wanted) == (NEXT, (0,)), "three of at most four have a place"
+    assert (note.status, note.reason) == (DeploymentStatus.WAITING, SUSPENDED)
+    assert not [each for each in told if isinstance(each, StopAttempt)]
+    for row in state.attempts.of_run(state.suspended[RUN].record.number):
+        state.attempts.leave(row, NOW)
+    assert [each.wanted for each in rollouts(moment) if isinstance(each, SetSlots)] == [(0, 1, 2)]
+
+
+def test_where_the_run_that_is_to_run_is_suspended_nothing_changes_but_what_is_told() -> None:
+    [note] = rollouts(Moment(with_one_suspended(NEXT), {}, NOW + DRAINED_S, POLICY))
+    assert isinstance(note, NoteDeployment)
+    assert (note.status, note.reason) == (DeploymentStatus.WAITING, SUSPENDED)
+
+
+def test_a_revision_that_fails_is_not_given_up_while_what_to_go_back_to_is_suspended() -> None:
+    state = with_one_suspended(RUN)
+    assert state.environments["web"].deployment is not None
+    state.environments["web"].deployment.failures = 99
+    told = rollouts(Moment(state, {}, NOW, POLICY))
+    assert [each.status for each in told if isinstance(each, NoteDeployment)] == [DeploymentStatus.WAITING]
+
+
+@pytest.mark.parametrize("run_id", [RUN, NEXT])
+def test_a_deleted_environment_stops_what_it_can_and_is_not_forgotten_before_the_rest(run_id: str) -> None:
+    state = with_one_suspended(run_id)
+    env = state.environments["web"]
+    env.deleting, env.deployments[-1].status = True, DeploymentStatus.STOPPED
+    told = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
+    assert sum(isinstance(each, StopAttempt) for each in told) == (0 if run_id == RUN else 3)
+    state.runs.clear()
+    assert not [each for each in rollouts(Moment(state, {}, NOW, POLICY)) if isinstance(each, ForgetEnvironment)]
+
+
+@pytest.mark.parametrize(("desired", "goes"), [(2, True), (3, False)])
+def test_no_idle_instance_goes_in_the_tick_in_which_a_service_comes_to_want_more_tasks(desired: int, goes: bool) -> None:
+    state = serving(2, desired)
+    idle = state.instances[instance_id(7)] = replace(state.instances[instance_id(0)], id=instance_id(7), idle_since=NOW)
+    told = decide(Moment(state, {}, NOW + DRAINED_S, POLICY))
+    assert [each.instance_ids for each in told if isinstance(each, Terminate)] == ([(idle.id,)] if goes else [])
+
+
+def test_in_the_tick_that_gives_a_revision_of_a_daemon_up_nothing_is_stopped_for_it() -> None:
+    state = serving(3, 3)
+    env = state.environments["web"]
+    env.is_daemon = True
+    for instance in state.instances.values():
+        instance.total = Resources(4096, 8192)
+    state.runs[RUN].change_spec(daemon_form())
+    run = take_in(state, SubmitRequest(NEXT, NOW, daemon_form(), 1, "argosy/web", "s3://results/y/", False), 1)
+    env.revisions.append(Revision(2, NOW, run.id))
+
+    def told(failures: int) -> tuple[list[DeploymentStatus], int]:
+        now = NOW + DRAINED_S
+        env.deployments[1:] = [ServiceDeployment(2, 2, now, progress_at=now, failures=failures)]
+        acts = rollouts(Moment(state, {}, now, POLICY))
+        notes = [each.status for each in acts if isinstance(each, NoteDeployment)]
+        return notes, sum(isinstance(each, StopAttempt) for each in acts)
+
+    assert told(failures=0) == ([DeploymentStatus.IN_PROGRESS], 1)
+    assert told(failures=3) == ([DeploymentStatus.FAILED], 0)
+
+
+def daemon_form() -> dict[str, Any]:
+    document = {
+        "version": 1,
+        "kind": "daemon",
+        "name": "web",
+        "container": {"image": "argosy/web", "command": ["watch"]},
+        "resources": {"vcpus": 0.5, "memory": 256},
+        "daemon": {"update": {"minHealthyPercent": 50}},
+    }
+    return to_json(parse_spec(document))

@@ -147,7 +147,8 @@ class EnvironmentChecker(Checker):
     def _has_reason(self, env: Environment) -> bool:
         """Why it is not as it is wanted, as users are told."""
         record = self.facts.stored.records.get(env.target.run_id) if env.target else None
-        return env.deleting or record is None or bool(env.frozen_reason or record.halted or record.waiting)
+        is_held = any(self._is_suspended(run_id) for run_id in env.runs())
+        return env.deleting or record is None or is_held or bool(env.frozen_reason or record.halted or record.waiting)
 
     def _really_healthy(self, env: Environment) -> dict[str, int]:
         """By run, the tasks that run on instances and have done so for long enough; those that have not are found
@@ -292,10 +293,15 @@ class EnvironmentChecker(Checker):
 
     def _active(self, now: _Known) -> int:
         """Wanted tasks that were not told to stop."""
-        tables = (self.facts.stored.tables.get(run_id, []) for run_id in now.env.runs())
-        return sum(row[0] in WANTED for table in tables for row in table) - sum(
-            bool(each.stop_cause) for each in now.live.values()
-        )
+        known = [run_id for run_id in now.env.runs() if not self._is_suspended(run_id)]
+        wanted = sum(row[0] in WANTED for run_id in known for row in self.facts.stored.tables.get(run_id, []))
+        ending = sum(bool(each.stop_cause) for each in now.live.values() if each.key.run_id in known)
+        return wanted - ending + sum(each.key.run_id not in known and each.instance != "" for each in now.live.values())
+
+    def _is_suspended(self, run_id: str) -> bool:
+        """Then nobody knows more of its tasks than which of them have a place."""
+        record = self.facts.stored.records.get(run_id)
+        return record is not None and bool(record.suspended_at)
 
     def _is_act(self, before: StoredAttempt | None, after: StoredAttempt) -> bool:
         was = before.stop_cause if before else StopCause.NONE
