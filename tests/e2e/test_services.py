@@ -55,7 +55,7 @@ def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path
             typed = re.sub(r"^export ARGOSY_ENDPOINT_URL=.*$", "", block["text"], flags=re.MULTILINE)
             said += shell(local, typed, folder if folder.is_dir() else tmp_path)
     for told in (
-        "web.yaml is valid: web, 3 tasks",
+        "web.yaml is valid: web, a service: 3 tasks",
         "deployment 1 to revision 1: COMPLETED",
         "deployment 2 to revision 2: COMPLETED",
         "deployment 3 to revision 3: FAILED: 3 of its tasks failed before one more became healthy",

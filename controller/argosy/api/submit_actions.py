@@ -44,7 +44,6 @@ def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[
             return {**means.full_view(earlier), "created": False, "warnings": []}
         if admission is None:  # all that may be refused comes before the run is stored
             admission = admitted(means, request.spec)
-            _check_kind(admission)
             warnings = warnings_of(means, admission)
         try:
             run = new_run(means, admission, token, attempt)
@@ -57,12 +56,12 @@ def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[
 
 
 def _check_kind(admission: Admission) -> None:
-    """Raises SpecError for a service or daemon, which is never done."""
+    """Raises SpecError for a service or daemon, which is never done: neither a user nor a schedule starts its run."""
     kind = admission.form.get("kind")
     if kind in DEPLOYED:
         name = admission.form["name"]
         step = f"`argosy env create FILE` and `argosy env deploy {name}` start it"
-        raise SpecError([Fault("kind", f"a {kind} is deployed, not submitted: {step}")])
+        raise SpecError([Fault("kind", f"a {kind} has no end, and is deployed instead: {step}")])
 
 
 def _validate(means: Means, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
@@ -119,6 +118,7 @@ class NewRun:
 
 def new_run(means: Means, admission: Admission, token: str, attempt: int) -> NewRun:
     """token: of the request, as hex digits; attempt: another one gives another id. Raises SpecError."""
+    _check_kind(admission)
     now = means.now()
     run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
     body = stored_form(_submit_request(means, with_dependencies(means, admission), run_id, now))

@@ -13,6 +13,14 @@ _MEANT = "a run's id, the beginning of it, its name (the newest one), or `last`"
 RunId = Annotated[
     str, typer.Argument(metavar="RUN", help=f"{_MEANT[0].upper()}{_MEANT[1:]}.", autocompletion=completing.runs)
 ]
+RunsOf = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help=f"{_MEANT[0].upper()}{_MEANT[1:]}; an environment's name means all of its runs.",
+        autocompletion=completing.runs,
+    ),
+]
 AnyRunId = Annotated[
     str | None,
     typer.Argument(metavar="RUN", help=f"Only this one: {_MEANT}.", show_default=False, autocompletion=completing.runs),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from argosy.client.errors import InvalidInput
 
@@ -27,6 +27,27 @@ def is_run_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+class RunsMeant(NamedTuple):
+    """environment: "" = a single run is meant."""
+
+    ids: tuple[str, ...]  # the newest first
+    environment: str = ""
+
+
+def runs_meant(api: RunsListed, wanted: str) -> RunsMeant:
+    """The run, or of a name whose newest run is an environment's, all of its runs among the newest.
+
+    Raises InvalidInput where no run, or more than one, is meant, and what the api raises.
+    """
+    if is_run_id(wanted) or wanted == LAST:
+        return RunsMeant((run_id_of(api, wanted),))
+    runs = api.runs(SEARCHED)["runs"]
+    newest: Mapping[str, Any] = next((view for view in runs if view["name"] == wanted), {})
+    if not newest.get("environment"):
+        return RunsMeant((_among(runs, wanted),))
+    return RunsMeant(tuple(str(view["runId"]) for view in runs if view.get("environment") == wanted), wanted)
+
+
 def run_id_of(api: RunsListed, wanted: str) -> str:
     """The id of the run. A whole id is not looked up; a name means the newest run of that name.
 
@@ -34,7 +55,10 @@ def run_id_of(api: RunsListed, wanted: str) -> str:
     """
     if is_run_id(wanted):
         return wanted
-    runs = api.runs(1 if wanted == LAST else SEARCHED)["runs"]
+    return _among(api.runs(1 if wanted == LAST else SEARCHED)["runs"], wanted)
+
+
+def _among(runs: Sequence[Mapping[str, Any]], wanted: str) -> str:
     if wanted == LAST:
         if not runs:
             raise InvalidInput("No run has been submitted to this deployment yet.")

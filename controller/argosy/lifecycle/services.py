@@ -97,7 +97,9 @@ def _count(state: State, env: Environment | None, run: Run, end: AttemptEnd, now
     is_first = now - env.failed_at > CALM_S
     if not deployment.has_ended:
         deployment.failures = 1 if is_first else deployment.failures + 1
-    elif not env.frozen_reason and (end.cause is StopCause.UNHEALTHY or float(run.tasks["seconds"][end.index]) < STEADY_S):
+    elif not env.frozen_reason and (
+        end.cause is StopCause.UNHEALTHY or float(run.tasks["seconds"][end.index]) < STEADY_S
+    ):
         env.failures = 1 if is_first and not env.is_failing else min(env.failures + 1, MOST_COUNTED)
     env.failed_at, env.failure = now, end.reason[:MAX_REASON]
     state.changed_environments.add(env.name)

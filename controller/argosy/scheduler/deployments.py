@@ -46,7 +46,9 @@ def progress(
         return
     healthy, outdated = standing.healthy, standing.outdated
     note = NoteDeployment(env.name, deployment.status, deployment.reason, healthy, outdated)
-    note = replace(note, is_progress=healthy > min(deployment.most_healthy, standing.desired) or outdated < deployment.outdated)
+    note = replace(
+        note, is_progress=healthy > min(deployment.most_healthy, standing.desired) or outdated < deployment.outdated
+    )
     failed = _why_failed(moment, env, deployment, target, standing.desired)
     if failed is not None and not _goes_back_later(moment, env):
         note = replace(

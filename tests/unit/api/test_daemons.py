@@ -62,7 +62,7 @@ def test_a_daemon_stays_a_daemon_and_a_service_a_service(desk: Desk) -> None:
 
 
 def test_a_daemon_is_neither_submitted_nor_planned(desk: Desk) -> None:
-    assert "a daemon is deployed, not submitted" in refused(desk, "SubmitRun", spec=SPEC)
+    assert "a daemon has no end, and is deployed instead" in refused(desk, "SubmitRun", spec=SPEC)
     assert "a daemon is never done" in refused(desk, "PlanRun", spec=SPEC)
 
 

@@ -182,3 +182,15 @@ def test_a_change_at_the_same_moment_is_a_conflict(desk: ScheduleDesk) -> None:
     assert "same moment" in error_of(answer)["message"]
     assert desk.shown()["state"] == "PAUSED"
     assert desk.shown()["overlap"] == "skip"
+
+
+@pytest.mark.parametrize("kind", ["service", "daemon"])
+def test_what_has_no_end_is_not_started_by_a_schedule(desk: ScheduleDesk, kind: str) -> None:
+    spec = {
+        "version": 1, "kind": kind, "name": "web", "container": {"image": "argosy/web", "command": ["serve"]},
+        "resources": {"vcpus": 0.5, "memory": 256}, kind: {"desired": 1} if kind == "service" else {},
+    }  # fmt: skip
+    error = error_of(desk.ask("CreateSchedule", **{**NIGHTLY, "spec": spec}))
+    [fault] = error["fieldList"]
+    assert f"a {kind} has no end, and is deployed instead: `argosy env create FILE`" in fault["message"]
+    assert "nightly" not in desk.clock.told

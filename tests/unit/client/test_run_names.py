@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.client.errors import InvalidInput
-from argosy.client.run_names import SEARCHED, run_id_of
+from argosy.client.run_names import SEARCHED, RunsMeant, run_id_of, runs_meant
 
 NEWEST, OLDER, OTHER = "sweep-261121-062733-k3f9", "sweep-261120-000000-aaaa", "digits-261119-111111-bbbb"
 
@@ -75,3 +75,25 @@ def test_what_is_found_is_there_and_is_named_or_begins_so(ids: list[str], wanted
     else:
         assert found in ids
         assert found.startswith(wanted)
+
+
+class OfEnvironment(Listed):
+    """Of which all runs named `sweep` are an environment's."""
+
+    def runs(self, limit: int) -> dict[str, Any]:
+        found = super().runs(limit)["runs"]
+        return {"runs": [{**each, "environment": "sweep" if each["name"] == "sweep" else None} for each in found]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("sweep", RunsMeant((NEWEST, OLDER), "sweep")),
+        ("digits", RunsMeant((OTHER,))),
+        ("sweep-261120", RunsMeant((OLDER,))),
+        ("last", RunsMeant((NEWEST,))),
+        (OLDER, RunsMeant((OLDER,))),
+    ],
+)
+def test_the_name_of_an_environment_means_all_of_its_runs(wanted: str, meant: RunsMeant) -> None:
+    assert runs_meant(OfEnvironment(NEWEST, OLDER, OTHER), wanted) == meant

@@ -147,7 +147,9 @@ def test_a_deleted_environment_stops_what_it_can_and_is_not_forgotten_before_the
 
 
 @pytest.mark.parametrize(("desired", "goes"), [(2, True), (3, False)])
-def test_no_idle_instance_goes_in_the_tick_in_which_a_service_comes_to_want_more_tasks(desired: int, goes: bool) -> None:
+def test_no_idle_instance_goes_in_the_tick_in_which_a_service_comes_to_want_more_tasks(
+    desired: int, goes: bool
+) -> None:
     state = serving(2, desired)
     idle = state.instances[instance_id(7)] = replace(state.instances[instance_id(0)], id=instance_id(7), idle_since=NOW)
     told = decide(Moment(state, {}, NOW + DRAINED_S, POLICY))

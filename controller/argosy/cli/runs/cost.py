@@ -1,4 +1,4 @@
-"""What has a run cost: by pool, by what the money was spent on, by line of the bill? `cost`."""
+"""What has a run, or an environment, cost: by pool, by what the money was spent on, by line of the bill? `cost`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import typer
 from argosy.cli import figures, panels
 from argosy.cli.command import command
 from argosy.cli.html_file import HtmlFile, write
-from argosy.cli.options import RunId
+from argosy.cli.options import RunsOf
+from argosy.cli.runs.cost_together import together
 from argosy.cli.session import Session
 from argosy.client.progress import TERMINAL
+from argosy.client.run_names import runs_meant
 
 View = Mapping[str, Any]
+MOST_RUNS = 50  # of an environment, that are added up
 
 
 class By(StrEnum):
@@ -32,14 +35,17 @@ def register(app: typer.Typer) -> None:
 
 def cost(
     session: Session,
-    run: RunId,
+    run: RunsOf,
     by: Annotated[
         By, typer.Option("--by", help="pool: where it was spent; waste: what it was spent on; line: as AWS bills it.")
     ] = By.WASTE,
     html: HtmlFile = None,
 ) -> None:
-    """What a run has cost: where, and what it was spent on."""
-    view = session.api.describe_with_cost(run)
+    """What a run or an environment has cost: where, and what it was spent on."""
+    meant = runs_meant(session.api, run)
+    views = [session.api.describe_with_cost(each) for each in meant.ids[:MOST_RUNS]]
+    view = together(meant.environment, views) if meant.environment else views[0]
+    run = view["runId"]
     if html is not None:
         from argosy.figures.spending import cost_page
 
@@ -55,8 +61,10 @@ def cost(
     if by is not By.LINE:
         session.console.print(beyond(view), style="dim")
     if env := view.get("environment"):
-        whole = session.again(f"env status {env}")
+        whole = session.again(f"cost {env}")
         session.console.print(f"a revision's run; what the whole environment {env} has cost: {whole}", style="dim")
+    if len(views) < len(meant.ids):
+        session.console.print(f"{len(meant.ids) - len(views):,} older runs of {run} are left out", style="dim")
     if caps := figures.caps(view):
         session.console.print(f"limits: {caps}")
     other = {By.POOL: By.LINE, By.WASTE: By.POOL, By.LINE: By.WASTE}[by]
@@ -66,7 +74,8 @@ def cost(
 def document(view: View) -> dict[str, Any]:
     """The ledger as JSON: all of it, whichever table would be shown."""
     keys = ("runId", "status", "costUsd", "onDemandCostUsd", "usefulUsd", "budget")
-    return {**{key: view.get(key) for key in keys}, **view["cost"]}
+    runs = {"runs": view["runs"]} if "runs" in view else {}  # of an environment
+    return {**{key: view.get(key) for key in keys}, **runs, **view["cost"]}
 
 
 def headline(view: View) -> str:

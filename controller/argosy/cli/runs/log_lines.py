@@ -39,17 +39,19 @@ class LinePrinter:
         self.kept: list[dict[str, Any]] = []  # of which --json makes one document
 
     def new_lines(self, streams: Iterable[LogStream]) -> None:
-        found = [(event["timestamp"], each.index, event["message"]) for each in streams for event in self._events(each)]
-        for timestamp, index, message in sorted(found, key=lambda line: line[:2]):
-            self._print(datetime.fromtimestamp(timestamp / 1000, UTC), index, message)
+        found = [(event["timestamp"], each, event["message"]) for each in streams for event in self._events(each)]
+        for timestamp, stream, message in sorted(found, key=lambda line: (line[0], line[1].run, line[1].index)):
+            self._print(datetime.fromtimestamp(timestamp / 1000, UTC), stream, message)
         self.printed += len(found)
 
-    def _print(self, at: datetime, index: int, message: str) -> None:
+    def _print(self, at: datetime, stream: LogStream, message: str) -> None:
         if self._session.wants_json:
-            line = {"timestamp": at.isoformat(), "task": index, "message": message}
+            of = {"runId": stream.run} if stream.run else {}
+            line = {"timestamp": at.isoformat(), **of, "task": stream.index, "message": message}
             self._session.print_json_line(line) if self._session.wants_lines else self.kept.append(line)
         else:
-            label = f"[task {index}] " if self._labels else ""
+            run = f"{stream.run} " if stream.run else ""
+            label = f"[{run}task {stream.index}] " if self._labels else ""
             self._line(f"{at:%H:%M:%S} {label}{message.rstrip()}")
 
     def _line(self, text: str) -> None:

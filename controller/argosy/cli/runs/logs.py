@@ -1,4 +1,4 @@
-"""What did the tasks of a run print? `logs`."""
+"""What did the tasks of a run, or of an environment, print? `logs`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.moments import past_moment
-from argosy.cli.options import RunId
+from argosy.cli.options import RunsOf
 from argosy.cli.problems import CliError
 from argosy.cli.runs.log_lines import LinePrinter, Lines
 from argosy.cli.session import Session, warn
 from argosy.client.logs.streams import LogStream, find_streams, stream_of
 from argosy.client.progress import TERMINAL
+from argosy.client.run_names import RunsMeant, runs_meant
 
 FOLLOW_INTERVAL_S = 2.0
 LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines shortly after its end
+MOST_RUNS = 5  # of an environment, the newest: more are seldom open, and ECS remembers for an hour what has ended
 STREAMS_LIMIT = 100  # without --task: as many tasks as a person might read
 MOST_LINES = 10_000  # of --tail: what one call of GetLogEvents answers
 SUCCEEDED, CANCELLED = "SUCCEEDED", "CANCELLED"
@@ -64,23 +66,24 @@ class Filter:
 
 def logs(
     session: Session,
-    run: RunId,
+    run: RunsOf,
     which: Which,
     lines: Filter,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the task or the run has ended.")
     ] = False,
 ) -> None:
-    """What a run's tasks print.
+    """What the tasks of a run or an environment print.
 
     A terminal is shown control characters by signs; a pipe or file gets what the tasks wrote, byte for byte. Of one
-    task, every attempt is found, however long ago it ended.
+    task, every attempt is found, however long ago it ended. Lines of an environment name their runs.
     """
     if which.attempt is not None and which.task is None:
         raise CliError("--attempt is an attempt of a task.", next_step="add --task N")
     if follow and session.wants_json and not session.wants_lines:
         raise CliError("--follow comes piece by piece.", next_step="take --json-lines")
-    look = _Task(session, run, which) if which.task is not None else _Tasks(session, run, which.failed)
+    meant = runs_meant(session.api, run)
+    run, look = meant.ids[0], _look(session, meant, which)
     printer = LinePrinter(session, lines.lines(session.tools.now()), labels=which.task is None)
     while True:
         look.again()
@@ -95,6 +98,14 @@ def logs(
         session.print_json({"lines": printer.kept})
     if not printer.printed:
         raise _nothing(session, run, look)
+
+
+def _look(session: Session, meant: RunsMeant, which: Which) -> _Task | _Tasks | _Environment:
+    if which.task is not None:
+        return _Task(session, meant.ids[0], which)
+    if meant.environment:
+        return _Environment(session, meant.environment, which.failed)
+    return _Tasks(session, meant.ids[0], which.failed)
 
 
 class _Task:
@@ -189,7 +200,42 @@ class _Tasks:
         return {**view, "taskList": rows}
 
 
-def _nothing(session: Session, run: str, look: _Task | _Tasks) -> CliError:
+class _Environment:
+    """The streams of the newest runs of an environment, also of those that come while it is followed."""
+
+    def __init__(self, session: Session, name: str, failed: bool) -> None:
+        self._session, self._name, self._failed = session, name, failed
+        self._looks: dict[str, _Tasks] = {}
+
+    def again(self) -> None:
+        """Raises CliError when nothing has failed and failures are wanted."""
+        for run in runs_meant(self._session.api, self._name).ids[:MOST_RUNS]:
+            self._looks.setdefault(run, _Tasks(self._session, run, self._failed))
+        refused = None
+        for run, look in self._looks.items():
+            try:
+                look.again()
+            except CliError as nothing:
+                refused = nothing
+            for stream in look.streams.values():
+                stream.run = run
+        if refused is not None and not self.started:
+            raise refused
+
+    @property
+    def streams(self) -> Streams:
+        return {name: stream for look in self._looks.values() for name, stream in look.streams.items()}
+
+    @property
+    def started(self) -> bool:
+        return any(look.started for look in self._looks.values())
+
+    @property
+    def ended(self) -> bool:
+        return all(look.ended for look in self._looks.values())
+
+
+def _nothing(session: Session, run: str, look: _Task | _Tasks | _Environment) -> CliError:
     if not look.started:
         step = session.again(f"watch {run}")
         return CliError("Nothing has been started yet, so nothing has been printed.", next_step=step)

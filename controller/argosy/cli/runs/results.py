@@ -50,6 +50,11 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
     _check(session, wanted)
     view = session.api.describe(run)
     if view["status"] not in TERMINAL and not wanted.partial:
+        if env := view.get("environment"):
+            raise CliError(
+                f"{run} is the run of a revision of {env}, whose tasks are kept running: it never has all its results.",
+                next_step=f"`{session.again(f'logs {run}')}` shows what they print, --partial takes what there is",
+            )
         raise CliError(
             f"{run} is still {view['status']}: its results are not complete.",
             next_step=f"wait for it with `{session.again(f'watch {run}')}`, or take what there is with --partial",

@@ -15,7 +15,10 @@ from argosy.cli.runs.packed import folder_faults, folder_of
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, checked
 from argosy.cli.session import Session
 
-NOT_CHECKED = "A deployment's limits (its largest shape, its buckets, its images) are checked by argosy submit."
+NOT_CHECKED = "A deployment's limits (its largest shape, its buckets, its images) are checked by argosy {}."
+
+
+_KINDS = {"service": "a service: {:,} tasks", "daemon": "a daemon: on each instance that matches one task"}
 
 
 def register(app: typer.Typer) -> None:
@@ -40,17 +43,17 @@ def validate(session: Session, file: SpecFile, changes: SpecChanges) -> None:
         session.print_json({"valid": True, "file": str(file), "faults": []})
         return
     session.console.print(f"{file} is valid: {_summary(spec)}")
-    session.console.print(NOT_CHECKED, style="dim")
+    session.console.print(NOT_CHECKED.format("env create" if spec.kind in _KINDS else "submit"), style="dim")
 
 
 def _summary(parsed: Any) -> str:
-    """`digits, 18 tasks of 1 vCPU, 1,024 MiB`."""
+    """`digits, 18 tasks of 1 vCPU, 1,024 MiB`; of what is kept running also its kind."""
     from argosy.spec import shards
     from argosy.spec.parse import to_json
 
     form = to_json(parsed)
     try:
-        tasks = f"{shards.task_count(form):,} tasks"
+        tasks = _KINDS.get(form.get("kind"), "{:,} tasks").format(shards.task_count(form))
     except ValueError:
         tasks = f"one task per item of {form['array']['itemsFrom']}"
     needs = form.get("resources")

@@ -13,7 +13,7 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.problems import CliError
 from argosy.cli.runs.packed import folder_of, packed
-from argosy.cli.runs.spec_source import SpecChanges, load
+from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.runs.submission import sent
 from argosy.cli.schedules import views
 from argosy.cli.schedules.options import OverlapRules, ScheduleArgument, Times
@@ -144,10 +144,11 @@ _BODIES: dict[str, Any] = {
 
 def _with_spec(session: Session, file: Path, changes: SpecChanges, call: Any) -> Any:
     """What `call` answers to the spec of a file, whose program is uploaded."""
-    spec, document = load(file, changes)
-    checked = partial(sent, name=str(file), document=document)
-    form = packed(session, spec, folder_of(file), checked)
-    return checked(lambda each: call(spec=each), form)
+    with SpecRefused.as_of_schedules():
+        spec, document = load(file, changes)
+        checked = partial(sent, name=str(file), document=document)
+        form = packed(session, spec, folder_of(file), checked)
+        return checked(lambda each: call(spec=each), form)
 
 
 def _told(session: Session, view: Any) -> None:

@@ -22,13 +22,15 @@ NO_RIGHT = "without the right ecs:ListTasks, logs of ended attempts cannot be fo
 
 @dataclass
 class LogStream:
-    """One attempt's log. token: where reading continues; region: the task's."""
+    """One attempt's log. token: where reading continues; region: the task's; run: its id, where those of several runs
+    are read together."""
 
     index: int
     group: str
     name: str
     region: str
     token: str | None = None
+    run: str = ""
 
 
 def stream_of(access: Access, index: int, attempt: Mapping[str, Any]) -> LogStream | None:

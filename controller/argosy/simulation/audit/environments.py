@@ -8,7 +8,8 @@ against a deployment are ends that were its tasks' own. E7: a deleted service le
 deployment completes with its tasks healthy and no other alive. E9: a revision whose content runs already gets no run of
 its own. E10: what an environment has cost counts every run that it ever had. E11: with a health command, a task counts
 as healthy only if the command ever said so, and only one of which it said the opposite is stopped as unhealthy. E12:
-what fails outside of a deployment is counted, only ends of the tasks' own are, and it is well again when all are healthy.
+what fails outside of a deployment is counted, only ends of the tasks' own are, and it is well again when all are
+healthy.
 """
 
 from __future__ import annotations

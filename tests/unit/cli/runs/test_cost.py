@@ -111,3 +111,28 @@ def test_a_frame_shows_the_budget() -> None:
     console = Console(width=120, file=io.StringIO())
     console.print(frame(view(budget={**CAPS, "budgetUsd": None, "onCap": None}), "", NOW))
     assert "limits       $0.850 an hour, at most $2.00" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_of_an_environment_all_of_its_runs_are_added_up() -> None:
+    runs = [f"web-26112{day}-062733-k3f9" for day in (2, 1)]
+    views = [view(name="web", environment="web") | {"runId": each} for each in runs]
+    listed = {"runs": [{"runId": each, "name": "web", "environment": "web"} for each in runs], "nextToken": None}
+    world = World().answers("ListRuns", listed).answers("DescribeRun", *views)
+    told = world.document("cost", "web")
+    assert [each["runId"] for each in world.functions.requests[1:]] == runs
+    assert (told["runId"], [each["runId"] for each in told["runs"]]) == ("web", runs)
+    one = views[0]
+    assert told["costUsd"] == pytest.approx(2 * one["costUsd"])
+    assert [each["costUsd"] for each in told["byPool"]] == pytest.approx(
+        [2 * each["costUsd"] for each in one["cost"]["byPool"]]
+    )
+    assert told["byWaste"]["usefulUsd"] == pytest.approx(2 * one["cost"]["byWaste"]["usefulUsd"])
+    world.answers("DescribeRun", *views)
+    assert world.argosy("cost", "web").stdout.startswith("web: $")
+
+
+def test_of_very_many_runs_of_an_environment_the_newest_are_added_up_and_that_is_said() -> None:
+    names = [f"web-261121-0627{number:02d}-k3f9" for number in range(55)]
+    listed = {"runs": [{"runId": each, "name": "web", "environment": "web"} for each in names], "nextToken": None}
+    world = World().answers("ListRuns", listed).answers("DescribeRun", view())
+    assert "5 older runs of web are left out" in world.argosy("cost", "web").stdout

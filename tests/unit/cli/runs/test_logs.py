@@ -365,3 +365,41 @@ def test_a_task_s_log_is_read_where_the_task_ran() -> None:
     shell = world(view, Logs(aa=[line(0, "one")]))
     assert shell.argosy("logs", RUN_ID).stdout == "06:27:33 [task 0] one\n"
     assert [each.region for each in shell.connections].count("eu-west-1") == 2, "ECS and CloudWatch Logs of that Region"
+
+
+def of_environment(*, failures: bool = False) -> World:
+    """Its newest run has printed two lines, the one before it, which goes on, another one."""
+    names = ["web-261122-062733-k3f9", "web-261121-062733-k3f9"]
+    ids = {names[0]: "aa", names[1]: "bb"}
+    failed = [{"index": 0, "attempt": 1, "taskArn": ARN + "bb"}]
+
+    def described(request: Any) -> dict[str, Any]:
+        of_run = {"name": "web", "environment": "web", "tasks": tasks(running=1), "runId": request["runId"]}
+        return run_view(**of_run, failures=failed if failures and request["runId"] == names[1] else [])
+
+    def listed(request: Any) -> dict[str, Any]:
+        row = task_row(0, status="RUNNING", taskArn=ARN + ids[request["runId"]])
+        return {"tasks": [row] if "RUNNING" in request["status"] else [], "asOf": 7, "nextToken": None}
+
+    logs = Logs(aa=[line(0, "one"), line(2, "three")], bb=[line(1, "two")])
+    ecs = Ecs(aa=(names[0], 0, 1), bb=(names[1], 0, 1))
+    made = World(others={"logs": logs, "ecs": ecs}).answers("DescribeRun", described).answers("ListTasks", listed)
+    runs = [{"runId": each, "name": "web", "environment": "web"} for each in names]
+    return made.answers("ListRuns", {"runs": runs, "nextToken": None})
+
+
+def test_lines_of_an_environment_are_those_of_all_its_runs_and_name_them() -> None:
+    assert of_environment().argosy("logs", "web").stdout.splitlines() == [
+        "06:27:33 [web-261122-062733-k3f9 task 0] one",
+        "06:27:34 [web-261121-062733-k3f9 task 0] two",
+        "06:27:35 [web-261122-062733-k3f9 task 0] three",
+    ]
+    told = of_environment().document("logs", "web")["lines"]
+    assert [each["runId"][:10] for each in told] == ["web-261122", "web-261121", "web-261122"]
+
+
+def test_of_an_environment_what_failed_in_any_run_is_found_and_that_nothing_did_is_said() -> None:
+    shown = of_environment(failures=True).argosy("logs", "web", "--failed").stdout
+    assert shown == "06:27:34 [web-261121-062733-k3f9 task 0] two\n"
+    result = of_environment().argosy("logs", "web", "--failed")
+    assert (result.exit_code, result.stderr) == (2, "error: No attempt has failed.\n")

@@ -77,6 +77,7 @@ def test_a_fault_of_the_deployment_is_placed_in_the_file(file: str) -> None:
     result = world.argosy("schedule", "create", "nightly", "--spec", file, "--rate", "1 hour")
     assert result.exit_code == 2
     assert f"{file}:3:" in result.stderr
+    assert "1 fault; no schedule was changed." in " ".join(result.stderr.split())
 
 
 def test_update_asks_for_the_revision_that_there_is(file: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.fakes.cli import RUN_ID, World, api_error, run_view, tasks
 
 RUN = run_view(name="web", environment="web", tasks=tasks(running=3, cancelled=2))
@@ -32,3 +36,27 @@ def test_who_watches_it_is_told_that_it_does_not_end_and_what_to_look_at() -> No
         f"error: {RUN_ID} is the run of a revision of the service web: it does not end by itself.",
         "next: argosy env status web",
     ]
+
+
+def test_it_never_has_all_its_results_and_that_is_said() -> None:
+    result = World().answers("DescribeRun", RUN).argosy("results", RUN_ID)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[0].endswith("whose tasks are kept running: it never has all its results.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "summary"),
+    [
+        ("service: {desired: 3}", "web, a service: 3 tasks of 0.5 vCPU, 256 MiB"),
+        ("daemon: {}", "web, a daemon: on each instance that matches one task of 0.5 vCPU, 256 MiB"),
+    ],
+)
+def test_a_spec_of_what_is_kept_running_is_valid_as_that(tmp_path: Path, kind: str, summary: str) -> None:
+    file = tmp_path / "web.yaml"
+    form = (
+        f"version: 1\nkind: {kind.partition(':')[0]}\nname: web\ncontainer: {{image: argosy/web, command: [serve]}}\n"
+    )
+    file.write_text(form + f"resources: {{vcpus: 0.5, memory: 256}}\n{kind}\n")
+    said = World().argosy("validate", str(file)).stdout
+    assert summary in said
+    assert "argosy env create" in said

@@ -1,0 +1,112 @@
+"""How do whoever deploys an environment in a trial reach the api? As users do, one request after the other.
+
+Who gets no answer asks again; who is told that it is too early, too. What is refused otherwise is given up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from argosy.model.damage import FAULTS
+from argosy.simulation.boundary import Crash
+from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.front_desk import FrontDesk
+from argosy.simulation.workload import SimulatedJob
+
+JSON = dict[str, Any]
+
+TOO_EARLY = 409
+MOST_TRIES = 30  # after a refusal that time may mend
+
+
+@dataclass(slots=True)
+class _Wish:
+    """action: of the api; fields: what it is about; revision: the number that the trial gave it, 0 = none."""
+
+    action: str
+    fields: Mapping[str, Any]
+    revision: int = 0
+    asked: int = 0
+
+
+class EnvironmentDesk:
+    """For the environment of that name. offered: by run id, the jobs that deployments bring along, which are the
+    trial's once there is such a run."""
+
+    def __init__(self, deployment: SimulatedDeployment, name: str, offered: MutableMapping[str, SimulatedJob]) -> None:
+        self._deployment, self._name, self._offered = deployment, name, offered
+        self._desk = FrontDesk(deployment, self._named)
+        self._wishes: deque[_Wish] = deque()
+        self._job: Callable[[str], SimulatedJob] | None = None
+        self._numbers: dict[int, int] = {}
+        """Of revisions: the api's number by the trial's."""
+        self._newest = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something has not been answered yet."""
+        return bool(self._wishes) and not self._deployment.is_torn_down
+
+    def create(self, revision: int, spec: JSON) -> None:
+        self._wishes.append(_Wish("CreateEnvironment", {"spec": spec}, revision))
+
+    def update(self, revision: int, spec: JSON) -> None:
+        self._wishes.append(_Wish("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
+
+    def deploy(self, revision: int, token: str, job: Callable[[str], SimulatedJob]) -> None:
+        """job: of a run id that the api has made up."""
+        fields = {"name": self._name, "clientToken": token, "job": job}
+        self._wishes.append(_Wish("StartDeployment", fields, revision))
+
+    def change(self, action: str, **fields: Any) -> None:
+        self._wishes.append(_Wish(action, {"name": self._name, **fields}))
+
+    def act(self) -> None:
+        """Ask for what is wanted by now. Nothing is asked of a deployment that is being taken down."""
+        while self.is_waiting:
+            wish = self._wishes[0]
+            if not self._is_done(wish):
+                return
+            self._wishes.popleft()
+
+    def _is_done(self, wish: _Wish) -> bool:
+        request = self._request(wish)
+        if request is None:
+            return True
+        wish.asked += 1
+        try:
+            answer = self._desk.ask(request)
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return False
+        status = answer["statusCode"]
+        if status == 200:
+            self._learn(wish, answer["body"])
+        if status == 400:
+            raise ValueError(f"the api refuses {wish.action}: {answer['body']}")
+        return status in (200, 404) or (status == TOO_EARLY and wish.asked >= MOST_TRIES)
+
+    def _request(self, wish: _Wish) -> JSON | None:
+        """None where the revision that it is about was refused."""
+        request: JSON = {"action": wish.action, **wish.fields}
+        if wish.action == "StartDeployment":
+            if wish.revision not in self._numbers:
+                return None
+            self._job = request.pop("job")
+            request["revision"] = self._numbers[wish.revision]
+        elif wish.action == "UpdateEnvironment":
+            request["baseRevision"] = self._newest
+        return request
+
+    def _learn(self, wish: _Wish, body: JSON) -> None:
+        if wish.revision and "revision" in body:
+            self._numbers[wish.revision] = self._newest = int(body["revision"])
+
+    def _named(self, run_id: str) -> None:
+        """The api is about to store a deployment whose run has this id."""
+        if self._job is not None:
+            self._offered[run_id] = self._job(run_id)
