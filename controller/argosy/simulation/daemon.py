@@ -7,13 +7,14 @@ everything rests, for it must keep nothing awake, and then deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from argosy.model.environments import Environment
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.environment_desk import EnvironmentDesk
 from argosy.simulation.service import Draw
 from argosy.simulation.workload import CANARY, SimulatedJob
 from argosy.spec.parse import parse_spec, to_json
@@ -37,9 +38,10 @@ class TrialDaemon:
         offered: MutableMapping[str, SimulatedJob],
         seed: int,
     ) -> None:
-        self._deployment, self._world, self._stored, self._offered = deployment, deployment.world, stored, offered
+        self._deployment, self._world, self._stored = deployment, deployment.world, stored
+        self._desk = EnvironmentDesk(deployment, NAME, offered)
         self._draw, self._seed = Draw(seed, NAME), seed
-        self._requests = self._runs = self._revisions = 0
+        self._deployments = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""
         self._broken: set[int] = set()
@@ -50,7 +52,7 @@ class TrialDaemon:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is asked of it."""
-        return self._deleted or self._deployment.is_torn_down
+        return (self._deleted and not self._desk.is_waiting) or self._deployment.is_torn_down
 
     def plan(self, faulty_s: float) -> None:
         """It comes soon, before the instances or after the first of them, and changes at random moments."""
@@ -59,7 +61,8 @@ class TrialDaemon:
         self._world.later(first_s, self._create)
         changes: tuple[Callable[[], None], ...] = (
             self._deploy_new, self._deploy_new, self._deploy_new, self._deploy_again,
-            partial(self._change, "freeze"), partial(self._change, "thaw"), partial(self._change, "stop"),
+            partial(self._desk.change, "FreezeEnvironment"), partial(self._desk.change, "ThawEnvironment"),
+            partial(self._desk.change, "StopDeployment"),
         )  # fmt: skip
         for _ in range(self._draw.number(FEWEST_CHANGES, MOST_CHANGES)):
             self._world.later(self._draw.between(first_s, faulty_s), self._draw.one_of(changes))
@@ -68,15 +71,19 @@ class TrialDaemon:
         """The faults have ended: nothing changes any more until everything rests."""
         self._left_alone_at = self._world.now
         if not self._deleted:
-            self._change("thaw")
+            self._desk.change("ThawEnvironment")
+
+    def ask(self) -> None:
+        """For what is wanted by now."""
+        self._desk.act()
 
     def act(self, are_others_done: bool) -> None:
         """Between two steps once the faults have ended. are_others_done: everything else that users wanted is over."""
-        if self.is_over:
+        if self._deleted or self._deployment.is_torn_down:
             return
         waited_s = self._world.now - self._left_alone_at
         if waited_s > PATIENCE_S or (waited_s > 0 and are_others_done and self._deployment.is_at_rest):
-            self._change("delete")
+            self._desk.change("DeleteEnvironment")
             self._deleted = True
 
     @property
@@ -105,7 +112,7 @@ class TrialDaemon:
             "resources": {"vcpus": self._draw.one_of((0.25, 0.5)), "memory": self._draw.one_of((128, 512))},
             "daemon": {**query, "update": self._drawn_update(order)},
         }
-        self._specs[number] = to_json(parse_spec(spec))
+        self._specs[number] = spec
         return number
 
     def _drawn_update(self, order: str) -> JSON:
@@ -119,13 +126,13 @@ class TrialDaemon:
 
     def _create(self) -> None:
         number = self._new_revision()
-        self._ask("create", revision=number, is_daemon=True)
+        self._desk.create(number, self._specs[number])
         self._deploy(number)
 
     def _deploy_new(self) -> None:
         if self._env is not None:
             number = self._new_revision()
-            self._ask("update", revision=number)
+            self._desk.update(number, self._specs[number])
             self._deploy(number)
 
     def _deploy_again(self) -> None:
@@ -133,16 +140,15 @@ class TrialDaemon:
             self._deploy(self._draw.number(1, self._revisions))
 
     def _deploy(self, revision: int) -> None:
-        request = self._submit_request(revision)
-        self._ask("deploy", revision=revision, token=request.run_id, submit=request)
+        self._deployments += 1
+        job = self._job(revision)
+        self._desk.deploy(revision, f"deployment-{self._deployments}", lambda run_id: replace(job, run_id=run_id))
 
-    def _submit_request(self, revision: int) -> SubmitRequest:
-        self._runs += 1
-        run_id = f"{NAME}-270115-0901{self._runs:02d}-{self._seed % 10000:04d}"
+    def _job(self, revision: int) -> SimulatedJob:
         is_broken = revision in self._broken
-        job = self._offered[run_id] = SimulatedJob(
-            run_id,
-            self._specs[revision],
+        return SimulatedJob(
+            "",
+            to_json(parse_spec(self._specs[revision])),
             1,
             shortest_s=1.0,
             longest_s=5.0 if is_broken else 600.0,
@@ -150,15 +156,3 @@ class TrialDaemon:
             deaf=0.1 * self._draw.share(),
             clean=self._draw.share(),
         )
-        return job.request(self._world.now)
-
-    def _change(self, change: str) -> None:
-        self._ask(change, reason="so it is wanted")
-
-    def _ask(self, change: str, **fields: Any) -> None:
-        """Nothing is asked of a deployment that is being taken down."""
-        if self._deployment.is_torn_down:
-            return
-        self._requests += 1
-        request = EnvironmentRequest(NAME, self._world.now, change, **fields)
-        self._deployment.put(request, f"{NAME}#{change}#{self._requests:03d}")

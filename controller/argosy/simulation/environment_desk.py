@@ -20,8 +20,9 @@ from argosy.simulation.workload import SimulatedJob
 
 JSON = dict[str, Any]
 
-TOO_EARLY = 409
-MOST_TRIES = 30  # after a refusal that time may mend
+CONFLICT = 409
+MENDED_BY_TIME = ("is being deleted", "is corrupt", "somebody else")
+MOST_TRIES = 100  # after such a refusal
 
 
 @dataclass(slots=True)
@@ -83,12 +84,31 @@ class EnvironmentDesk:
             answer = self._desk.ask(request)
         except (Crash, ClientError, BotoCoreError, *FAULTS):
             return False
-        status = answer["statusCode"]
-        if status == 200:
-            self._learn(wish, answer["body"])
-        if status == 400:
+        if answer["statusCode"] == 400:
             raise ValueError(f"the api refuses {wish.action}: {answer['body']}")
-        return status in (200, 404) or (status == TOO_EARLY and wish.asked >= MOST_TRIES)
+        if answer["statusCode"] == 200:
+            self._learn(wish, answer["body"].get("revision"))
+        return answer["statusCode"] != CONFLICT or self._is_given_up(wish, answer["body"]["error"]["message"])
+
+    def _is_given_up(self, wish: _Wish, why: str) -> bool:
+        """After a conflict. Who had no answer before looks whether it was done all the same."""
+        if any(words in why for words in MENDED_BY_TIME):
+            return wish.asked >= MOST_TRIES
+        if wish.action == "UpdateEnvironment" and wish.asked < MOST_TRIES:
+            return not self._look()
+        if wish.action == "CreateEnvironment" and wish.asked > 1 and self._look():
+            self._learn(wish, self._newest)
+        return True
+
+    def _look(self) -> bool:
+        """Whether it is known now which revision is the newest."""
+        try:
+            answer = self._desk.ask({"action": "DescribeEnvironment", "name": self._name})
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return False
+        if answer["statusCode"] == 200:
+            self._newest = int(answer["body"]["latestRevision"])
+        return bool(answer["statusCode"] == 200)
 
     def _request(self, wish: _Wish) -> JSON | None:
         """None where the revision that it is about was refused."""
@@ -102,9 +122,9 @@ class EnvironmentDesk:
             request["baseRevision"] = self._newest
         return request
 
-    def _learn(self, wish: _Wish, body: JSON) -> None:
-        if wish.revision and "revision" in body:
-            self._numbers[wish.revision] = self._newest = int(body["revision"])
+    def _learn(self, wish: _Wish, number: int | None) -> None:
+        if wish.revision and number is not None:
+            self._numbers[wish.revision] = self._newest = number
 
     def _named(self, run_id: str) -> None:
         """The api is about to store a deployment whose run has this id."""

@@ -12,9 +12,10 @@ from argosy.layout import split_s3
 from argosy.model import inbox
 from argosy.ports import ImageResolver, Key
 from argosy.simulation.boundary import Life
-from argosy.simulation.deployment import TABLE, SimulatedDeployment
+from argosy.simulation.deployment import TABLE, TARGET_GROUP, SimulatedDeployment
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.workload import BUCKET
+from argosy.simulation.world import target_group_arn
 
 JSON = dict[str, Any]
 ANSWER_S = 30.0  # the longest that Lambda lets the function take
@@ -35,8 +36,9 @@ class _SubmissionsNamed(NextVersionStore):
     ) -> None:
         for key, body in items.items():
             request = inbox.from_bytes(body) if key[0] == inbox.INBOX else None
-            if isinstance(request, inbox.SubmitRequest):
-                self._named(request.run_id)
+            submit = request.submit if isinstance(request, inbox.EnvironmentRequest) else request
+            if isinstance(submit, inbox.SubmitRequest):
+                self._named(submit.run_id)
         super().create(items, expires_at, replacing)
 
 
@@ -79,7 +81,11 @@ class FrontDesk:
             wake=deployment.wake_of(clients),
             sources=Sources(self._images, NoItems(), EcsDefinitions(lambda: clients["ecs"])),
             limits=DeploymentLimits(
-                f"s3://{BUCKET}/", frozenset({BUCKET, split_s3(output)[0]}), {}, policy=deployment.policy
+                f"s3://{BUCKET}/",
+                frozenset({BUCKET, split_s3(output)[0]}),
+                {},
+                policy=deployment.policy,
+                target_groups={TARGET_GROUP: target_group_arn(world.region)},
             ),
             cluster=world.cluster,
             cells=deployment.named,

@@ -7,13 +7,14 @@ alone until it is as it is wanted and for some minutes more, and then deleted, s
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from argosy.model.environments import Environment
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.deployment import TARGET_GROUP, SimulatedDeployment
+from argosy.simulation.environment_desk import EnvironmentDesk
 from argosy.simulation.workload import CANARY, SimulatedJob
 from argosy.simulation.world import share
 from argosy.spec.parse import parse_spec, to_json
@@ -66,10 +67,11 @@ class TrialService:
         offered: MutableMapping[str, SimulatedJob],
         seed: int,
     ) -> None:
-        self._deployment, self._world, self._stored, self._offered = deployment, deployment.world, stored, offered
+        self._deployment, self._world, self._stored = deployment, deployment.world, stored
+        self._desk = EnvironmentDesk(deployment, NAME, offered)
         self._draw, self._seed = Draw(seed), seed
         self._draw_health = Draw(seed, "health")  # of its own, so that seeds stay what they were
-        self._requests = self._runs = self._revisions = 0
+        self._deployments = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""
         self._broken: set[int] = set()
@@ -83,7 +85,7 @@ class TrialService:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is asked of it."""
-        return self._deleted or self._deployment.is_torn_down
+        return (self._deleted and not self._desk.is_waiting) or self._deployment.is_torn_down
 
     def plan(self, faulty_s: float) -> None:
         """The first deployment comes soon, everything else at random moments of the phase of faults."""
@@ -92,26 +94,30 @@ class TrialService:
         self._world.later(first_s, self._create)
         changes: tuple[Callable[[], None], ...] = (
             self._deploy_new, self._deploy_new, self._deploy_new, self._deploy_again, self._scale, self._scale,
-            partial(self._change, "freeze"), partial(self._change, "thaw"), partial(self._change, "stop"),
+            self._freeze, self._thaw, self._stop,
         )  # fmt: skip
         for _ in range(self._draw.number(FEWEST_CHANGES, MOST_CHANGES)):
             self._world.later(self._draw.between(first_s, faulty_s), self._draw.one_of(changes))
         if self._draw.share() < 0.15:
-            self._world.later(self._draw.between(first_s, faulty_s), partial(self._change, "delete"))
+            self._world.later(self._draw.between(first_s, faulty_s), partial(self._delete, "stop"))
         if share(self._seed, "service left") < LEAVES:
             between = first_s, faulty_s
-            self._world.later(self._draw.between(*between), partial(self._change, "delete", leaves_tasks=True))
+            self._world.later(self._draw.between(*between), partial(self._delete, "leave"))
             self._world.later(self._draw.between(*between), self._deploy_new)
 
     def leave_alone(self) -> None:
         """The faults have ended: nothing changes any more until it is as it is wanted."""
         self._left_alone_at, self._stays_s = self._world.now, MOST_STEADY_S * self._draw.share()
         if not self._deleted and self._draw.share() >= STAYS_FROZEN:
-            self._change("thaw")
+            self._thaw()
+
+    def ask(self) -> None:
+        """For what is wanted by now."""
+        self._desk.act()
 
     def act(self, is_settled: bool) -> None:
         """Between two steps once the faults have ended."""
-        if self.is_over:
+        if self._deleted or self._deployment.is_torn_down:
             return
         waited_s = self._world.now - self._left_alone_at
         if is_settled and waited_s > 0 and not self._settled_at:
@@ -119,7 +125,7 @@ class TrialService:
             self._world.later(self._draw.share() * self._stays_s, self._take_an_instance)
         stays = self._env is not None and self._world.now - self._settled_at < self._stays_s
         if waited_s > PATIENCE_S or (waited_s > 0 and is_settled and not stays):
-            self._change("delete")
+            self._delete("stop")
             self._deleted = True
 
     def _take_an_instance(self) -> None:
@@ -191,7 +197,7 @@ class TrialService:
         if self._drain_s is not None:
             spec["service"] |= {"targetGroup": TARGET_GROUP, "drainSeconds": self._drain_s}
             spec["capacity"] = {**spec.get("capacity", {}), "cells": [self._world.region]}
-        self._specs[number] = to_json(parse_spec(spec))
+        self._specs[number] = spec
         return number
 
     def _desired(self) -> JSON:
@@ -199,7 +205,7 @@ class TrialService:
 
     def _create(self) -> None:
         number = self._new_revision()
-        self._ask("create", revision=number, desired=self._specs[number]["service"]["desired"])
+        self._desk.create(number, self._specs[number])
         self._deploy(number)
 
     def _deploy_new(self) -> None:
@@ -208,7 +214,7 @@ class TrialService:
             self._create()
             return
         number = self._new_revision()
-        self._ask("update", revision=number)
+        self._desk.update(number, self._specs[number])
         self._deploy(number)
 
     def _deploy_again(self) -> None:
@@ -217,19 +223,19 @@ class TrialService:
             self._deploy(self._draw.number(1, self._revisions), times=self._draw.one_of((1, 2)))
 
     def _deploy(self, revision: int, times: int = 1) -> None:
-        request = self._submit_request(revision)
+        self._deployments += 1
+        job = self._job(revision)
         for _ in range(times):
-            self._ask("deploy", revision=revision, token=request.run_id, submit=request)
+            self._desk.deploy(revision, f"deployment-{self._deployments}", lambda run_id: replace(job, run_id=run_id))
 
-    def _submit_request(self, revision: int) -> SubmitRequest:
-        self._runs += 1
-        run_id = f"{NAME}-270115-0900{self._runs:02d}-{self._seed % 10000:04d}"
+    def _job(self, revision: int) -> SimulatedJob:
         is_broken = revision in self._broken
         is_mute = is_broken and bool(self._health) and self._draw_health.share() < 0.5  # it runs, and never serves
-        job = self._offered[run_id] = SimulatedJob(
-            run_id,
-            self._specs[revision],
-            max(1, self._specs[revision]["service"]["desired"]),
+        form = to_json(parse_spec(self._specs[revision]))
+        return SimulatedJob(
+            "",
+            form,
+            max(1, form["service"]["desired"]),
             shortest_s=1.0,
             longest_s=5.0 if is_broken else 600.0,
             failing=CRASHING * (not is_mute) if not is_broken or is_mute else 1.0,
@@ -239,18 +245,18 @@ class TrialService:
             unpullable=0.1 * (self._draw.share() < 0.2),
             clean=self._draw.share(),
         )
-        return job.request(self._world.now)
 
     def _scale(self) -> None:
-        self._ask("scale", desired=self._draw.number(0, MOST_DESIRED))
+        self._desk.change("ScaleEnvironment", desired=self._draw.number(0, MOST_DESIRED))
 
-    def _change(self, change: str, **fields: Any) -> None:
-        self._ask(change, reason="so it is wanted", **fields)
+    def _freeze(self) -> None:
+        self._desk.change("FreezeEnvironment", reason="so it is wanted")
 
-    def _ask(self, change: str, **fields: Any) -> None:
-        """Nothing is asked of a deployment that is being taken down."""
-        if self._deployment.is_torn_down:
-            return
-        self._requests += 1
-        request = EnvironmentRequest(NAME, self._world.now, change, **fields)
-        self._deployment.put(request, f"{NAME}#{change}#{self._requests:03d}")
+    def _thaw(self) -> None:
+        self._desk.change("ThawEnvironment")
+
+    def _stop(self) -> None:
+        self._desk.change("StopDeployment", reason="so it is wanted")
+
+    def _delete(self, tasks: str) -> None:
+        self._desk.change("DeleteEnvironment", tasks=tasks)

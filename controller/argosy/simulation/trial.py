@@ -232,6 +232,8 @@ class Trial:
     def _step(self, seconds: float, *, everybody: bool = True) -> None:
         """Users ask for what they want, one controller works, or all do, and then time passes."""
         self.users.act()
+        self.service.ask()
+        self.daemon.ask()
         if self.clock is not None and not self.teardown.begun:
             self.clock.act()
         controllers = self.deployment.controllers
