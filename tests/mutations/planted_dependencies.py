@@ -32,14 +32,7 @@ def failed_dependencies_are_met(patch: Patch) -> None:
 
 @planted("a task starts while the result of its own one is still looked up", WAITING)
 def unverified_tasks_count_as_over(patch: Patch) -> None:
-    real = dependencies._follow
-
-    def follow(state: Any, run: Any, dependency: Any, statuses: Any, policy: Any) -> Any:
-        hasty = statuses.copy()
-        hasty[statuses == TaskStatus.VERIFYING] = TaskStatus.SUCCEEDED
-        return real(state, run, dependency, hasty, policy)
-
-    patch.setattr(dependencies, "_follow", follow)
+    _take_for_success(patch, TaskStatus.VERIFYING)
 
 
 @planted(
@@ -51,14 +44,7 @@ def unverified_tasks_count_as_over(patch: Patch) -> None:
     ),
 )
 def failed_tasks_count_as_any_end(patch: Patch) -> None:
-    real = dependencies._follow
-
-    def follow(state: Any, run: Any, dependency: Any, statuses: Any, policy: Any) -> Any:
-        ended = statuses.copy()
-        ended[statuses == TaskStatus.FAILED] = TaskStatus.SUCCEEDED
-        return real(state, run, dependency, ended, policy)
-
-    patch.setattr(dependencies, "_follow", follow)
+    _take_for_success(patch, TaskStatus.FAILED)
 
 
 @planted(
@@ -98,3 +84,14 @@ def dependencies_are_dropped_half_way(patch: Patch) -> None:
 
 
 assert applied.dependencies is dependencies
+
+
+def _take_for_success(patch: Patch, wrong: TaskStatus) -> None:
+    real = dependencies._follow
+
+    def follow(state: Any, run: Any, dependency: Any, statuses: Any, policy: Any) -> Any:
+        seen = statuses.copy()
+        seen[statuses == wrong] = TaskStatus.SUCCEEDED
+        return real(state, run, dependency, seen, policy)
+
+    patch.setattr(dependencies, "_follow", follow)

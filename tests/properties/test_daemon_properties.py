@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from argosy.scheduler.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
 from argosy.scheduler.rollout import SlotStatus
 from tests.fakes.daemon_world import PERCENTAGES, DaemonWorld, broken_laws
+from tests.fakes.settling import ticks_to_settle
 
 WORLDS = 400
 PARTS, MANY_WORLDS = 4, 5_000  # of the deep run: 20,000 together
@@ -46,15 +47,7 @@ def play(seeds: range) -> int:
     longest = 0
     for seed in seeds:
         world = DaemonWorld(seed)
-        for _ in range(FAULTY_TICKS):
-            world.tick()
-        world.grow_calm()
-        took = 0
-        while not world.is_settled and took <= MOST_TICKS and not world.broken:
-            world.tick()
-            took += 1
-        assert not world.broken, (seed, world.now, world.broken)
-        assert took <= MOST_TICKS, (seed, world.hosts(), world.tasks(), world.pending())
+        took = ticks_to_settle(world, seed, faulty=FAULTY_TICKS, most=MOST_TICKS)
         step = daemon_step(world.hosts(), world.tasks(), [], world.least, starts_first=world.starts_first)
         assert step == DaemonStep(healthy=len(world.hosts())), seed
         longest = max(longest, took)

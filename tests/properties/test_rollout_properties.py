@@ -12,6 +12,7 @@ from argosy.model.run_terms import ServiceTerms
 from argosy.scheduler import rollout
 from argosy.scheduler.rollout import Slot, SlotStatus, Step
 from tests.fakes.rollout_world import OVER, PERCENTAGES, RolloutWorld, bounds, broken_laws
+from tests.fakes.settling import ticks_to_settle
 
 WORLDS = 300
 PARTS, MANY_WORLDS = 4, 5_000  # of the deep run: 20,000 together
@@ -46,15 +47,7 @@ def play(seeds: range) -> int:
     longest = 0
     for seed in seeds:
         world = RolloutWorld(seed)
-        for _ in range(FAULTY_TICKS):
-            world.tick()
-        world.grow_calm()
-        took = 0
-        while not world.is_settled and took <= MOST_TICKS and not world.broken:
-            world.tick()
-            took += 1
-        assert not world.broken, (seed, world.now, world.broken)
-        assert took <= MOST_TICKS, (seed, world.desired, world.terms, world.slots())
+        took = ticks_to_settle(world, seed, faulty=FAULTY_TICKS, most=MOST_TICKS)
         assert world.step(world.slots()) == Step(), seed
         longest = max(longest, took)
     return longest

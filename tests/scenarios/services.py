@@ -98,7 +98,7 @@ def until(cluster: Controlled, condition: Any, limit_s: float = 1800.0) -> None:
         assert cluster.world.now - began < limit_s, (status(cluster), running(cluster))
 
 
-def run_of(cluster: Controlled, revision: int) -> Run:
+def run_of(cluster: Controlled, revision: int = 1) -> Run:
     found = web(cluster).revision(revision)
     assert found is not None
     return state_of(cluster).runs[found.run_id]

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from argosy.model.environments import DeploymentStatus, Environment
+from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.instances import InstanceStatus
-from argosy.model.runs import Run
-from argosy.model.state import State
 from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.spec.parse import parse_spec, to_json
 from tests.scenarios.controlled import Controlled
+from tests.scenarios.services import FOR_EVER_S, run_of, state_of, status, web
 
-FOR_EVER_S = 1e9
 FOLLOWED_S = 120.0
 DAEMON, BATCH = "web", "work"
 XLARGE = {"vcpus": 4, "memory": 2048}  # a task that takes all processors of a c5.xlarge
@@ -64,27 +62,6 @@ def deploy(cluster: Controlled, revision: int = 1, spec: dict[str, Any] | None =
     ask(cluster, "deploy", revision=revision, token=f"{revision}@{now}", submit=submit)
 
 
-def state_of(cluster: Controlled) -> State:
-    state = cluster.controllers[0].state
-    assert state is not None
-    return state
-
-
-def env_of(cluster: Controlled) -> Environment:
-    return state_of(cluster).environments[DAEMON]
-
-
-def status(cluster: Controlled) -> DeploymentStatus | None:
-    env = state_of(cluster).environments.get(DAEMON)
-    return env.deployment.status if env and env.deployment else None
-
-
-def run_of(cluster: Controlled, revision: int = 1) -> Run:
-    found = env_of(cluster).revision(revision)
-    assert found is not None
-    return state_of(cluster).runs[found.run_id]
-
-
 def tasks(cluster: Controlled) -> list[dict[str, Any]]:
     """All that run."""
     ecs, name = cluster.ecs, cluster.world.cluster
@@ -129,10 +106,10 @@ def test_every_instance_gets_one_task_and_the_last_one_goes_with_its_instance() 
     began = cluster.world.now
     until(cluster, lambda: is_followed(cluster))
     assert cluster.world.now - began <= FOLLOWED_S
-    assert env_of(cluster).desired == 4
+    assert web(cluster).desired == 4
     cluster.run_to_rest()
     assert cluster.live_instances() == []
-    assert env_of(cluster).desired == 0
+    assert web(cluster).desired == 0
 
 
 def test_a_daemon_buys_nothing_and_does_not_keep_the_controller_awake() -> None:
@@ -170,7 +147,7 @@ def test_a_new_daemon_waits_on_a_full_instance_and_says_what_it_is_short_of() ->
     (name,) = state_of(cluster).instances
     said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and takes nobody's place"
     assert run_of(cluster).waiting == said
-    deployment = env_of(cluster).deployment
+    deployment = web(cluster).deployment
     assert deployment is not None
     assert deployment.reason == said
     assert len(tasks(cluster)) == 1
@@ -184,7 +161,7 @@ def test_a_daemon_larger_than_every_instance_matches_none_and_says_so() -> None:
     until(cluster, lambda: len(tasks(cluster)) == 1)
     deploy(cluster, spec=form(resources={"vcpus": 64, "memory": 256}))
     cluster.run_for(60)
-    assert env_of(cluster).desired == 0
+    assert web(cluster).desired == 0
     assert run_of(cluster).waiting.startswith("no instance runs it: a task of it is larger than every instance")
 
 
@@ -229,7 +206,7 @@ def least_and_most(cluster: Controlled, after_s: float = 400.0) -> tuple[int, in
 
 def env_pending(cluster: Controlled) -> bool:
     """Whether a request is on its way."""
-    return len(env_of(cluster).deployments) < 2
+    return len(web(cluster).deployments) < 2
 
 
 def test_a_stop_first_update_leaves_the_least_and_never_has_two_on_one_instance() -> None:
@@ -240,7 +217,7 @@ def test_a_stop_first_update_leaves_the_least_and_never_has_two_on_one_instance(
     assert (status(cluster), most) == (DeploymentStatus.COMPLETED, 1)
     assert least >= 3
     assert is_followed(cluster)
-    assert env_of(cluster).completed == 2
+    assert web(cluster).completed == 2
 
 
 def test_a_start_first_update_always_has_a_task_on_every_instance() -> None:
@@ -262,8 +239,8 @@ def test_a_broken_update_stops_at_the_least_and_is_rolled_back() -> None:
 
     cluster.world.workload = behaviour
     deploy(cluster, 2, form("broken", update={"minHealthyPercent": 50}))
-    until(cluster, lambda: len(env_of(cluster).deployments) == 3 and status(cluster) is DeploymentStatus.COMPLETED)
-    assert [each.status for each in env_of(cluster).deployments][1] is DeploymentStatus.FAILED
+    until(cluster, lambda: len(web(cluster).deployments) == 3 and status(cluster) is DeploymentStatus.COMPLETED)
+    assert [each.status for each in web(cluster).deployments][1] is DeploymentStatus.FAILED
     assert is_followed(cluster)
     assert not any(instance.cordon for instance in state_of(cluster).instances.values())
 

@@ -26,7 +26,7 @@ MOST_TRIES = 100  # after such a refusal
 
 
 @dataclass(slots=True)
-class _Wish:
+class _Asked:
     """action: of the api; fields: what it is about; revision: the number that the trial gave it, 0 = none."""
 
     action: str
@@ -42,7 +42,7 @@ class EnvironmentDesk:
     def __init__(self, deployment: SimulatedDeployment, name: str, offered: MutableMapping[str, SimulatedJob]) -> None:
         self._deployment, self._name, self._offered = deployment, name, offered
         self._desk = FrontDesk(deployment, self._named)
-        self._wishes: deque[_Wish] = deque()
+        self._wishes: deque[_Asked] = deque()
         self._job: Callable[[str], SimulatedJob] | None = None
         self._numbers: dict[int, int] = {}
         """Of revisions: the api's number by the trial's."""
@@ -54,18 +54,18 @@ class EnvironmentDesk:
         return bool(self._wishes) and not self._deployment.is_torn_down
 
     def create(self, revision: int, spec: JSON) -> None:
-        self._wishes.append(_Wish("CreateEnvironment", {"spec": spec}, revision))
+        self._wishes.append(_Asked("CreateEnvironment", {"spec": spec}, revision))
 
     def update(self, revision: int, spec: JSON) -> None:
-        self._wishes.append(_Wish("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
+        self._wishes.append(_Asked("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
 
     def deploy(self, revision: int, token: str, job: Callable[[str], SimulatedJob]) -> None:
         """job: of a run id that the api has made up."""
         fields = {"name": self._name, "clientToken": token, "job": job}
-        self._wishes.append(_Wish("StartDeployment", fields, revision))
+        self._wishes.append(_Asked("StartDeployment", fields, revision))
 
     def change(self, action: str, **fields: Any) -> None:
-        self._wishes.append(_Wish(action, {"name": self._name, **fields}))
+        self._wishes.append(_Asked(action, {"name": self._name, **fields}))
 
     def act(self) -> None:
         """Ask for what is wanted by now. Nothing is asked of a deployment that is being taken down."""
@@ -75,7 +75,7 @@ class EnvironmentDesk:
                 return
             self._wishes.popleft()
 
-    def _is_done(self, wish: _Wish) -> bool:
+    def _is_done(self, wish: _Asked) -> bool:
         request = self._request(wish)
         if request is None:
             return True
@@ -90,7 +90,7 @@ class EnvironmentDesk:
             self._learn(wish, answer["body"].get("revision"))
         return answer["statusCode"] != CONFLICT or self._is_given_up(wish, answer["body"]["error"]["message"])
 
-    def _is_given_up(self, wish: _Wish, why: str) -> bool:
+    def _is_given_up(self, wish: _Asked, why: str) -> bool:
         """After a conflict. Who had no answer before looks whether it was done all the same."""
         if any(words in why for words in MENDED_BY_TIME):
             return wish.asked >= MOST_TRIES
@@ -110,7 +110,7 @@ class EnvironmentDesk:
             self._newest = int(answer["body"]["latestRevision"])
         return bool(answer["statusCode"] == 200)
 
-    def _request(self, wish: _Wish) -> JSON | None:
+    def _request(self, wish: _Asked) -> JSON | None:
         """None where the revision that it is about was refused."""
         request: JSON = {"action": wish.action, **wish.fields}
         if wish.action == "StartDeployment":
@@ -119,10 +119,10 @@ class EnvironmentDesk:
             self._job = request.pop("job")
             request["revision"] = self._numbers[wish.revision]
         elif wish.action == "UpdateEnvironment":
-            request["baseRevision"] = self._newest
+            request["baseRevision"] = max(1, self._newest)  # whoever does not know is told
         return request
 
-    def _learn(self, wish: _Wish, number: int | None) -> None:
+    def _learn(self, wish: _Asked, number: int | None) -> None:
         if wish.revision and number is not None:
             self._numbers[wish.revision] = self._newest = number
 

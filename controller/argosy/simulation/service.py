@@ -27,6 +27,7 @@ FEWEST_CHANGES, MOST_CHANGES = 2, 8
 MOST_DESIRED = 5
 LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
 BROKEN, CRASHING, FALLING_ILL = 0.3, 0.15, 0.3  # of the revisions; of the attempts of the others
+LOOPING, LOOPS_S = 0.15, (60.0, 120.0)  # of the revisions: their tasks serve for a while, and end again and again
 WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
 WITH_TARGET_GROUP, DRAINS_S = 0.5, (0, 10, 30, 120)  # of the services
 ALIKE = 0.3  # of the later revisions: they differ from an earlier one in how many are desired
@@ -231,14 +232,15 @@ class TrialService:
     def _job(self, revision: int) -> SimulatedJob:
         is_broken = revision in self._broken
         is_mute = is_broken and bool(self._health) and self._draw_health.share() < 0.5  # it runs, and never serves
+        loops = not is_broken and share(self._seed, "loops", revision) < LOOPING
         form = to_json(parse_spec(self._specs[revision]))
         return SimulatedJob(
             "",
             form,
             max(1, form["service"]["desired"]),
-            shortest_s=1.0,
-            longest_s=5.0 if is_broken else 600.0,
-            failing=CRASHING * (not is_mute) if not is_broken or is_mute else 1.0,
+            shortest_s=LOOPS_S[0] if loops else 1.0,
+            longest_s=LOOPS_S[1] if loops else 5.0 if is_broken else 600.0,
+            failing=1.0 if loops or (is_broken and not is_mute) else CRASHING * (not is_mute),
             ill=FALLING_ILL,
             never_well=1.0 if is_mute else 0.0,
             deaf=0.1 * self._draw.share(),

@@ -53,7 +53,7 @@ def _summary(parsed: Any) -> str:
 
     form = to_json(parsed)
     try:
-        tasks = _KINDS.get(form.get("kind"), "{:,} tasks").format(shards.task_count(form))
+        tasks = _KINDS.get(str(form.get("kind")), "{:,} tasks").format(shards.task_count(form))
     except ValueError:
         tasks = f"one task per item of {form['array']['itemsFrom']}"
     needs = form.get("resources")

@@ -1,0 +1,54 @@
+"""How is every command of a page of docs/ typed against an embedded AWS with real processes?"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from argosy.local.clients import LocalClients
+from argosy.local.cloud import LocalAws
+from tests.e2e.cluster import Cluster
+from tests.readmes import local_options
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PATIENCE_S = 300.0  # for the commands of one block
+_BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@contextmanager
+def embedded() -> Iterator[Cluster]:
+    """The AWS that a page reaches."""
+    with LocalAws(options=local_options()) as aws:
+        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        try:
+            yield Cluster(aws, clients)
+        finally:
+            clients.close()
+
+
+def typed(local: Cluster, page: str, home: Path, folder: str) -> str:
+    """What the commands of docs/PAGE print; fails the test unless every line exits 0. folder: which the first block
+    makes in `home`; the files of the page lie in it."""
+    said, there = "", home / folder
+    for block in _BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
+        if block["language"] == "yaml":
+            (there / str(block["file"])).write_text(block["text"])
+        else:
+            lines = re.sub(r"^export ARGOSY_ENDPOINT_URL=.*$", "", block["text"], flags=re.MULTILINE)
+            said += _shell(local, lines, there if there.is_dir() else home)
+    return said
+
+
+def _shell(local: Cluster, text: str, folder: Path) -> str:
+    told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
+    done = subprocess.run(
+        ["bash", "-ec", text], cwd=folder, env={**os.environ, **told}, capture_output=True, text=True, check=False,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
