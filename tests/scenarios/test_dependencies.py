@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from argosy.model import documents
 from argosy.model.documents import run_partition
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import RunStatus
@@ -174,6 +175,18 @@ def test_a_run_that_was_set_aside_keeps_nobody_waiting(kind: str, what: str, exp
     cluster.run_to_rest()
     assert cluster.record(FIRST).status_reason.startswith("set aside: ")
     assert cluster.record(SECOND).status is expected
+
+
+def test_a_run_of_which_nothing_is_known_any_more_keeps_nobody_waiting_for_its_tasks() -> None:
+    cluster = cluster_of(work_s=600)
+    submit(cluster, FIRST, 3)
+    cluster.run_for(150)
+    [record] = [key for key in cluster.store.items if key[0] == documents.RUNS and FIRST in key[1]]
+    cluster.store.items[record] = b"torn"
+    submit(cluster, SECOND, 3, on(FIRST, "N_TO_N", "end"))
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert cluster.record(SECOND).status is RunStatus.SUCCEEDED
 
 
 def test_a_new_controller_goes_on_waiting_where_the_one_before_stopped() -> None:

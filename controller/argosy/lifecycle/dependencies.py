@@ -69,7 +69,7 @@ def note_end(state: State, event: DependencyEnded, now: float, policy: Policy) -
                 continue
             if not dependency.one_to_one:
                 _take_end(state, run, dependency, event.status, np.array(event.counts))
-            elif _follow(state, run, dependency, _statuses_of(event), policy):
+            elif _follow(state, run, dependency, _statuses_of(event, run.task_count), policy):
                 _meet(state, run, dependency)
         _note_release(state, run, was_held, now)
 
@@ -88,8 +88,11 @@ def pack_statuses(statuses: Statuses) -> str:
     return base64.b64encode(zlib.compress(statuses.astype(np.uint8).tobytes(), 6)).decode()
 
 
-def _statuses_of(event: DependencyEnded) -> Statuses:
-    return np.frombuffer(zlib.decompress(base64.b64decode(event.statuses)), dtype=np.uint8)
+def _statuses_of(event: DependencyEnded, tasks: int) -> Statuses:
+    """Of so many tasks. Of a run whose record could not be read not even their number is known: they count as
+    cancelled."""
+    known = np.frombuffer(zlib.decompress(base64.b64decode(event.statuses)), dtype=np.uint8)[:tasks]
+    return np.concatenate([known, np.full(tasks - len(known), TaskStatus.CANCELLED, dtype=np.uint8)])
 
 
 def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, policy: Policy) -> bool:
