@@ -52,6 +52,7 @@ def main() -> int:
         planted_once_missed,
         planted_outages,
         planted_pages,
+        planted_preemption,
         planted_quiet,
         planted_schedules,
         planted_services,
@@ -78,7 +79,7 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
-    assert planted.Patch is planted_daemons.Patch
+    assert planted.Patch is planted_daemons.Patch is planted_preemption.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
     assert planted.Patch is planted_targets.Patch is planted_changes.Patch
     return 1 if missed else 0

@@ -21,6 +21,7 @@ from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
 from tests.mutations import planted_pages as tenth
+from tests.mutations import planted_preemption as of_preemption
 from tests.mutations import planted_quiet as seventeenth
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
@@ -92,6 +93,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_health,
         of_targets,
         of_changes,
+        of_preemption,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

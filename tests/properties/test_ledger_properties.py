@@ -15,7 +15,7 @@ from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.charges import count_on
 from argosy.model import documents
-from argosy.model.actions import Launch, StopAttempt
+from argosy.model.actions import Launch, StopAttempt, YieldInstance
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import NOBODY, Costs, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
@@ -49,7 +49,7 @@ PRICES = {"c5.xlarge": 0.06, "c5.2xlarge": 0.11}
 SHAPES = ({"vcpus": 1, "memory": 1024, "gpus": 0}, {"vcpus": 2, "memory": 6000, "gpus": 0})
 STEPS = (
     "buy", "register", "submit", "launch", "start", "succeed", "fail", "lose", "warn", "go", "go-late", "cancel",
-    "stop", "close", "claim",
+    "stop", "close", "claim", "preempt",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ class Books:
         self.policy = policy
         self.state, self.now = state_with(), NOW
         self.closed: dict[str, Run] = {}
+        self.displaced = set[int]()
         self.tasks = 0
         for kind, price in PRICES.items():
             told(self.state, fleet(kind, spot_target=9, spot_usd_per_hour=price))
@@ -161,6 +162,21 @@ class Books:
                 begin(self.state, StopAttempt("", CELL, key, StopCause.CANCELLED, ""), self.now, POLICY)
                 self.see(row, "STOPPED", exit_code=143, stopped_at=self.now)
 
+    def do_preempt(self, pick: int) -> None:
+        """An attempt is stopped for another run, which may be over by then, and pays if it is not."""
+        rows = self.state.attempts.with_status(AttemptStatus.RUNNING).tolist()
+        payer = self.open_run(pick)
+        if rows and payer is not None:
+            row = rows[pick % len(rows)]
+            key, instance = self.state.key_of(row), self.state.instance_of(row)
+            if key is None or instance is None or key.run_id == payer.id:
+                return
+            self.displaced.add(payer.number)
+            begin(self.state, YieldInstance(instance.id, payer.id, 1, self.now + 60), self.now, POLICY)
+            begin(self.state, StopAttempt("", CELL, key, StopCause.PREEMPTED, "", payer.id), self.now, POLICY)
+            self.now += pick % 50
+            self.see(row, "STOPPED", exit_code=143, stopped_at=self.now)
+
     def do_close(self, pick: int) -> None:
         for run in list(self.state.runs.values()):
             if run.complete:
@@ -244,6 +260,8 @@ class Books:
         assert charged.total == pytest.approx(sum(seconds * price for seconds, price in of_instances), abs=1e-9)
         for run, ledger in zip(runs, ledgers, strict=True):
             owed = self.pending_of(run)
+            if run.number in self.displaced:
+                continue  # it pays for work that others began before it came
             assert ledger.instance_seconds + owed <= self.seconds_since(run.submitted_at) + LATE_S * self.tasks + 1e-6
         paid = summed([charged, *pending])
         billed = [i.billed_s(self.now) for i in state.instances.values()]

@@ -131,7 +131,7 @@ def idle_at_work(state: State) -> None:
 
 
 def work_backwards(state: State) -> None:
-    state.instances[HERE].work[1] = [-1.0, 0.0, 0.0]
+    state.instances[HERE].work[1] = [-1.0, 0.0, 0.0, 0.0]
 
 
 def owe_strangers(state: State) -> None:

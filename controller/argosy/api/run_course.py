@@ -27,7 +27,14 @@ JSON = dict[str, Any]
 MOST_INSTANCES = 4_000  # of a page: 1,100 bytes each with 16 GPUs, and Lambda answers with 6 MB at most
 MOST_ORDERS = 1_000  # the last ones
 _COUNTS = ("queued", "starting", "running", "succeeded", "failed", "cancelled", "instances")
-_SPENT = {"useful": "useful", "boot": "boot", "idle": "idle", "redone": "redone", "failed": "failed_usd"}
+_SPENT = {
+    "useful": "useful",
+    "boot": "boot",
+    "idle": "idle",
+    "redone": "redone",
+    "failed": "failed_usd",
+    "displaced": "displaced",
+}
 
 
 def history_page(past: History, version: int, after: str | None, now: float) -> tuple[JSON, str | None]:

@@ -78,6 +78,10 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
                 "level": None if each.level is None else round(each.level, 6),
                 "cap": {unit: most for unit, most in zip(UNITS, each.cap, strict=True) if most < inf} or None,
                 "used": {unit: round(used, 6) for unit, used in zip(UNITS, each.used, strict=True)},
+                "preempts": each.preempts,
+                "preemptible": each.preemptible,
+                "preempted": each.preempted,
+                "kept": each.kept,
             }
             for each in use_of_queues(state)
         ],

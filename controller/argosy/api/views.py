@@ -31,7 +31,7 @@ from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 JSON = dict[str, Any]
 FAILURES_SHOWN = 10
 OTHER_REASONS = "(other reasons)"
-_SPENT_ON = ("useful", "boot", "idle", "redone", "failed")  # members of Costs
+_SPENT_ON = ("useful", "boot", "idle", "redone", "failed", "displaced")  # members of Costs
 
 
 def iso(epoch_s: float, precision: str = "milliseconds") -> str | None:
@@ -57,6 +57,7 @@ def run_view(record: RunRecord) -> JSON:
         "tasks": _task_counts(record.task_count, record.counts),
         "attempts": record.attempts,
         "interruptions": record.interruptions,
+        "preemptions": record.preemptions,
         "costUsd": record.cost_usd,
         "onDemandCostUsd": record.on_demand_cost_usd,
         "usefulUsd": sum((costs.useful for costs in record.costs.values()), 0.0),

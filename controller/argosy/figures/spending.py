@@ -19,7 +19,14 @@ KINDS = (
     ("idle", "paid for while no task of the run used it"),
     ("redone", "attempts lost with their instance and repeated"),
     ("failed", "attempts that failed or were stopped"),
+    ("displaced", "work of other runs that was lost because this one took their room"),
 )
+RARE = frozenset({"displaced"})  # shown only where there is any
+
+
+def kinds_in(parts: Mapping[str, float]) -> list[tuple[str, str]]:
+    """The kinds that are shown of a ledger's `byWaste`."""
+    return [each for each in KINDS if each[0] not in RARE or parts.get(f"{each[0]}Usd")]
 
 
 def over_time(view: View, series: View) -> Figure:
@@ -29,7 +36,7 @@ def over_time(view: View, series: View) -> Figure:
     at = np.array(series.get("at", ()), dtype="f8")
     if len(at) < 2 or not series.get("cost"):
         return by_kind(view)
-    rows = {kind: np.array(series["cost"][kind], dtype="f8") for kind, _ in KINDS}
+    rows = {kind: np.array(series["cost"].get(kind, np.zeros(len(at))), dtype="f8") for kind, _ in KINDS}
     on_demand = np.array(series.get("onDemandUsd") or np.zeros(len(at)), dtype="f8")
     total = sum(rows.values(), np.zeros(len(at)))
     frame = svg.Frame(
@@ -48,7 +55,8 @@ def over_time(view: View, series: View) -> Figure:
 def by_kind(view: View) -> Figure:
     """Without a series: a bar for each kind."""
     key, title = "cost", "Cost by what it was spent on"
-    parts = {kind: float((view.get("cost") or {}).get("byWaste", {}).get(f"{kind}Usd", 0.0)) for kind, _ in KINDS}
+    found = (view.get("cost") or {}).get("byWaste", {})
+    parts = {kind: float(found.get(f"{kind}Usd", 0.0)) for kind, _ in kinds_in(found)}
     if not any(parts.values()):
         return Figure(key, title, empty="Nothing has been spent yet.")
     drawn = []
@@ -73,7 +81,10 @@ def _table(view: View) -> Table | None:
     if not parts:
         return None
     total = sum(parts.values())
-    rows = [(kind, money(parts[f"{kind}Usd"]), share(parts[f"{kind}Usd"], total), meaning) for kind, meaning in KINDS]
+    rows = [
+        (kind, money(parts[f"{kind}Usd"]), share(parts[f"{kind}Usd"], total), meaning)
+        for kind, meaning in kinds_in(parts)
+    ]
     rows.append(("together", money(total), "", ""))
     return Table(("Spent on", ">Cost", ">Share", "What that is"), rows, stacks=True)
 

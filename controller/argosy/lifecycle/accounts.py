@@ -23,6 +23,7 @@ from argosy.model.tasks import TaskStatus
 
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
+MOST_COUNTED = 255  # preemptions of a task
 # Names of the agent's errors about a container that could not be made (aws.md 9.6).
 CANNOT_START = (
     "CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError",
@@ -42,6 +43,15 @@ class Account(Enum):
     START = "start"  # infrastructure, but one that rarely heals: the image, the log group, the container's set-up, S3
     BUSY = "busy"  # the registry asks to go slower: it heals by itself
     CANCELLED = "cancelled"
+    PREEMPTED = "preempted"  # stopped for a run of another queue, which pays
+
+
+_OURS = {
+    StopCause.CANCELLED: Account.CANCELLED,
+    StopCause.CAPPED: Account.CANCELLED,
+    StopCause.REPLACED: Account.CANCELLED,
+    StopCause.PREEMPTED: Account.PREEMPTED,
+}  # whatever the task answered
 
 
 def account_for(
@@ -55,8 +65,8 @@ def account_for(
     """
     if seen.exit_code == 0 and not serves:
         return Account.SUCCESS
-    if cause in (StopCause.CANCELLED, StopCause.CAPPED, StopCause.REPLACED):
-        return Account.CANCELLED
+    if cause in _OURS:
+        return _OURS[cause]
     if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER
     if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or host_was_lost(seen, instance):
@@ -84,6 +94,8 @@ def account_without_result(cause: StopCause, instance: Instance | None) -> Accou
     nothing, since it was idle by then; unless it was about to go anyhow, when it is released as soon as it is idle."""
     if cause in (StopCause.CANCELLED, StopCause.CAPPED):
         return Account.CANCELLED
+    if cause is StopCause.PREEMPTED:
+        return Account.PREEMPTED
     if cause is StopCause.TIMED_OUT:
         return Account.USER
     went = instance is not None and instance.leaves and (_was_to_go(instance) or not instance.released_at)
@@ -158,6 +170,13 @@ def charge_infrastructure(state: State, run: Run, end: AttemptEnd, limit: int, n
         end = replace(end, reason=f"given up after {losses} losses: {end.reason}")
         _show(run, Failure(end.index, int(run.tasks["attempts"][end.index]), None, end.reason, None))
     _again_or_never(state, run, end, _next_status(run, losses < limit), not_before=not_before, losses=losses)
+
+
+def charge_nobody(state: State, run: Run, end: AttemptEnd, now: float) -> None:
+    """An attempt was stopped for another queue's run: its task waits again, with all its tries."""
+    run.preemptions += 1
+    preempted = min(MOST_COUNTED, int(run.tasks["preempted"][end.index]) + 1)
+    _again_or_never(state, run, end, _next_status(run, True), not_before=now, preempted=preempted)
 
 
 def _show(run: Run, failure: Failure) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, history, services, serving, suspended_tasks
+from argosy.lifecycle import charges, health, history, reclaim, services, serving, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
     account_for,
     account_without_result,
     charge_infrastructure,
+    charge_nobody,
     charge_user,
     host_was_lost,
     is_open,
@@ -20,7 +21,6 @@ from argosy.lifecycle.health import note_end
 from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, note_instance, set_back, set_task
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import Work
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
 from argosy.model.open_ends import MissingResult, OpenEnd
 from argosy.model.policy import Policy
@@ -236,11 +236,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
             run.interruptions += ended.cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
         if instance is not None:
             note_end(state, run, instance, ended, policy)
-            work = _work(run, ended)
-            if not table["left_at"][row]:
-                charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
-            elif work is not Work.USEFUL:
-                charges.unbook(state, run, ended.index, work)
+            reclaim.book(state, run, instance, row, ended)
     end_attempt(state, row, now)
 
 
@@ -269,7 +265,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
     history.amend(state, run, ended, now)
     _settle(state, run, ended, now, policy)
     run.interruptions += account is Account.LOST and cause is not StopCause.STUCK
-    charges.unbook(state, run, index, _work(run, ended))
+    charges.unbook(state, run, index, reclaim.work_of(run, ended))
 
 
 def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
@@ -305,6 +301,8 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
         set_task(state, run, index, **(unproved if run.expects_result else done))
     elif account is Account.CANCELLED:
         set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(end.reason))
+    elif account is Account.PREEMPTED:
+        charge_nobody(state, run, end, now)
     elif account is Account.USER:
         charge_user(state, run, end, now, policy)
         stop_if_all_alike(state, run, policy)
@@ -321,17 +319,6 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
 def _cause_of(state: State, end: AttemptEnd) -> StopCause:
     """What may have stopped the attempt, should it turn out to have written nothing."""
     return StopCause.INTERRUPTED if host_was_lost(end.seen, state.instances.get(end.instance or "")) else end.cause
-
-
-def _work(run: Run, end: AttemptEnd) -> Work:
-    """What the attempt was good for, now that its task is settled. A loss that is not done again is a failure."""
-    if run.terms.service is not None:
-        return services.work(run, end)
-    account, status = end.account, TaskStatus(int(run.tasks["status"][end.index]))
-    if account is Account.SUCCESS:
-        return Work.USEFUL
-    again = account in (Account.LOST, Account.START, Account.BUSY) and status is TaskStatus.PENDING
-    return Work.REDONE if again else Work.FAILED
 
 
 def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, environments, floor, quarantine, revival, serving, targets
+from argosy.lifecycle import charges, environments, floor, quarantine, reclaim, revival, serving, targets
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
@@ -24,6 +24,7 @@ from argosy.model.actions import (
     NoteDeployment,
     NoteDesired,
     NoteFloor,
+    NoteHeld,
     NoteOrder,
     NoteRecovered,
     ReadHistory,
@@ -37,6 +38,7 @@ from argosy.model.actions import (
     StopAttempt,
     StopOrphan,
     Terminate,
+    YieldInstance,
 )
 from argosy.model.events import PoolShort
 from argosy.model.instances import InstanceStatus
@@ -65,6 +67,7 @@ def _(action: Launch, state: State, now: float, policy: Policy) -> None:
     state.next_wave = max(state.next_wave, action.wave + 1)
     set_task(state, run, action.key.index, status=TaskStatus.STARTING)
     instance.idle_since = instance.idle_since if run.is_daemon else 0.0
+    reclaim.note_launch(state, run, instance)
     state.changed_instances.add(instance.id)
 
 
@@ -72,7 +75,7 @@ def _(action: Launch, state: State, now: float, policy: Policy) -> None:
 def _(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
     row = state.row_of(action.key)
     if row is not None:
-        state.attempts.set(row, stop_at=now, stop_cause=action.cause)
+        reclaim.begin_stop(state, action, row, now)
 
 
 @_begin.register
@@ -183,6 +186,16 @@ def _(action: Claim, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: NoteFloor, state: State, now: float, policy: Policy) -> None:
     floor.note(state, action)
+
+
+@_begin.register
+def _(action: YieldInstance, state: State, now: float, policy: Policy) -> None:
+    reclaim.begin_yield(state, action, now)
+
+
+@_begin.register
+def _(action: NoteHeld, state: State, now: float, policy: Policy) -> None:
+    reclaim.note_held(state, action, now)
 
 
 @_begin.register

@@ -31,6 +31,13 @@ def book(state: State, run: Run | RunRecord, instance: Instance, seconds: float,
         state.changed_instances.add(instance.id)
 
 
+def book_for(state: State, payer: Run, instance: Instance, share_s: float, work: Work) -> None:
+    """Share-seconds of another run's attempt that this one pays for."""
+    if share_s > 0 and not instance.is_settled:
+        instance.work.setdefault(payer.number, [0.0] * len(Work))[work] += share_s
+        state.changed_instances.add(instance.id)
+
+
 def unbook(state: State, run: Run, index: int, work: Work) -> None:
     """The task's last attempt, booked as useful, turns out to have written nothing. work: what it was instead."""
     instance = state.instances.get(bytes(run.tasks["instance"][index]).decode())

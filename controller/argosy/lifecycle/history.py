@@ -21,6 +21,7 @@ _OUTCOMES = {
     Account.START: Outcome.NOT_STARTED,
     Account.BUSY: Outcome.NOT_STARTED,
     Account.CANCELLED: Outcome.CANCELLED,
+    Account.PREEMPTED: Outcome.PREEMPTED,
 }
 
 

@@ -68,4 +68,5 @@ def _sample(now: float, counts: list[int], capacity: tuple[int, float], costs: C
         idle=costs.idle,
         redone=costs.redone,
         failed_usd=costs.failed,
+        displaced=costs.displaced,
     )

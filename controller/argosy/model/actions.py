@@ -58,6 +58,26 @@ class StopAttempt:
     key: AttemptKey
     cause: StopCause
     reason: str
+    for_run: str = ""  # id of the run for which it is PREEMPTED
+
+
+@dataclass(frozen=True, slots=True)
+class YieldInstance:
+    """The instance takes no work but that of one run, until so many of its tasks have come or the time is up. No effect
+    outside."""
+
+    instance_id: str
+    run_id: str
+    tasks: int
+    until: float  # epoch seconds
+    lost_usd: float = 0.0  # what the work is worth that is stopped for it
+
+
+@dataclass(frozen=True, slots=True)
+class NoteHeld:
+    """The runs that may take room from others, and find none. No effect outside."""
+
+    run_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +327,8 @@ Inside = (
     | Claim
     | NoteOrder
     | NoteFloor
+    | YieldInstance
+    | NoteHeld
     | RetireRun
     | SetSlots
     | NoteDeployment

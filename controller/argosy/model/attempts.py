@@ -34,6 +34,7 @@ class StopCause(IntEnum):
     STUCK = 4  # never left PENDING, sat on an instance that drains for ever, or nobody watches over it: infrastructure
     CAPPED = 5  # the run's budget is used up
     UNHEALTHY = 7  # a service's task whose health command kept failing: its own doing
+    PREEMPTED = 8  # for a run of a queue that may take room from others (`scheduler.reclaim`)
     REPLACED = 6  # a service's task that is not wanted any more: another one takes its place, or none does
 
 
@@ -77,10 +78,11 @@ class AttemptTable(ColumnTable):
         "health": ("u1", 0),  # TaskHealth
         "health_since": ("f8", 0.0),  # the look at ECS that first showed it; 0 = none has
         "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.ports`); 0 = not said
+        "for_run": ("u4", 0),  # Run.number of the run for which it was PREEMPTED
         "left_at": ("f8", 0.0),  # since when it takes nothing on its instance, as far as is known; 0 = it does
     }
     watched: ClassVar[tuple[str, ...]] = (
-        "status", "run", "index", "attempt", "launch", "instance", "stop_cause", "left_at"
+        "status", "run", "index", "attempt", "launch", "instance", "stop_cause", "for_run", "left_at"
     )  # fmt: skip
     chunk_rows = 2048
 

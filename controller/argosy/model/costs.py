@@ -24,6 +24,10 @@ class Work(IntEnum):
     USEFUL = 0  # it succeeded
     REDONE = 1  # it was lost through no fault of its own, and done again
     FAILED = 2  # it failed, was stopped, or was lost for good
+    DISPLACED = 3  # it was another run's, and stopped for this one, which pays for what has to be done again
+
+
+NO_WORK = (0.0,) * len(Work)
 
 
 class Spent(NamedTuple):
@@ -34,6 +38,7 @@ class Spent(NamedTuple):
     idle: float = 0.0
     redone: float = 0.0
     failed: float = 0.0
+    displaced: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -54,6 +59,7 @@ class Costs:
     instance_seconds: float = 0.0
     disks: float = 0.0
     addresses: float = 0.0
+    displaced: float = 0.0  # last, since ledgers are stored as rows: those of before have none
 
     @property
     def instances(self) -> float:
@@ -62,7 +68,7 @@ class Costs:
 
     @property
     def total(self) -> float:
-        return self.useful + self.boot + self.idle + self.redone + self.failed
+        return self.useful + self.boot + self.idle + self.redone + self.failed + self.displaced
 
     def add(self, other: Costs) -> None:
         for name in _NAMES:
@@ -84,6 +90,7 @@ def costs_of(spent: Spent, instance: Instance) -> Costs:
         idle=spent.idle * usd_per_s,
         redone=spent.redone * usd_per_s,
         failed=spent.failed * usd_per_s,
+        displaced=spent.displaced * usd_per_s,
         on_demand=spent.seconds * instance.on_demand_usd_per_hour / 3600,
         instance_seconds=spent.seconds,
         disks=spent.seconds * instance.disk_usd_per_hour / 3600,
@@ -145,6 +152,7 @@ def _shared(bought_for: int, work: Mapping[int, Sequence[float]], left: float, b
             idle=idle * mine / all_done,
             redone=work[number][Work.REDONE] * scale,
             failed=work[number][Work.FAILED] * scale,
+            displaced=work[number][Work.DISPLACED] * scale,
         )
         for number, mine in done.items()
     }
@@ -153,6 +161,6 @@ def _shared(bought_for: int, work: Mapping[int, Sequence[float]], left: float, b
 def _with_running(work: Mapping[int, Sequence[float]], running: Mapping[int, float]) -> dict[int, Sequence[float]]:
     merged: dict[int, Sequence[float]] = dict(work)
     for number, seconds in running.items():
-        useful, redone, failed = merged.get(number, (0.0, 0.0, 0.0))
-        merged[number] = (useful + seconds, redone, failed)
+        useful, *others = merged.get(number, NO_WORK)
+        merged[number] = (useful + seconds, *others)
     return merged

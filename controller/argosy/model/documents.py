@@ -17,7 +17,7 @@ from typing import Any
 
 from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
-from argosy.model.costs import Costs
+from argosy.model.costs import NO_WORK, Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
 from argosy.model.floor import Floor
 from argosy.model.instances import Instance, InstanceStatus, Purchase
@@ -350,8 +350,8 @@ def _instance_from(record: Mapping[str, Any]) -> Instance:
     for name in ("total", "foreign", "foreign_seen"):
         values[name] = Resources(*values.get(name, ()))
     values["gpu_ids"] = tuple(values["gpu_ids"])
-    for name in ("work", "waiting"):
-        values[name] = {int(number): list(seconds) for number, seconds in values.get(name, {}).items()}
+    for name, least in (("work", NO_WORK), ("waiting", ())):  # it may be of before there was the last kind of work
+        values[name] = {int(run): [*each, *least[len(each) :]] for run, each in values.get(name, {}).items()}
     return Instance(**values)
 
 

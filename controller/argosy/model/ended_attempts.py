@@ -29,7 +29,7 @@ TENTHS = 10.0  # times are kept in tenths of a second
 
 
 class Outcome(IntEnum):
-    """How an attempt ended. Only the first is a success; the last four used up nobody's attempt."""
+    """How an attempt ended. Only the first is a success; the last five used up nobody's attempt."""
 
     SUCCEEDED = 1
     FAILED = 2  # on the user's account: an exit code, or no result
@@ -38,6 +38,7 @@ class Outcome(IntEnum):
     LOST = 5  # to infrastructure in another way: stuck, or its end was not seen
     NOT_STARTED = 6  # its container could not be made
     CANCELLED = 7
+    PREEMPTED = 8  # stopped for a run of another queue
 
 
 FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.NOT_STARTED})  # what a person may have to mend

@@ -59,7 +59,8 @@ def _costs(owed: OwedTime, group: IntArray, groups: int) -> Iterator[list[float]
     """The columns of `Costs`, each with a sum for every group of rows."""
     bought, on_demand, disks, addresses = owed.usd_per_hour() / 3600
     every = owed.seconds.sum(axis=0)
-    for column in (*owed.seconds * bought, every * on_demand, every, every * disks, every * addresses):
+    *usual, displaced = owed.seconds * bought
+    for column in (*usual, every * on_demand, every, every * disks, every * addresses, displaced):
         yield sums(group, column, groups).tolist()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.costs import NOBODY
+from argosy.model.costs import NOBODY, Work
 from argosy.model.instances import LEAST_BILLED_S, Instance
 from argosy.model.resources import Resources
 from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
@@ -27,7 +27,7 @@ class OwedTime:
     payer: IntArray
     """(p,) into `payers`."""
     seconds: FloatArray
-    """(5, p): useful, boot, idle, redone, failed, as in `costs.Spent`."""
+    """(6, p): useful, boot, idle, redone, failed, displaced, as in `costs.Spent`."""
 
     @classmethod
     def of(
@@ -58,7 +58,7 @@ class _Works:
     number: IntArray
     """Run.number."""
     done: FloatArray
-    """(3, w): by `costs.Work`."""
+    """(4, w): by `costs.Work`."""
 
 
 def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Instance], at: float) -> _Works:
@@ -66,8 +66,8 @@ def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Ins
     shares = AttemptShares.of(state, needs, instances)
     place, number, share_s = shares.at_work(state, at)
     before = [(where, run, *done) for where, instance in enumerate(instances) for run, done in instance.work.items()]
-    over = _columns(before, 5)
-    running = np.zeros((3, len(place)))
+    over = _columns(before, 2 + len(Work))
+    running = np.zeros((len(Work), len(place)))
     running[0] = share_s
     return _Works(
         np.concatenate([over[0].astype(np.int64), place]),
@@ -77,7 +77,7 @@ def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Ins
 
 
 def _split(instances: Sequence[Instance], works: _Works, at: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """(place, Run.number, (5, p) seconds) as `costs.split` has them."""
+    """(place, Run.number, (6, p) seconds) as `costs.split` has them."""
     left, boot = _left(instances, at)
     waits = [
         (where, run, *waited) for where, instance in enumerate(instances) for run, waited in instance.waiting.items()
@@ -89,7 +89,7 @@ def _split(instances: Sequence[Instance], works: _Works, at: float) -> tuple[Int
     left = np.maximum(0.0, left - noted_boot - noted_idle)
     boot = np.minimum(left, np.maximum(0.0, boot - noted_boot))
     place, number, worked = _shared(instances, works, left, boot)
-    plain = np.zeros((5, len(where)))
+    plain = np.zeros((6, len(where)))
     plain[1:3] = noted
     return (
         np.concatenate([place, where]),
@@ -122,10 +122,10 @@ def _shared(
     idle = np.maximum(0.0, left - boot - all_done * scale)
     part = _ratio(mine, all_done[place])
     done = works.done * scale[place]
-    spent = np.array([done[0], boot[place] * part, idle[place] * part, done[1], done[2]])
+    spent = np.array([done[0], boot[place] * part, idle[place] * part, done[1], done[2], done[3]])
     alone = np.flatnonzero(all_done <= 0)
     nothing = np.zeros(len(alone))
-    bought = np.array([nothing, boot[alone], (left - boot)[alone], nothing, nothing])
+    bought = np.array([nothing, boot[alone], (left - boot)[alone], nothing, nothing, nothing])
     payers = np.array([instances[where].bought_for for where in alone.tolist()], dtype=np.int64)
     return (
         np.concatenate([place, alone]),

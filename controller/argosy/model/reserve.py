@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.resources import Resources
+from argosy.model.runs import Run
 from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
 from argosy.model.state import State
 
@@ -160,3 +162,16 @@ def to_come_usd(instance: Instance, boot_s: float, expected_s: float, now: float
         return 0.0
     left_s = max(0.0, boot_s - (now - instance.launched_at)) + expected_s
     return instance.price_usd_per_hour * left_s / 3600
+
+
+def to_be_displaced_usd(state: State, run: Run, at: float) -> float:
+    """What the work is worth of attempts that are being stopped for the run: it pays once they have ended."""
+    table = state.attempts
+    usd = 0.0
+    for row in np.flatnonzero((table["for_run"] == run.number) & (table["status"] != AttemptStatus.FREE)).tolist():
+        its, instance = state.run_by_number(int(table["run"][row])), state.instance_of(row)
+        started_at = float(table["started_at"][row])
+        if its is not None and instance is not None and started_at:
+            share = its.needs.share_of(instance.total)
+            usd += max(0.0, at - started_at) * share * instance.price_usd_per_hour / 3600
+    return usd

@@ -53,6 +53,7 @@ class RunRecord:
     counts: tuple[int, ...] = NO_COUNTS  # tasks by TaskStatus
     attempts: int = 0
     interruptions: int = 0
+    preemptions: int = 0
     cost_usd: float = 0.0
     on_demand_cost_usd: float = 0.0
     costs: Mapping[str, Costs] = field(default_factory=dict)

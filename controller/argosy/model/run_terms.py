@@ -259,6 +259,7 @@ class RunTerms:
     queue: str
     owner: str  # "" = the queue's own
     priority: int  # within its queue, higher first
+    preemptible: bool | None  # whether its tasks may be stopped for other queues; None = as its queue says
 
     @property
     def serves(self) -> bool:
@@ -332,6 +333,7 @@ class RunTerms:
             queue=str(spec.get("queue") or DEFAULT_QUEUE),
             owner=str(spec.get("owner") or ""),
             priority=int(spec.get("priority") or 0),
+            preemptible=spec.get("preemptible"),
         )
 
 

@@ -109,6 +109,7 @@ class Run:
     stopped_at: float = 0.0
     attempts: int = 0
     interruptions: int = 0
+    preemptions: int = 0  # attempts that were stopped for runs of other queues
     cost_usd: float = 0.0  # what has been charged; of instances that are alive that is done when either ends
     on_demand_cost_usd: float = 0.0
     costs: dict[str, Costs] = field(default_factory=dict)  # the same by market (`costs.market_of`)

@@ -18,8 +18,8 @@ from argosy.model import packing
 
 MOST_SAMPLES = 240
 SHORTEST_S = 2.0
-SERIES_BYTES = 10_000  # at most, as stored: 240 samples of 15 numbers
-_DIGITS = (3, *[0] * 7, *[6] * 7)  # behind the point, of each member of a sample
+SERIES_BYTES = 10_000  # at most, as stored: 240 samples of 16 numbers
+_DIGITS = (3, *[0] * 7, *[6] * 8)  # behind the point, of each member of a sample
 _SCALES = 10.0 ** np.array(_DIGITS)
 
 
@@ -41,6 +41,7 @@ class Sample(NamedTuple):
     idle: float = 0.0
     redone: float = 0.0
     failed_usd: float = 0.0
+    displaced: float = 0.0
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ import json
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from argosy.model.damage import Damage, tried
 from argosy.model.run_terms import DEFAULT_QUEUE
@@ -15,6 +15,8 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 SHARING = "SHARING"  # of the partition STATE
 MOST_EARLIER = 10  # documents that are kept beside the one in force
 MOST_QUEUES, MOST_WEIGHT = 200, 1_000
+DRAIN: Final = "drain"
+PREEMPT: Final = "preempt"  # how room is taken
 UNITS = ("usdPerHour", "vcpus", "gpus", "instances")  # in which caps are said, in the order of `Cap`
 
 
@@ -38,6 +40,25 @@ class ShareQueue(NamedTuple):
     weight: int = 1
     by_owner: bool = False  # whether its weight is divided among the owners who have open runs in it
     cap: Cap = Cap()
+    preempts: bool = False  # whether its runs may take room from others (`Reclaim`)
+    preemptible: bool | None = None
+    """Whether tasks of its runs may be stopped for others. None: those of a run that says so; True: all but those of a
+    run that refuses; False: none."""
+
+    def gives_up(self, run_says: bool | None) -> bool:
+        """Whether tasks of a run of this queue may be stopped. run_says: its spec; None = nothing."""
+        if self.preemptible is None:
+            return run_says is True
+        return self.preemptible and run_says is not False
+
+
+class Reclaim(NamedTuple):
+    """How a queue that may takes room from others."""
+
+    after_s: float = 120.0  # a run waits so long before
+    stops: bool = False  # False: instances take no new work of others; True: tasks are stopped
+    per_task: int = 3  # so often a task is stopped at most
+    per_hour_of_spend: float = 0.02  # of what instances cost an hour: so much work is lost in an hour at most
 
 
 class SharingDocument(NamedTuple):
@@ -54,6 +75,9 @@ class Sharing:
 
     latest: SharingDocument | None = None
     earlier: tuple[SharingDocument, ...] = ()  # the latest of them first
+    held_since: Mapping[str, float] = field(default_factory=dict)  # by id, runs that may take room and find none
+    displaced: tuple[tuple[float, float], ...] = ()
+    """(epoch seconds, USD): the work that was lost for runs which took room, of the last hour."""
 
     @property
     def revision(self) -> int:
@@ -64,7 +88,13 @@ class Sharing:
         """By name, in the order of the document. `default` is always there."""
         listed = self.latest.document["queues"] if self.latest else {}
         found = {
-            name: ShareQueue(int(each.get("weight", 1)), each.get("within") == "owners", _cap(each.get("cap", {})))
+            name: ShareQueue(
+                int(each.get("weight", 1)),
+                each.get("within") == "owners",
+                _cap(each.get("cap", {})),
+                bool(each.get("preempts", False)),
+                each.get("preemptible"),
+            )
             for name, each in listed.items()
         }
         return found if DEFAULT_QUEUE in found else {DEFAULT_QUEUE: ShareQueue(), **found}
@@ -78,20 +108,44 @@ class Sharing:
     def with_document(self, document: Mapping[str, Any], now: float) -> Sharing:
         """With another one in force."""
         before = ((self.latest,) if self.latest else ()) + self.earlier
-        return Sharing(SharingDocument(self.revision + 1, now, document), before[:MOST_EARLIER])
+        latest = SharingDocument(self.revision + 1, now, document)
+        return replace(self, latest=latest, earlier=before[:MOST_EARLIER])
+
+    @property
+    def reclaim(self) -> Reclaim | None:
+        """None: nobody takes room from anybody."""
+        found = self.latest.document.get("reclaim") if self.latest else None
+        if found is None:
+            return None
+        usual = Reclaim()
+        return Reclaim(
+            float(found.get("afterSeconds", usual.after_s)),
+            found.get("by", DRAIN) == PREEMPT,
+            int(found.get("perTask", usual.per_task)),
+            float(found.get("perHourOfSpend", usual.per_hour_of_spend)),
+        )
 
     def to_bytes(self) -> bytes:
         """As it is stored."""
-        documents = [self.latest, *self.earlier] if self.latest else []
-        return zlib.compress(json.dumps(documents, separators=(",", ":")).encode(), 6)
+        stored: Any = [self.latest, *self.earlier] if self.latest else []
+        if self.held_since or self.displaced:
+            stored = {"documents": stored, "heldSince": self.held_since, "displaced": self.displaced}
+        return zlib.compress(json.dumps(stored, separators=(",", ":")).encode(), 6)
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Sharing:
         """Raises one of `damage.FAULTS`."""
         stored = json.loads(zlib.decompress(body))
-        documents = [SharingDocument(int(number), float(at), dict(document)) for number, at, document in stored]
-        found = cls(documents[0], tuple(documents[1:])) if documents else cls()
-        _ = found.queues(), found.usd_per_hour  # what cannot be read is found out here
+        stored = {"documents": stored} if isinstance(stored, list) else stored
+        listed = stored["documents"]
+        documents = [SharingDocument(int(number), float(at), dict(document)) for number, at, document in listed]
+        found = cls(
+            documents[0] if documents else None,
+            tuple(documents[1:]),
+            {str(run_id): float(at) for run_id, at in stored.get("heldSince", {}).items()},
+            tuple((float(at), float(usd)) for at, usd in stored.get("displaced", ())),
+        )
+        _ = found.queues(), found.usd_per_hour, found.reclaim  # what cannot be read is found out here
         return found
 
 

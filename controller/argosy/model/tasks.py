@@ -45,6 +45,7 @@ class TaskTable(ColumnTable):
         "instance": ("S19", b""),  # EC2 id of the latest ended attempt
         "stop_cause": ("u1", 0),  # StopCause of an attempt that is VERIFYING; INTERRUPTED too if its host was lost
         "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it
+        "preempted": ("u1", 0),  # attempts that were stopped for a run of another queue: nobody's failure, and no loss
         "met": ("u1", 0),  # bit j: what it waits for of the j-th run that its run depends on task by task has come
     }
     watched: ClassVar[tuple[str, ...]] = ("status", "attempts", "user_failures", "losses")

@@ -26,7 +26,7 @@ from argosy.model.ledger import usd_not_charged
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
-from argosy.model.reserve import Holdings, Reserves, new_holding, to_come_usd
+from argosy.model.reserve import Holdings, Reserves, new_holding, to_be_displaced_usd, to_come_usd
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -117,7 +117,7 @@ def _run_budget(moment: Moment, run: Run, not_charged_usd: float, reserves: Rese
         run=run,
         expected_s=expected_s,
         spent_usd=run.cost_usd + not_charged_usd,
-        reserved_usd=to_come + reserved_usd,
+        reserved_usd=to_come + reserved_usd + to_be_displaced_usd(moment.state, run, moment.now),
         wind_down_usd=(idle_per_hour + own_per_hour) * policy.wind_down_s / 3600,
         usd_per_hour=idle_per_hour + whole_per_hour,
         held=held,

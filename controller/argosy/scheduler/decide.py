@@ -41,9 +41,11 @@ from argosy.scheduler.environments import given_up_by, rollouts
 from argosy.scheduler.looks import looks
 from argosy.scheduler.places import Places, assign, in_waves
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
+from argosy.scheduler.reclaim import reclaims
 from argosy.scheduler.roster import Roster
 from argosy.scheduler.steering import steers
 from argosy.scheduler.targets import drained_first, target_steps
+from argosy.scheduler.yielding import idle_yields
 
 NO_FUNCTIONS = OwnFunctions()
 ORDERED = "waiting for ordered instances to join the cluster"
@@ -130,6 +132,7 @@ def _place_and_buy(
     at_most = capped.at_most(offers) | dict.fromkeys(ended, 0)
     places = capped.allowed(assign(moment, roster, fitness, at_most))
     places, order = capacity.order_in_turn(moment, places, offers, fitness)
+    places = replace(places, no_linger=places.no_linger | idle_yields(moment, places.wanted))
     leaving = capacity.leaving_instances(moment, places)
     if any(isinstance(each, SetSlots) and each.wanted and not state.runs[each.run_id].is_daemon for each in rolled):
         leaving = [instance for instance in leaving if not instance.placeable]
@@ -146,6 +149,7 @@ def _place_and_buy(
         *_remarks(moment, places, order, capped),
         *steers(moment, places, order),
         *_notes(order, moment.now),
+        *reclaims(moment, places, order, [*staying, *unsent], capped.budgets, fitness),
         *([NoteFloor(order.why_small)] if order.why_small != state.floor.waiting else []),
     ]
 

@@ -28,6 +28,7 @@ from argosy.placement.strategy import spread_attribute
 from argosy.scheduler.on_demand_base import tasks_of_base
 from argosy.scheduler.outlook import expected_end
 from argosy.scheduler.roster import Lineup
+from argosy.scheduler.yielding import kept_for_runs, off_limits
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
@@ -64,11 +65,13 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     """In queue order. A run's last ask is for its ordinary tasks; the one before it, if any, for those that move to
     on-demand. at_most: by run id, the number of tasks that it may ask for."""
     shunned, until = shunned_by(moment.state), moment.now + moment.policy.linger_s
+    kept = kept_for_runs(moment.state, moment.now)
     asks: list[Ask] = []
     for run in runs:
         batch = batch_of(moment.state, run, until, shunned, purchases(run, moment))
         count = min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
+        batch = replace(batch, constraints=batch.constraints + off_limits(run, kept))
         asks += _split(run, batch, moment)
     return asks
 

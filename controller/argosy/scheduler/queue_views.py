@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,12 +31,22 @@ class QueueUse:
     level: float | None = None  # use / weight; None where the weight is 0
     cap: Cap = NO_CAP
     used: Cap = NOTHING_USED  # what counts against the cap
+    preempts: bool = False  # whether its runs may take room
+    preemptible: bool | None = None  # whether its tasks may be stopped for them; None = as each run says
+    preempted: int = 0  # attempts of its open runs that were
+    kept: int = 0  # instances that take no work but its own, until its tasks have come
 
 
 def use_of_queues(state: State) -> Sequence[QueueUse]:
     """In the order of the document; a queue that is not listed is the default one, the first."""
     queues = state.sharing.queues()
-    found = {name: QueueUse(name, queue.weight, queue.by_owner, cap=queue.cap) for name, queue in queues.items()}
+    found = {
+        name: QueueUse(
+            name, queue.weight, queue.by_owner, cap=queue.cap, preempts=queue.preempts, preemptible=queue.preemptible
+        )
+        for name, queue in queues.items()
+    }
+    kept = Counter(each.yields_to for each in state.instances.values() if each.yields_to and each.alive)
     numbers, counts = np.unique(state.attempts["run"][state.attempts.placed()], return_counts=True)
     live = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     taken = {name: [0, 0, 0] for name in found}
@@ -44,6 +55,8 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         name = queue_of_run(run, queues)
         its = found[name]
         its.runs += 1
+        its.preempted += run.preemptions
+        its.kept += kept[run.number]
         its.waiting += int(run.tasks.counts()[TaskStatus.PENDING])
         its.running += live.get(run.number, 0)
         its.used = (

@@ -45,6 +45,7 @@ UNUSED_S = 60.0  # a definition stays so long after its last run while others ar
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
 LET_GO = "argosy: its instance is let go"
+PREEMPTED = "argosy: it was stopped for a run of another queue"
 UNHEALTHY = "argosy: the health command of the task's container kept failing"
 REPLACED = "argosy: the service does not want this task any more"
 # When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
@@ -55,6 +56,7 @@ SAID_AGAIN = {
     StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
     StopCause.STUCK: "argosy: the task or its instance was stuck",
     StopCause.REPLACED: REPLACED,
+    StopCause.PREEMPTED: PREEMPTED,
     StopCause.UNHEALTHY: UNHEALTHY,
 }
 UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"

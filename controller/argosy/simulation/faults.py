@@ -84,6 +84,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "call-lost": (0.1, 0.5),  # an urgent message: the call of the controller for it never comes
     "tick-disabled": (0.2, 0.6),  # a trial: an update of the stack disables the controller's tick
     "daemon": (0.4, 1.0),  # a trial: a daemon is deployed again and again, frozen and thawed, with its own tasks
+    "preemption": (0.4, 1.0),  # a trial: its users share the cluster by queues, and one of them may take room
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

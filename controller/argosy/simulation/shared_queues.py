@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.model import documents
 from argosy.model.inbox import SharingRequest
+from argosy.model.sharing import SHARING, Sharing
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
 from argosy.simulation.world import share
@@ -26,6 +28,8 @@ def terms_of(seed: int, number: int) -> dict[str, Any]:
         found["owner"] = OWNERS[int(len(OWNERS) * drawn / 0.6)]
     if (drawn := share(seed, "priority", number)) < 0.5:
         found["priority"] = int(drawn * 400) - 100
+    if (drawn := share(seed, "preemptible", number)) < 0.3:
+        found["preemptible"] = drawn < 0.2
     return found
 
 
@@ -37,13 +41,19 @@ class SharedQueues:
         self._asked = 0
         self.capped = 0.15
         """How often a queue has a cap in a unit."""
+        self._takes_room = False
 
     def plan(self, faulty_s: float) -> None:
-        """One document is asked for when the trial begins, others come at random moments of the phase of faults."""
-        if not self._faults.on("queue"):
+        """One document is in force when the trial begins, so that the api knows the queues of its runs; others come at
+        random moments of the phase of faults."""
+        kinds = [kind for kind in ("queue", "preemption") if self._faults.on(kind)]
+        if not kinds:
             return
-        self._faults.note("queue")
-        self._apply(0)
+        self._takes_room = "preemption" in kinds
+        for kind in kinds:
+            self._faults.note(kind)
+        first = Sharing().with_document(self._document(0), self._deployment.world.now)
+        self._deployment.store.create({(documents.STATE, SHARING): first.to_bytes()})
         for number in range(1, 1 + int(MOST_DOCUMENTS * share(self._seed, "documents"))):
             at = faulty_s * share(self._seed, "document at", number)
             self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
@@ -70,7 +80,7 @@ class SharedQueues:
         found: dict[str, Any] = {"version": 1, "queues": queues}
         if (drawn := share(self._seed, "limits", number)) < self.capped:
             found["limits"] = {"usdPerHour": round(2.0 + 2.0 * drawn / self.capped, 2)}
-        return found
+        return found | self._taking(number, queues) if self._takes_room else found
 
     def _cap(self, number: int, name: str) -> dict[str, Any]:
         """Of some queues."""
@@ -80,3 +90,15 @@ class SharedQueues:
                 amount = least + (most - least) * drawn / self.capped
                 found[unit] = int(amount) if unit == "gpus" else round(amount, 2)
         return found
+
+    def _taking(self, number: int, queues: dict[str, Any]) -> dict[str, Any]:
+        """Prod may take room, nearly always; the others may be stopped, most of them."""
+        if share(self._seed, "no reclaim", number) < 0.15:
+            return {}
+        queues["prod"] |= {"preempts": True, "weight": 1 + 4 * (share(self._seed, "heavy", number) < 0.7)}
+        for name in NAMES:
+            says = (True, True, None, False)[int(4 * share(self._seed, "gives up", number, name))]
+            queues[name] |= {} if says is None else {"preemptible": says}
+        by = "preempt" if share(self._seed, "by", number) < 0.8 else "drain"
+        after_s = 30 * int(6 * share(self._seed, "after", number))
+        return {"reclaim": {"by": by, "afterSeconds": after_s, "perHourOfSpend": 1}}

@@ -69,7 +69,7 @@ class _Draft:
             capacity |= self._budget(spec, sum(PAID_S) / 2)
         if self.faults.strikes("hours"):
             shortest_s, longest_s = LONG_S
-        if self.faults.on("queue"):
+        if self.faults.on("queue") or self.faults.on("preemption"):
             spec |= terms_of(self.seed, self.number)
         terms = {"timeout": self._timeout(hanging > 0.05), "capacity": capacity}
         spec |= {name: value for name, value in terms.items() if value}

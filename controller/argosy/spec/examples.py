@@ -24,6 +24,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "queue": "research",
         "owner": "alice",
         "priority": 10,
+        "preemptible": True,
         "run": ["python", "primes.py", "${start}", "${end}"],
         "workdir": ".",
         "setup": "pip install --no-index ./vendored",

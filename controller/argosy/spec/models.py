@@ -337,6 +337,11 @@ class RunSpec(Strict):
     priority: Annotated[int, Field(ge=-100, le=100)] | None = Field(
         default=None, description="Which runs of the queue come first: higher before lower, then older. Default 0."
     )
+    preemptible: bool | None = Field(
+        default=None,
+        description="Whether its tasks may be stopped for a queue that may take room, where its queue leaves that to "
+        "its runs or allows it. Default: as the queue says, and no where it says nothing.",
+    )
     compat: Literal["aws-batch"] | None = Field(
         default=None,
         description="aws-batch also sets AWS Batch's AWS_BATCH_JOB_ARRAY_INDEX, ..._ARRAY_SIZE and ..._ATTEMPT.",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from argosy.model.sharing import MOST_QUEUES, MOST_WEIGHT, UNITS
+from argosy.model.sharing import DRAIN, MOST_QUEUES, MOST_WEIGHT, UNITS
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import Strict, Version, refused
 
@@ -45,12 +45,40 @@ class QueueSpec(Strict):
         default=None, description="owners: its weight is divided among the owners who have open runs in it."
     )
     cap: CapSpec | None = Field(default=None, description="What its tasks may use at most, whatever is free.")
+    preempts: bool = Field(
+        default=False, description="true: its runs may take room from runs that are preemptible, as reclaim says."
+    )
+    preemptible: bool | None = Field(
+        default=None,
+        description="Whether its tasks may be stopped for such a queue: true unless the run says false, false never. "
+        "Default: those of runs that say preemptible: true.",
+    )
 
     @model_validator(mode="after")
     def _a_cap_says_something(self) -> QueueSpec:
         if self.cap is not None and not self.cap.model_dump(exclude_none=True):
             raise refused(f"an empty cap caps nothing: say one of {', '.join(UNITS)}")
         return self
+
+    @model_validator(mode="after")
+    def _has_something_to_take(self) -> QueueSpec:
+        if self.preempts and not self.weight:
+            raise refused("a queue of the weight 0 gets what nobody else wants: give it a weight, or no preempts")
+        return self
+
+
+class ReclaimSpec(Strict):
+    """How a queue with preempts: true takes room from others."""
+
+    after_seconds: float = Field(default=120, ge=0, le=86_400, description="A run has to wait so long before.")
+    by: Literal["drain", "preempt"] = Field(
+        default=DRAIN,
+        description="drain: instances take no new work of others until they are empty. preempt: tasks are stopped.",
+    )
+    per_task: int = Field(default=3, ge=0, le=100, description="How often a task is stopped at most.")
+    per_hour_of_spend: float = Field(
+        default=0.02, ge=0, le=1, description="The most work lost in an hour, as a part of what the instances cost."
+    )
 
 
 class LimitSpec(Strict):
@@ -69,6 +97,18 @@ class SharingSpec(Strict):
     queues: Annotated[
         dict[Annotated[str, Field(pattern=QUEUE_NAME)], QueueSpec], Field(min_length=1, max_length=MOST_QUEUES)
     ] = Field(description="By name. A queue named default, of the weight 1, is there whether it is listed or not.")
+    reclaim: ReclaimSpec | None = Field(
+        default=None, description="How queues with preempts: true take room. Default: they do not."
+    )
+
+    @model_validator(mode="after")
+    def _what_takes_room_says_how(self) -> SharingSpec:
+        takers = sorted(name for name, each in self.queues.items() if each.preempts)
+        if takers and self.reclaim is None:
+            raise refused(f"queue {takers[0]} has preempts: true, and nothing says how: add reclaim, with by: preempt")
+        if self.reclaim is not None and not takers:
+            raise refused("reclaim says how room is taken, and no queue may: give one of them preempts: true")
+        return self
 
     @model_validator(mode="after")
     def _somebody_has_a_share(self) -> SharingSpec:
@@ -91,8 +131,12 @@ def parse_sharing(data: Any) -> dict[str, Any]:
     return {"version": 1, **parsed.model_dump(by_alias=True, exclude_defaults=True, exclude={"version"})}
 
 
+_PARTS: dict[str, type[Strict]] = {"queues": QueueSpec, "reclaim": ReclaimSpec}
+
+
 def _fields_at(path: str) -> Sequence[str]:
     if path == "limits":
         return [field.alias or name for name, field in LimitSpec.model_fields.items()]
-    model = CapSpec if path.endswith(".cap") else QueueSpec if path.startswith("queues") else SharingSpec
+    model = next((each for part, each in _PARTS.items() if path.startswith(part)), SharingSpec)
+    model = CapSpec if path.endswith(".cap") else model
     return [field.alias or name for name, field in model.model_fields.items()]

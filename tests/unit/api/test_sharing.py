@@ -12,6 +12,11 @@ from argosy.model.documents import restore
 from argosy.model.sharing import MOST_EARLIER, SHARING, Sharing
 from tests.fakes.api import SPEC, Desk, error_of
 
+TAKES: dict[str, Any] = {
+    "version": 1,
+    "queues": {"q": {"preempts": True}, "r": {"preemptible": True}},
+    "reclaim": {"by": "preempt"},
+}
 DOCUMENT: dict[str, Any] = {
     "version": 1,
     "queues": {"research": {"weight": 3}, "team": {"within": "owners", "cap": {"vcpus": 8}}},
@@ -96,9 +101,15 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
         ({"document": {"version": 1, "queues": {"q": {"weight": 1.5}}}}, "must be a whole number"),
         ({"document": {"version": 1, "queues": {"q": {"weight": 1001}}}}, "at most 1000"),
         (
-            {"document": {"version": 1, "reclaim": {}, "queues": {"q": {}}}},
+            {"document": {"version": 1, "caps": {}, "queues": {"q": {}}}},
             "unknown field; known: version, limits, queues",
         ),
+        ({"document": {"version": 1, "reclaim": {}, "queues": {"q": {}}}}, "give one of them preempts: true"),
+        ({"document": {"version": 1, "queues": {"q": {"preempts": True}}}}, "queue q has preempts: true, and nothing"),
+        ({"document": TAKES | {"queues": {"q": {"preempts": True, "weight": 0}}}}, "give it a weight, or no preempts"),
+        ({"document": TAKES | {"reclaim": {"by": "force"}}}, "must be 'drain' or 'preempt'"),
+        ({"document": TAKES | {"reclaim": {"perTask": -1}}}, "must be at least 0"),
+        ({"document": TAKES | {"reclaim": {"after": 1}}}, "unknown field; known: afterSeconds, by, perTask, perHour"),
         ({"document": {"version": 1, "queues": {"q": {"within": "x" * 70_000}}}}, "the limit is 65536"),
     ],
 )
@@ -146,3 +157,13 @@ def test_a_document_that_cannot_be_read_is_left_out_and_can_be_replaced(desk: De
     desk.state.version += 1
     assert applied(desk, document=DOCUMENT)["revision"] == 1
     assert queues(desk) == ["default", "research", "team"]
+
+
+def test_who_takes_and_who_gives_room_is_shown(desk: Desk) -> None:
+    assert desk.body("ApplySharing", document=TAKES)["document"] == TAKES
+    desk.fold_in()
+    shown = {each["name"]: each for each in desk.body("DescribeSharing")["queues"]}
+    assert [(each["preempts"], each["preemptible"]) for each in shown.values()] == [
+        (False, None), (True, None), (False, True)
+    ]  # fmt: skip
+    assert (shown["q"]["kept"], shown["r"]["preempted"]) == (0, 0)

@@ -84,7 +84,7 @@ def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None
             "assumed": {"logGbPerAttempt": pytest.approx(1e-5), "imageGb": 0.5},
         },
         "byLine": {"instancesUsd": 0, "disksUsd": 0, "addressesUsd": 0},
-        "byWaste": {"usefulUsd": 0, "bootUsd": 0, "idleUsd": 0, "redoneUsd": 0, "failedUsd": 0},
+        "byWaste": {"usefulUsd": 0, "bootUsd": 0, "idleUsd": 0, "redoneUsd": 0, "failedUsd": 0, "displacedUsd": 0},
         "byPool": [],
         "instanceHours": 0,
     }

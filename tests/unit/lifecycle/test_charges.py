@@ -150,7 +150,7 @@ def test_an_attempt_that_was_stopped_with_its_instance_before_it_wrote_is_redone
 def test_two_runs_share_boot_and_idle_time_by_what_they_worked() -> None:
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
-    the_instance(state).work = {run.number: [300.0, 0.0, 0.0], other.number: [0.0, 100.0, 0.0]}
+    the_instance(state).work = {run.number: [300.0, 0.0, 0.0, 0.0], other.number: [0.0, 100.0, 0.0, 0.0]}
     assert gone(state, 500) == Costs(useful=300, boot=75, idle=75)
     assert seconds(other.costs[MARKET]) == Costs(redone=100, boot=25, idle=25)
 
@@ -195,7 +195,7 @@ def test_a_launch_charges_what_waited_before_it_to_those_who_were_there() -> Non
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
     other.submitted_at = NOW + 100
-    the_instance(state).work = {run.number: [0.0, 0.0, 20.0]}
+    the_instance(state).work = {run.number: [0.0, 0.0, 20.0, 0.0]}
     launched(state)
     told(state, task(1, "RUNNING", started_at=NOW))
     launch = Launch(AttemptKey(OTHER_ID, 0, 1, 0), 1, "argosy-testtest-1", instance_id(1), CELL)
@@ -212,7 +212,7 @@ def test_a_launch_charges_what_waited_before_it_to_those_who_were_there() -> Non
 def test_waiting_that_was_noted_is_shared_anew_where_the_instance_had_ended_before() -> None:
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
-    the_instance(state).work = {run.number: [20.0, 0.0, 0.0]}
+    the_instance(state).work = {run.number: [20.0, 0.0, 0.0, 0.0]}
     count_on(state, other, the_instance(state), NOW + 200)
     assert the_instance(state).waiting == {run.number: [0.0, pytest.approx(180)]}  # both were there before the boot
     assert gone(state, 50) == Costs(boot=BOOT, idle=50)
@@ -246,10 +246,10 @@ def test_a_run_that_ends_pays_its_part_and_the_instance_goes_on_for_others() -> 
     run, other = the_run(state), the_run(state, OTHER_ID)
     launched(state)
     told(state, stopped(1, 200))
-    the_instance(state).work[other.number] = [50.0, 0.0, 0.0]
+    the_instance(state).work[other.number] = [50.0, 0.0, 0.0, 0.0]
     told(state, RunClosed(RUN_ID), now=NOW + 300)
     assert seconds(run.costs[MARKET]) == Costs(useful=50, boot=50, idle=100)
-    assert the_instance(state).work == {other.number: [50.0, 0.0, 0.0]}
+    assert the_instance(state).work == {other.number: [50.0, 0.0, 0.0, 0.0]}
     told(state, HostStateChanged(instance_id(1), "terminated", NOW + 400))
     assert seconds(other.costs[MARKET]) == Costs(useful=50, boot=50, idle=200)
     assert run.cost_usd + other.cost_usd == pytest.approx(state.spent_usd)
@@ -259,7 +259,7 @@ def test_a_run_that_ends_pays_nothing_for_what_was_bought_for_it_and_used_by_ano
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
     the_instance(state).bought_for = run.number
-    the_instance(state).work[other.number] = [50.0, 0.0, 0.0]
+    the_instance(state).work[other.number] = [50.0, 0.0, 0.0, 0.0]
     close_run(state, run, NOW + 100)
     assert (run.costs, the_instance(state).bought_for) == ({}, 0)
 
@@ -267,7 +267,7 @@ def test_a_run_that_ends_pays_nothing_for_what_was_bought_for_it_and_used_by_ano
 def test_live_attempts_of_others_count_when_a_run_ends() -> None:
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
-    the_instance(state).work[other.number] = [50.0, 0.0, 0.0]
+    the_instance(state).work[other.number] = [50.0, 0.0, 0.0, 0.0]
     launched(state)
     told(state, task(1, "RUNNING", started_at=NOW))
     close_run(state, other, NOW + 200)  # the attempt of `run` has had a quarter of 200 seconds by then
@@ -312,7 +312,7 @@ def test_what_has_not_been_charged_yet_is_shown_by_run_and_market() -> None:
 def test_a_run_that_is_not_open_any_more_leaves_its_part_to_nobody() -> None:
     """Written by an older version, which charged by the attempt."""
     state = cluster()
-    the_instance(state).work = {77: [10.0, 0.0, 0.0]}
+    the_instance(state).work = {77: [10.0, 0.0, 0.0, 0.0]}
     told(state, HostStateChanged(instance_id(1), "terminated", NOW + 60))
     assert state.unattributed.total == pytest.approx(state.spent_usd)
 
@@ -352,10 +352,10 @@ def test_costs_are_priced_and_added_up_by_kind() -> None:
     instance = Instance("i-1", "us-east-1", "c5.xlarge", "us-east-1a", Purchase.ON_DEMAND)
     instance.price_usd_per_hour, instance.on_demand_usd_per_hour = 3.6, 7.2
     instance.disk_usd_per_hour, instance.address_usd_per_hour = 0.36, 0.036
-    costs = costs_of(Spent(useful=1, boot=2, idle=3, redone=4, failed=5), instance)
-    assert costs.to_list() == pytest.approx([0.001, 0.002, 0.003, 0.004, 0.005, 0.030, 15, 0.0015, 0.00015])
+    costs = costs_of(Spent(useful=1, boot=2, idle=3, redone=4, failed=5, displaced=3), instance)
+    assert costs.to_list() == pytest.approx([0.001, 0.002, 0.003, 0.004, 0.005, 0.036, 18, 0.0018, 0.00018, 0.003])
     assert costs.instances + costs.disks + costs.addresses == pytest.approx(costs.total)
-    assert summed([costs, costs]).total == pytest.approx(0.030)
+    assert summed([costs, costs]).total == pytest.approx(0.036)
     assert market_of(instance) == "us-east-1/c5.xlarge/us-east-1a|on-demand"
 
 

@@ -379,7 +379,7 @@ def test_a_payer_without_a_share_pays_nothing() -> None:
     instance = state.instances[instance_id(1)]
     instance.stopped_at = instance.launched_at
     instance.charged_s = 10_000.0
-    instance.work = {1: [0.0] * 3, 2: [0.0] * 3}
+    instance.work = {1: [0.0] * 4, 2: [0.0] * 4}
     cost = state.runs[RUN_ID].cost_usd
     charges.charge_next(state, instance)
     assert (list(instance.work), state.runs[RUN_ID].cost_usd) == ([2], cost)

@@ -146,7 +146,7 @@ def test_an_instance_that_goes_meanwhile_is_charged_to_the_suspended_run_that_wo
 
 def test_a_suspended_run_that_is_closed_pays_its_part_of_what_is_alive() -> None:
     state = priced()
-    state.instances[instance_id(1)].work[state.suspended[RUN_ID].record.number] = [10.0, 0.0, 0.0]
+    state.instances[instance_id(1)].work[state.suspended[RUN_ID].record.number] = [10.0, 0.0, 0.0, 0.0]
     close(state, RUN_ID, RunStatus.CANCELLED, "cancelled", NOW + 3600)
     assert state.quarantined[RUN_ID].cost_usd == pytest.approx(3.7)
 

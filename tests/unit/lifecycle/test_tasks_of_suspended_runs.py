@@ -90,7 +90,7 @@ def test_a_task_that_has_stopped_takes_nothing_and_its_time_is_charged(by_sweep:
     instance = state.instances[instance_id(1)]
     assert instance.idle_since == END + 5
     share = run.needs.share_of(instance.total)
-    assert instance.work[run.number] == [pytest.approx(100 * share), 0.0, 0.0]
+    assert instance.work[run.number] == [pytest.approx(100 * share), 0.0, 0.0, 0.0]
     assert len(state.attempts.live()) == 1
 
 

@@ -87,7 +87,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "colour: unknown field; known: version, kind, name, container, taskDefinition, run, workdir, setup,"
             " packages, job, inputs, result, resources, array, service, daemon,"
             " dependsOn, notBefore, output, placement, capacity, retryStrategy,"
-            " timeout, queue, owner, priority, compat, tags"
+            " timeout, queue, owner, priority, preemptible, compat, tags"
         ],
     ),
     (

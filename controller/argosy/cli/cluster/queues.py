@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,13 +73,15 @@ def _show(session: Session) -> None:
     if session.wants_json:
         session.print_json(view)
         return
-    names = ("QUEUE", ">WEIGHT", ">SHARE", ">USE", ">USD/H", ">RUNS", ">RUNNING", ">WAITING", "WITHIN", "CAP")
+    takes = any(each.get("preempts") for each in view["queues"])
+    more = ("TAKES ROOM", "GIVES ROOM", ">STOPPED") if takes else ()
+    names = ("QUEUE", ">WEIGHT", ">SHARE", ">USE", ">USD/H", ">RUNS", ">RUNNING", ">WAITING", "WITHIN", "CAP", *more)
     shown = PlainTable(*names)
     for each in sorted(view["queues"], key=lambda each: (each["level"] is None, each["level"] or 0.0)):
         share = "-" if each["weight"] == 0 or not each["runs"] else f"{each['share']:.0%}"
         numbers = [f"{each[name]:,}" for name in ("runs", "running", "waiting")]
         use = f"{each['use']:.0%}", f"{each['used']['usdPerHour']:,.2f}"
-        last = each["within"] or "-", _cap_of(each)
+        last = each["within"] or "-", _cap_of(each), *(_room_of(each) if takes else ())
         shown.add_row(each["name"], str(each["weight"]), share, *use, *numbers, *last)
     session.console.print(shown)
     session.console.print(_said_of(view))
@@ -91,6 +94,13 @@ def _cap_of(queue: Any) -> str:
     """What it uses of each amount that it has a cap on."""
     said = [f"{queue['used'][unit]:,.4g} of {most:,g} {_UNITS[unit]}" for unit, most in (queue["cap"] or {}).items()]
     return ", ".join(said) or "-"
+
+
+def _room_of(each: Mapping[str, Any]) -> list[str]:
+    """Whether it may take room from others, whether it gives any, and how many of its tasks were stopped for that."""
+    kept = f"yes, {counted(each['kept'], 'instance')} kept" if each["kept"] else "yes"
+    gives = {True: "yes", False: "no", None: "if the run says so"}[each["preemptible"]]
+    return [kept if each["preempts"] else "-", gives, f"{each['preempted']:,}"]
 
 
 def _said_of(view: Any) -> str:

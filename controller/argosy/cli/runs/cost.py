@@ -90,11 +90,11 @@ def headline(view: View) -> str:
 
 def by_waste(view: View) -> Any:
     from argosy.cli.tables import PlainTable
-    from argosy.figures.spending import KINDS
+    from argosy.figures.spending import kinds_in
 
     table = PlainTable("SPENT ON", ">COST", ">SHARE", "~WHAT THAT IS")
     parts, total = view["cost"]["byWaste"], sum(view["cost"]["byWaste"].values())
-    for kind, meaning in KINDS:
+    for kind, meaning in kinds_in(parts):
         usd = parts[f"{kind}Usd"]
         table.add_row(kind, figures.money(usd), figures.share(usd, total), meaning)
     table.add_row("together", figures.money(total), "", "")

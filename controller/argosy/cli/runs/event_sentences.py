@@ -138,6 +138,13 @@ def _deploying(change: Change) -> str:
     return f"{_deployment(change)}{goes_back or ' begins'}, to revision {change['revision']}"
 
 
+def _why_stopped(change: Change) -> str:
+    if change.get("forRun"):
+        queue = f" of queue {change['forQueue']}" if change.get("forQueue") else ""
+        return f"for run {change['forRun']}{queue}"
+    return str(change["cause"])
+
+
 _OF_ENVIRONMENTS: Mapping[str, Callable[[Change], str]] = {
     "env.created": _about_environment("was created with revision {revision}: {desired} tasks"),
     "env.updated": _about_environment("has revision {revision}"),
@@ -170,7 +177,7 @@ _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "task.inDoubt": _about_tasks("may have been launched"),
     "task.launched": _about_tasks("launched"),
     "task.running": _about_tasks("running"),
-    "task.stopping": lambda change: f"{_about_tasks('asked to stop')(change)} ({change['cause']})",
+    "task.stopping": lambda change: f"{_about_tasks('asked to stop')(change)} ({_why_stopped(change)})",
     "task.left": _about_tasks("stopped while the run is left alone,"),
     "task.returned": _about_tasks("was launched after all"),
     "task.refused": _refused,

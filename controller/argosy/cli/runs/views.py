@@ -83,7 +83,8 @@ def task_counts(tasks: View) -> str:
 
 
 def attempts(view: View) -> str:
-    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted"
+    stopped = f", {view['preemptions']:,} stopped for other queues" if view.get("preemptions") else ""
+    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted{stopped}"
 
 
 def changes(view: View) -> str:

@@ -162,6 +162,8 @@ def line(view: View, rate: ProgressRate, now: float) -> str:
     ]
     if view["interruptions"]:
         parts.append(f"{view['interruptions']:,} interrupted")
+    if view.get("preemptions"):
+        parts.append(f"{view['preemptions']:,} stopped for other queues")
     parts.append(figures.cost(view) + figures.useful(view))
     if caps := figures.caps(view):
         parts.append(caps)

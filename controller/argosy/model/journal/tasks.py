@@ -108,10 +108,18 @@ class _Attempts:
         asked = self._same & (new["stop_cause"] != old["stop_cause"])
         for cause in np.unique(new["stop_cause"][asked]).tolist():
             to_stop = asked & (new["stop_cause"] == cause)
-            yield from self._lines(LineType.TASK_STOPPING, to_stop, cause=StopCause(cause).name.lower())
+            name = StopCause(cause).name.lower()
+            for number in np.unique(new["for_run"][to_stop]).tolist():
+                whom = self._whom(number) if cause == StopCause.PREEMPTED else {}
+                yield from self._lines(LineType.TASK_STOPPING, to_stop & (new["for_run"] == number), cause=name, **whom)
         left, had_left = new["left_at"] > 0, old["left_at"] > 0
         yield from self._lines(LineType.TASK_LEFT, self._same & left & ~had_left)
         yield from self._lines(LineType.TASK_RETURNED, self._same & had_left & ~left)
+
+    def _whom(self, number: int) -> dict[str, Any]:
+        """The run that takes the room, and its queue where that is known."""
+        run = self._runs.get(number)
+        return {"forRun": self._names.get(number), "forQueue": run.terms.queue if run is not None else None}
 
     def _lines(self, kind: LineType, rows: NDArray[np.bool_], **facts: Any) -> Iterator[Line]:
         new = {name: column[rows] for name, column in self._table.new.items()}

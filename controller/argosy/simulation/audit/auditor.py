@@ -34,6 +34,7 @@ from argosy.simulation.audit.journal import JournalChecker
 from argosy.simulation.audit.launches import LaunchChecker
 from argosy.simulation.audit.markers import MarkerChecker
 from argosy.simulation.audit.money import MoneyChecker
+from argosy.simulation.audit.preemption import PreemptionChecker
 from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.quiet import QuietChecker
 from argosy.simulation.audit.reasons import ReasonChecker
@@ -74,6 +75,7 @@ class Auditor:
         self.sharing = SharingChecker(facts)
         self.caps = CapChecker(facts)
         self.updates = UpdateChecker(facts)
+        self.preemption = PreemptionChecker(facts)
         self.quiet = QuietChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
@@ -101,6 +103,7 @@ class Auditor:
             self.sharing,
             self.caps,
             self.updates,
+            self.preemption,
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

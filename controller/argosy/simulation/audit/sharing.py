@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -73,6 +73,8 @@ class SharingChecker(Checker):
             return True
         if len({self._shape(run_id) for run_id in runs}) > 1:
             return True
+        if any(each.get("yields_to") for each in stored.instances.values()):
+            return True  # room is kept for who took it (`audit.preemption`)
         alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
         targets = sum(max(0, each["spot_target"]) + max(0, each["on_demand_target"]) for each in stored.pools.values())
         return targets > len(alive) or any(each["status"] != "ACTIVE" for each in alive)
@@ -95,10 +97,7 @@ class SharingChecker(Checker):
         return {run_id for run_id, since in self._quiet_since.items() if now - since >= SETTLED_S}
 
     def _party(self, run_id: str, queues: dict[str, ShareQueue]) -> Party:
-        spec = self.facts.spec_of(run_id)
-        name = spec.get("queue", "default")
-        name = name if name in queues else "default"
-        return name, str(spec.get("owner", "")) if queues[name].by_owner else ""
+        return party_of(self.facts.spec_of(run_id), queues)
 
     def _live(self, parties: dict[str, Party], live: Iterable[StoredAttempt]) -> Counter[Party]:
         """By sharer, its live attempts."""
@@ -107,6 +106,13 @@ class SharingChecker(Checker):
     def _shape(self, run_id: str) -> str:
         spec = self.facts.spec_of(run_id)
         return json.dumps({name: spec.get(name) for name in STARTED}, sort_keys=True)
+
+
+def party_of(spec: Mapping[str, Any], queues: Mapping[str, ShareQueue]) -> Party:
+    """Who shares the cluster as far as a run is concerned."""
+    name = spec.get("queue", "default")
+    name = name if name in queues else "default"
+    return name, str(spec.get("owner", "")) if queues[name].by_owner else ""
 
 
 def _may_start(record: RunRecord) -> bool:

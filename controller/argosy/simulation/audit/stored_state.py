@@ -32,6 +32,7 @@ class StoredAttempt(NamedTuple):
     started_at: float = 0.0
     health: int = 0
     health_since: float = 0.0
+    for_run: int = 0
 
 
 class StoredState:
@@ -135,6 +136,10 @@ class StoredState:
         counts: list[int] = self.task_tables[run_id]["attempts"].tolist()
         return counts
 
+    def name_of(self, number: int) -> str:
+        """The id of a run; "" where none of this number was ever stored."""
+        return self._runs.get(number, "")
+
     def names(self, instance_id: str) -> bool:
         """Among the instances, or as one at which the controller's own code fails."""
         return instance_id in self.instances or instance_id in self.root.get("forgotten", {})
@@ -171,6 +176,7 @@ class StoredState:
                 float(table["started_at"][row]),
                 int(table["health"][row]),
                 float(table["health_since"][row]),
+                int(table["for_run"][row]),
             )
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:

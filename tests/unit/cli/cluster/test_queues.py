@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.cli import World, api_error
-from tests.fakes.sharing import sharing
+from tests.fakes.sharing import queue, sharing
 
 DOCUMENT = "version: 1\nqueues:\n  research: {weight: 3}\n"
 
@@ -35,6 +35,22 @@ def test_dollars_of_the_deployment_are_shown_where_they_are_limited() -> None:
     view = sharing(usdPerHour={"used": 31.2, "limit": 120})
     said = lines(World().answers("DescribeSharing", view).argosy("queues"))
     assert "All instances together cost 31.20 of at most 120.00 USD an hour." in said
+
+
+def test_who_takes_and_gives_room_is_shown_where_anybody_may() -> None:
+    none = {"preempts": False, "preemptible": None, "preempted": 0, "kept": 0}
+    found = [
+        queue("prod", **none | {"preempts": True, "kept": 2}),
+        queue("batch", level=0.5, **none | {"preemptible": True, "preempted": 1_200}),
+        queue("own", level=0.6, **none | {"preemptible": False}),
+    ]
+    shown = lines(World().answers("DescribeSharing", sharing(queues=found)).argosy("queues"))
+    assert shown[0].split()[-5:] == ["TAKES", "ROOM", "GIVES", "ROOM", "STOPPED"]
+    assert [line[line.index("-") :].split() for line in shown[1:4]] == [
+        ["-", "-", "yes,", "2", "instances", "kept", "if", "the", "run", "says", "so", "0"],
+        ["-", "-", "-", "yes", "1,200"],
+        ["-", "-", "-", "no", "0"],
+    ]
 
 
 def test_without_a_document_there_is_one_queue() -> None:

@@ -111,7 +111,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "run.closed": {"costUsd": 1.5, "status": "PARTIAL"},
     "task.ended": {"exitCode": 1, "chargedTo": "user", "status": "FAILED", "reason": "broken"},
     "task.refused": {"status": "PENDING", "reason": "RESOURCE:CPU"},
-    "task.stopping": {"cause": "timed_out"},
+    "task.stopping": {"cause": "preempted", "forRun": "prod-261121-062733-k3f9", "forQueue": "prod"},
     "task.settled": {"status": "CANCELLED", "tasks": [[index, index] for index in range(0, 20, 2)]},
     "instance.booting": {
         "instanceType": "c5.xlarge", "zone": "us-east-1a", "purchase": "spot", "usdPerHour": 0.07,

@@ -1,0 +1,77 @@
+"""What is noted of room that is taken from one queue for another, and who pays for the work that is lost by it?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.lifecycle import charges, services
+from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.model.actions import NoteHeld, StopAttempt, YieldInstance
+from argosy.model.costs import Work
+from argosy.model.instances import Instance
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+HOUR_S = 3600.0
+
+
+def begin_stop(state: State, action: StopAttempt, row: int, now: float) -> None:
+    """The attempt is asked to stop. For whom stays as it was where it is asked again."""
+    state.attempts.set(row, stop_at=now, stop_cause=action.cause)
+    if action.for_run and action.for_run in state.runs:
+        state.attempts.set(row, for_run=state.runs[action.for_run].number)
+
+
+def begin_yield(state: State, action: YieldInstance, now: float) -> None:
+    """The instance is kept for a run from now on. That run counts on it, and so pays for no waiting of before."""
+    instance, run = state.instances[action.instance_id], state.runs[action.run_id]
+    charges.count_on(state, run, instance, now)
+    instance.yields_to, instance.yields_tasks, instance.yields_until = run.number, action.tasks, action.until
+    state.changed_instances.add(instance.id)
+    if action.lost_usd:
+        lately = tuple(each for each in state.sharing.displaced if each[0] > now - HOUR_S)
+        state.sharing = replace(state.sharing, displaced=(*lately, (now, action.lost_usd)))
+        state.changed_sharing = True
+
+
+def note_launch(state: State, run: Run, instance: Instance) -> None:
+    """One of the tasks has come for which the instance was kept. After the last one it takes everybody's again."""
+    if instance.yields_to == run.number and instance.yields_tasks:
+        instance.yields_tasks -= 1
+        if not instance.yields_tasks:
+            instance.yields_to, instance.yields_until = 0, 0.0
+        state.changed_instances.add(instance.id)
+
+
+def note_held(state: State, action: NoteHeld, now: float) -> None:
+    """Since when each of them waits."""
+    before = state.sharing.held_since
+    state.sharing = replace(state.sharing, held_since={run_id: before.get(run_id, now) for run_id in action.run_ids})
+    state.changed_sharing = True
+
+
+def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) -> None:
+    """The time of an attempt that is over, and settled. What was displaced is paid by the run that it was stopped for;
+    by its own where that is over by now."""
+    table, seconds = state.attempts, float(run.tasks["seconds"][end.index])
+    payer = state.run_by_number(int(table["for_run"][row])) if end.account is Account.PREEMPTED else None
+    work = work_of(run, end)
+    if table["left_at"][row]:
+        if work is not Work.USEFUL:
+            charges.unbook(state, run, end.index, work)
+    elif payer is None:
+        charges.book(state, run, instance, seconds, work)
+    else:
+        charges.book_for(state, payer, instance, seconds * run.needs.share_of(instance.total), Work.DISPLACED)
+
+
+def work_of(run: Run, end: AttemptEnd) -> Work:
+    """What the attempt was good for, now that its task is settled. A loss that is not done again is a failure."""
+    if run.terms.service is not None:
+        return services.work(run, end)
+    account, status = end.account, TaskStatus(int(run.tasks["status"][end.index]))
+    if account is Account.SUCCESS:
+        return Work.USEFUL
+    lost = account in (Account.LOST, Account.START, Account.BUSY, Account.PREEMPTED)
+    return Work.REDONE if lost and status is TaskStatus.PENDING else Work.FAILED

@@ -1,0 +1,347 @@
+"""For which runs is room taken from others, and whose tasks are stopped for it?
+
+Only where the sharing document says so, for runs of queues that may, when nothing more may be bought and after they
+have waited for a while. Who has to go is a pure step (`argosy.sharing.victims`); here is what it looks at, and how much
+of it may happen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from argosy.market.buy import NO_FITNESS, Order
+from argosy.market.daemons import daemons_of
+from argosy.model.actions import Launch, NoteHeld, StopAttempt, YieldInstance
+from argosy.model.arns import cell_of
+from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.instances import Instance
+from argosy.model.moment import Moment
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.runs import Run
+from argosy.model.sharing import Reclaim
+from argosy.placement.demand import Batch
+from argosy.placement.fitness import Fitness
+from argosy.placement.place import place
+from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.budget import RunBudget
+from argosy.scheduler.capacity import DEPLOYMENT
+from argosy.scheduler.caps import CapRoom, queue_of_run, units_of
+from argosy.scheduler.fair_order import FairOrder
+from argosy.scheduler.places import Places, RunPlaces
+from argosy.scheduler.rows import row_of, uses_by_number
+from argosy.scheduler.upkeep import arn_of_row
+from argosy.scheduler.yielding import kept_for_runs
+from argosy.sharing.columns import MOST, IntArray, Limits, Sharers
+from argosy.sharing.victims import Exchange, Holders, Standings, Wish, exchange, is_just
+
+MOST_STOPPED = 50  # tasks in a tick, and a hundredth of those that run
+KEPT_S = 180.0  # how long the room is kept: a task has up to two minutes to answer SIGTERM
+EMPTIED_S = 3600.0  # how long an instance may take until it is empty
+HOUR_S = 3600.0
+Acts = list[NoteHeld | YieldInstance | StopAttempt]
+
+
+def reclaims(
+    moment: Moment,
+    places: Places,
+    order: Order,
+    others: Sequence[Launch],
+    budgets: Mapping[str, RunBudget],
+    fitness: Mapping[str, Fitness] = NO_FITNESS,
+) -> Acts:
+    """Who waits for room that it may take; and what is kept, and stopped, for those who have waited for long enough.
+    others: what starts in this tick beside `places.launches`. budgets: by run id; who has one must be able to pay for
+    what is lost."""
+    sharing, reclaim = moment.state.sharing, moment.state.sharing.reclaim
+    held = _held(moment, places, order) if reclaim is not None else {}
+    acts: Acts = [] if held.keys() == sharing.held_since.keys() else [NoteHeld(tuple(sorted(held)))]
+    ripe = {
+        run_id: each
+        for run_id, each in held.items()
+        if reclaim is not None and moment.now - sharing.held_since.get(run_id, moment.now) >= reclaim.after_s
+    }
+    if ripe and reclaim is not None:
+        acts += _Reclaiming(moment, reclaim, ripe, [*places.launches, *others], budgets, fitness).acts()
+    return acts
+
+
+@dataclass(frozen=True, slots=True)
+class _RunWithoutRoom:
+    """A run that may take room, and for how many of its tasks there is none."""
+
+    places: RunPlaces
+    tasks: int
+
+    @property
+    def run(self) -> Run:
+        return self.places.run
+
+
+def _held(moment: Moment, places: Places, order: Order) -> dict[str, _RunWithoutRoom]:
+    """By id, the runs that may take room and for whose tasks nothing may be bought."""
+    queues = moment.state.sharing.queues()
+    found = {}
+    for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
+        queue = queues.get(its.run.terms.queue) or queues[DEFAULT_QUEUE]
+        if queue.preempts and queue.weight and shortfall.tasks and shortfall.reason == DEPLOYMENT:
+            found[its.run.id] = _RunWithoutRoom(its, min(shortfall.tasks, its.left_over.count))
+    return found
+
+
+class _Reclaiming:
+    """One tick's."""
+
+    def __init__(
+        self,
+        moment: Moment,
+        reclaim: Reclaim,
+        held: Mapping[str, _RunWithoutRoom],
+        launches: Sequence[Launch],
+        budgets: Mapping[str, RunBudget],
+        fitness: Mapping[str, Fitness],
+    ) -> None:
+        self.moment, self.reclaim, self.budgets, self.fitness = moment, reclaim, budgets, fitness
+        state = moment.state
+        self.kept = kept_for_runs(state, moment.now)
+        self.order = FairOrder.of(state, list(state.runs.values()))
+        self.promised = Counter[int]()
+        for name, number in self.kept.items():
+            self.promised[number] += state.instances[name].yields_tasks
+        self.wanted = {run_id: each.tasks - self.promised[each.run.number] for run_id, each in held.items()}
+        self.held = {run_id: each for run_id, each in held.items() if self.wanted[run_id] > 0}
+        self.standing = _standing(moment, self.order, self.kept, self.promised)
+        takers = {self.order.row[run_id] for run_id in held}  # only they stand higher by what starts in this tick
+        for launch in launches:
+            run = state.runs[launch.key.run_id]
+            if self.order.row[run.id] in takers and state.row_of(launch.key) is None:
+                self.standing.move(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
+        spared = self.kept.keys() | {launch.instance_id for launch in launches}
+        self.instances = [each for each in state.instances.values() if each.placeable and each.id not in spared]
+        self._rows: IntArray = np.zeros(0, dtype=np.int64)  # of the holders, in the table of attempts
+        self._uses, self._daemons = uses_by_number(state), daemons_of(state)
+        self._usd_left = _usd_left(moment, reclaim)
+        self._caps = CapRoom.of(state)
+        for launch in launches:
+            self._count(state.runs[launch.key.run_id], state.instances[launch.instance_id])
+        for name, number in self.kept.items():
+            taker = state.run_by_number(number)
+            if taker is not None:
+                self._count(taker, state.instances[name], state.instances[name].yields_tasks)
+
+    def acts(self) -> Acts:
+        """Exchanges, as many as a tick may make; for who finds none, an instance takes no new work of others."""
+        found: Acts = []
+        stopped, most = 0, max(1, min(MOST_STOPPED, len(self.moment.state.attempts.live()) // 100))
+        holders, self._rows = self._holders()
+        free = np.array([self._free(place) for place in range(len(self.instances))], dtype=np.int64).reshape(-1, 3)
+        waiting = dict(self.held)
+        while waiting and stopped < most and self.reclaim.stops:
+            held = min(waiting.values(), key=lambda each: self.standing.level(self.order.row[each.run.id]))
+            made = self._exchange(held, holders, free)
+            if made is None:
+                del waiting[held.run.id]
+                continue
+            found += self._stops(held, made)
+            stopped += len(made.victims)
+            self._move(held, made, holders)
+            holders = self._without(holders, made.place)
+            self.wanted[held.run.id] -= 1
+            if not self.wanted[held.run.id]:
+                del waiting[held.run.id]
+        return found or [*self._emptied()]
+
+    def _exchange(self, held: _RunWithoutRoom, holders: Holders, free: IntArray) -> Exchange | None:
+        run = held.run
+        wish = Wish(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
+        made = exchange(wish, holders, free, self.standing, lambda where, rows: self._fits(held, where, rows))
+        budget = self.budgets.get(run.id)
+        if made is None or made.loss > self._usd_left or (budget is not None and budget.left_usd < made.loss):
+            return None
+        return made
+
+    def _without(self, holders: Holders, where: int) -> Holders:
+        """Without those on an instance, which is kept for somebody now."""
+        stay = holders.place != where
+        self._rows = self._rows[stay]
+        return Holders(holders.place[stay], holders.sharer[stay], holders.takes[stay], holders.loss[stay])
+
+    def _stops(self, held: _RunWithoutRoom, made: Exchange) -> Acts:
+        run, instance, state = held.run, self.instances[made.place], self.moment.state
+        until = self.moment.now + KEPT_S
+        found: Acts = [YieldInstance(instance.id, run.id, 1, until, made.loss)]
+        for row in self._rows[list(made.victims)].tolist():
+            key, arn = state.key_of(row), arn_of_row(state, row)
+            if key is not None and arn is not None:
+                reason = f"argosy: stopped for run {run.id} of queue {run.terms.queue}"
+                found.append(StopAttempt(arn, cell_of(arn), key, StopCause.PREEMPTED, reason, run.id))
+        return found
+
+    def _count(self, run: Run, instance: Instance, tasks: int = 1) -> None:
+        """So many tasks count against the cap of the run's queue from now on."""
+        if self._caps is not None:
+            units = np.array([units_of(run.needs, instance.total, instance.price_usd_per_hour)], dtype=np.int64)
+            self._caps.take(np.array([self._queue_row(run)]), tasks * units)
+
+    def _is_within_cap(self, run: Run, instance: Instance) -> bool:
+        """Whether one task more is; else it would not start in the room that was taken for it."""
+        if self._caps is None:
+            return True
+        units = np.array(units_of(run.needs, instance.total, instance.price_usd_per_hour), dtype=np.int64)
+        return bool((units <= self._caps.left[self._queue_row(run)]).all())
+
+    def _queue_row(self, run: Run) -> int:
+        assert self._caps is not None
+        return self._caps.names.index(queue_of_run(run, self.moment.state.sharing.queues()))
+
+    def _move(self, held: _RunWithoutRoom, made: Exchange, holders: Holders) -> None:
+        """As it will be."""
+        for row in made.victims:
+            self.standing.move(int(holders.sharer[row]), -holders.takes[row])
+        self.standing.move(self.order.row[held.run.id], np.array(held.run.needs, dtype=np.int64))
+        self._usd_left -= made.loss
+        self._count(held.run, self.instances[made.place])
+        budget = self.budgets.get(held.run.id)
+        if budget is not None:
+            budget.reserved_usd += made.loss
+
+    def _holders(self) -> tuple[Holders, IntArray]:
+        """The attempts that may be stopped, and their rows in the table."""
+        state, table = self.moment.state, self.moment.state.attempts
+        queues = state.sharing.queues()
+        places = table.positions([each.id for each in self.instances])
+        live = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
+        live &= (table["stop_cause"] == StopCause.NONE) & (table["left_at"] == 0)
+        found: list[tuple[int, int, Run]] = []
+        for run in state.runs.values():
+            queue = queues.get(run.terms.queue) or queues[DEFAULT_QUEUE]
+            if run.terms.serves or not queue.gives_up(run.terms.preemptible):
+                continue
+            rows = np.flatnonzero(live & (table["run"] == run.number))
+            rows = rows[run.tasks["preempted"][table["index"][rows]] < self.reclaim.per_task]
+            found += [(row, int(places[table.instance_number[row]]), run) for row in rows.tolist()]
+        found = [each for each in found if each[1] >= 0]
+        return self._columns(found), np.array([row for row, _, _ in found], dtype=np.int64)
+
+    def _columns(self, found: Sequence[tuple[int, int, Run]]) -> Holders:
+        started_at = self.moment.state.attempts["started_at"]
+        losses = [self._loss(run, self.instances[where], float(started_at[row])) for row, where, run in found]
+        return Holders(
+            np.array([where for _, where, _ in found], dtype=np.int64),
+            np.array([self.order.row[run.id] for _, _, run in found], dtype=np.int64),
+            np.array([run.needs for _, _, run in found], dtype=np.int64).reshape(-1, 3),
+            np.array(losses, dtype=np.float64),
+        )
+
+    def _loss(self, run: Run, instance: Instance, started_at: float) -> float:
+        """USD of what was paid for the attempt."""
+        seconds = max(0.0, self.moment.now - started_at) if started_at else 0.0
+        return seconds * run.needs.share_of(instance.total) * instance.price_usd_per_hour / HOUR_S
+
+    def _row(self, where: int, without: Mapping[int, int] | None = None) -> InstanceRow:
+        """The instance, without so many attempts of each run."""
+        state, instance = self.moment.state, self.instances[where]
+        runs = Counter(state.attempts.runs_on_instance.get(instance.id.encode(), {}))
+        runs.subtract(without or {})
+        return row_of(instance, runs, self._uses, self.moment.policy, self._daemons)
+
+    def _free(self, where: int) -> tuple[int, int, int]:
+        row = self._row(where)
+        return max(0, row.cpu_units), max(0, row.memory_mib), max(0, row.gpus)
+
+    def _fits(self, held: _RunWithoutRoom, where: int, rows: Sequence[int]) -> bool:
+        """Whether placement puts the task there without those attempts. A group that keeps together goes nowhere
+        else."""
+        run, instance = held.run, self.instances[where]
+        full = run.terms.max_instances is not None and len(held.places.instances) >= run.terms.max_instances
+        if run.terms.affinity or (full and instance.id not in held.places.instances):
+            return False
+        if not self._is_within_cap(run, instance):
+            return False
+        row = self._row(where, Counter(self.moment.state.attempts["run"][self._rows[list(rows)]].tolist()))
+        return not place([_one(held.places.left_over)], Supply.of([row]), fitness=self.fitness).unplaced.any()
+
+    def _emptied(self) -> Iterator[YieldInstance]:
+        """Whoever stands lowest of those who find no room gets an instance that takes no new work of others until it is
+        empty; one at a time. Those whose work is there must not stand lower for it in the end."""
+        for held in sorted(self.held.values(), key=lambda each: self.standing.level(self.order.row[each.run.id])):
+            if self.promised[held.run.number]:
+                continue
+            soonest = sorted((self._emptied_in(instance), where) for where, instance in enumerate(self.instances))
+            found = next(
+                (each for seconds, each in soonest if seconds < math.inf and self._may_empty(held, each)), None
+            )
+            if found is not None:
+                until = self.moment.now + EMPTIED_S
+                yield YieldInstance(self.instances[found].id, held.run.id, self._room(held, found), until)
+                return
+
+    def _emptied_in(self, instance: Instance) -> float:
+        """Seconds until its last task is expected to end; infinite where none runs, or a service's does."""
+        state, table = self.moment.state, self.moment.state.attempts
+        longest = -math.inf
+        for row in table.on_instance(instance.id):
+            run, started_at = state.run_by_number(int(table["run"][row])), float(table["started_at"][row])
+            if run is None or (run.terms.serves and not run.is_daemon):
+                return math.inf
+            if not run.is_daemon:
+                past = self.moment.now - started_at if started_at else 0.0
+                longest = max(longest, run.expected_seconds(self.moment.policy.attempt_s) - past)
+        return max(0.0, longest) if longest > -math.inf else math.inf
+
+    def _may_empty(self, held: _RunWithoutRoom, where: int) -> bool:
+        rows = self.moment.state.attempts.on_instance(self.instances[where].id)
+        runs = [self.moment.state.run_by_number(int(self.moment.state.attempts["run"][row])) for row in rows]
+        found = [
+            (row, where, run) for row, run in zip(rows, runs, strict=True) if run is not None and not run.is_daemon
+        ]
+        if not self._is_within_cap(held.run, self.instances[where]):
+            return False
+        wish = Wish(self.order.row[held.run.id], np.array(held.run.needs, dtype=np.int64))
+        return is_just(wish, self._columns(found), self.standing, range(len(found)))
+
+    def _room(self, held: _RunWithoutRoom, where: int) -> int:
+        """How many of its tasks the empty instance takes; one where its type is wrong: then it is given back."""
+        name = self.instances[where].id.encode()
+        runs: Mapping[int, int] = self.moment.state.attempts.runs_on_instance.get(name, {})
+        of_daemons = {run.number for run in self.moment.state.runs.values() if run.is_daemon}
+        row = self._row(where, {number: count for number, count in runs.items() if number not in of_daemons})
+        batch = replace(held.places.left_over, count=self.wanted[held.run.id], max_instances=None)
+        left = int(place([batch], Supply.of([row]), fitness=self.fitness).unplaced.sum())
+        return max(1, batch.count - left)
+
+
+def _standing(moment: Moment, order: FairOrder, kept: Mapping[str, int], promised: Mapping[int, int]) -> Standings:
+    """How high everybody stands, as it will be: without the attempts that are being stopped and what is on instances
+    that are kept for others, and with what was promised."""
+    state, table = moment.state, moment.state.attempts
+    used = order.tasks.copy()
+    runs = {run.number: run for run in state.runs.values()}
+    leaving = table["stop_cause"] != StopCause.NONE
+    for row in table.placed().tolist():
+        number = int(table["run"][row])
+        its = runs.get(number)
+        goes = leaving[row] or kept.get(bytes(table["instance"][row]).decode(), number) != number
+        if its is not None and goes:
+            used[order.row[its.id]] -= np.array(its.needs, dtype=np.int64)
+    for number, tasks in promised.items():
+        used[order.row[runs[number].id]] += tasks * np.array(runs[number].needs, dtype=np.int64)
+    alive = [instance.total for instance in state.instances.values() if instance.alive]
+    capacity = np.array(alive, dtype=np.int64).reshape(-1, 3).sum(axis=0)
+    capacity = np.where(capacity > 0, capacity, MOST)  # of what nobody has nobody uses a large part
+    return Standings(Sharers.of(order.weight, used, order.parts), Limits.of(capacity, capacity))
+
+
+def _usd_left(moment: Moment, reclaim: Reclaim) -> float:
+    """How much work may yet be lost in this hour."""
+    alive = sum(each.price_usd_per_hour for each in moment.state.instances.values() if each.alive)
+    lost = sum(usd for at, usd in moment.state.sharing.displaced if at > moment.now - HOUR_S)
+    return reclaim.per_hour_of_spend * alive - lost
+
+
+def _one(batch: Batch) -> Batch:
+    return replace(batch, count=1, max_instances=None)

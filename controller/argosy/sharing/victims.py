@@ -1,0 +1,181 @@
+"""Whose tasks are stopped so that one of somebody else finds room, if any may be?
+
+An exchange takes the place of some tasks on one instance for one task of a sharer who stands lower. It is made only if
+afterwards none of those who lost a task stands lower than who got one, and he stands higher than before. So the levels
+of all, sorted, rise with every exchange and with every start: between arrivals and ends there is no way back, whatever
+the sizes of tasks, and exchanging always ends. This guard is looked at last, when it is settled who goes: of those who
+were picked first, some are not needed, and what holds for many need not hold for few (Kueue's issue 14543).
+
+Of the exchanges that may be made, the one is chosen that loses the least work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.sharing.columns import BoolArray, IntArray, Limits, Sharers
+from argosy.sharing.levels import FULL, scaled
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+MOST_TRIED = 16  # instances, those first that seem to lose least
+Fits = Callable[[int, Sequence[int]], bool]
+"""Whether the task really finds its place on an instance without some of the tasks there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Tasks that may be stopped."""
+
+    place: IntArray  # (tasks,) row of their instance
+    sharer: IntArray  # (tasks,)
+    takes: IntArray  # (tasks, limits)
+    loss: FloatArray  # (tasks,) what the work is worth that is lost, in USD
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+
+@dataclass(slots=True)
+class Standings:
+    """How high the sharers stand. What is exchanged is moved with `move`."""
+
+    sharers: Sharers
+    limits: Limits
+    used: IntArray = field(init=False)  # (sharers, limits), which changes
+
+    def __post_init__(self) -> None:
+        self.used = self.sharers.used.copy()
+
+    def level(self, sharer: int, more: IntArray | None = None) -> int:
+        """With so much more than it uses. Who has the weight 0 stands above all who have one."""
+        used = self.used[sharer] if more is None else np.maximum(0, self.used[sharer] + more)
+        at, to = slice(sharer, sharer + 1), self.sharers
+        level = int(scaled(used, self.limits.capacity, to.weight[at], to.parts[at]).max(initial=0))
+        return level if to.weight[sharer] else FULL + level
+
+    def move(self, sharer: int, more: IntArray) -> None:
+        """It uses so much more from now on."""
+        self.used[sharer] = np.maximum(0, self.used[sharer] + more)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One task that waits."""
+
+    sharer: int
+    takes: IntArray  # (limits,)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """These make room for it."""
+
+    place: int  # row of the instance
+    victims: tuple[int, ...]  # rows of `Holders`, ascending
+    loss: float  # USD
+
+
+def exchange(wish: Wish, holders: Holders, free: IntArray, standing: Standings, fits: Fits) -> Exchange | None:
+    """The one that loses least; None where no task may be stopped for this one. free: (instances, limits)."""
+    if not standing.sharers.weight[wish.sharer]:
+        return None
+    may_go = _may_go(wish, holders, standing)
+    found = [
+        each
+        for place in _places(wish, holders, free, may_go)
+        if (each := _picked(wish, holders, free, standing, place, may_go)) is not None
+    ]
+    found.sort(key=lambda each: (each.loss, each.place))
+    return next((each for each in found if fits(each.place, each.victims)), None)
+
+
+def is_just(wish: Wish, holders: Holders, standing: Standings, victims: Sequence[int]) -> bool:
+    """The guard: he rises, and none of those who give stands lower than he does afterwards."""
+    rows = np.array(victims, dtype=np.int64)
+    height = standing.level(wish.sharer, wish.takes)
+    if height <= standing.level(wish.sharer):
+        return False
+    for sharer in np.unique(holders.sharer[rows]).tolist():
+        given = holders.takes[rows[holders.sharer[rows] == sharer]].sum(axis=0)
+        if sharer == wish.sharer or standing.level(sharer, -given) < height:
+            return False
+    return True
+
+
+def _may_go(wish: Wish, holders: Holders, standing: Standings) -> BoolArray:
+    """(tasks,) of sharers who stand higher now: a first sieve, not the guard."""
+    height = standing.level(wish.sharer, wish.takes)
+    higher = np.array([standing.level(row) >= height for row in range(len(standing.used))], dtype=np.bool_)
+    found: BoolArray = higher[holders.sharer] & (holders.sharer != wish.sharer)
+    return found
+
+
+def _places(wish: Wish, holders: Holders, free: IntArray, may_go: BoolArray) -> list[int]:
+    """Instances where it would fit if all went who may, those first where the work that is lost seems least."""
+    rows = np.flatnonzero(may_go)
+    rows = rows[np.lexsort((rows, _price(wish, holders, rows), holders.place[rows]))]
+    place = holders.place[rows]
+    first = np.searchsorted(place, place)
+    sums, losses = np.cumsum(holders.takes[rows], axis=0), np.cumsum(holders.loss[rows])
+    sums = sums - (sums - holders.takes[rows])[first]
+    losses = losses - (losses - holders.loss[rows])[first]
+    enough = ((free[place] + sums) >= wish.takes).all(axis=1)
+    places, at = np.unique(place[enough], return_index=True)
+    order = np.lexsort((places, losses[enough][at]))
+    return [int(each) for each in places[order][:MOST_TRIED]]
+
+
+def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
+    """(rows,) what is lost for each part of the task that finds its room by it."""
+    wanted = wish.takes > 0
+    part = np.minimum(1.0, holders.takes[rows][:, wanted] / wish.takes[wanted]).max(axis=1, initial=0.0)
+    found: FloatArray = np.full(len(rows), np.inf)
+    np.divide(holders.loss[rows], part, out=found, where=part > 0)
+    return found
+
+
+def _picked(
+    wish: Wish, holders: Holders, free: IntArray, standing: Standings, where: int, may_go: BoolArray
+) -> Exchange | None:
+    """Who goes on one instance: those first who cost least for what they give, until it fits; then whoever is not
+    needed stays, the dearest first. If that is not just, once more with those left out who would make it unjust."""
+    rows = np.flatnonzero(may_go & (holders.place == where))
+    rows = rows[np.lexsort((rows, _price(wish, holders, rows)))]
+    missing = wish.takes - free[where]
+    for picky in (False, True):
+        chosen = _trimmed(holders, _enough(wish, holders, standing, rows, missing, picky), missing)
+        if chosen and is_just(wish, holders, standing, chosen):
+            return Exchange(where, tuple(sorted(chosen)), float(holders.loss[chosen].sum()))
+    return None
+
+
+def _enough(
+    wish: Wish, holders: Holders, standing: Standings, rows: IntArray, missing: IntArray, picky: bool
+) -> list[int]:
+    """The first of those rows that make room enough; none where all of them do not."""
+    chosen: list[int] = []
+    for row in rows.tolist():
+        if (missing <= 0).all():
+            break
+        gives = ((holders.takes[row] > 0) & (missing > 0)).any()
+        if gives and (not picky or is_just(wish, holders, standing, [*chosen, row])):
+            chosen.append(row)
+            missing = missing - holders.takes[row]
+    return chosen if (missing <= 0).all() else []
+
+
+def _trimmed(holders: Holders, chosen: list[int], missing: IntArray) -> list[int]:
+    """Without those who are not needed."""
+    missing = missing - holders.takes[chosen].sum(axis=0)
+    stay = list(chosen)
+    for row in sorted(chosen, key=lambda row: (-holders.loss[row], row)):
+        if (missing + holders.takes[row] <= 0).all():
+            stay.remove(row)
+            missing = missing + holders.takes[row]
+    return stay

@@ -1,0 +1,100 @@
+"""Which bugs are planted? Part of them: room that is taken for a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from argosy.lifecycle import accounts
+from argosy.model.attempts import StopCause
+from argosy.model.runs import Run
+from argosy.model.sharing import ShareQueue
+from argosy.scheduler import queue, reclaim
+from argosy.sharing import victims
+from argosy.sharing.victims import Holders, Standings, Wish
+from tests.mutations.catalogue import Patch, planted, scenario
+
+WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.test_taking_room"
+TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", range(3, 4))
+
+
+@planted("who may be stopped is judged before it is settled who goes", check=scenario(
+    WORLDS, "test_taking_room_always_ends"
+))  # fmt: skip
+def guard_before_trimming(patch: Patch) -> None:
+    def is_just(wish: Wish, holders: Holders, standing: Standings, gone: Sequence[int]) -> bool:
+        mine = standing.level(wish.sharer)
+        return all(standing.level(int(holders.sharer[row])) > mine for row in gone)
+
+    patch.setattr(victims, "is_just", is_just)
+
+
+@planted("weights do not count where room is taken", check=scenario(WORLDS, "test_weights_count"))
+def guard_without_weights(patch: Patch) -> None:
+    real = victims.scaled
+    patch.setattr(
+        victims, "scaled", lambda amount, capacity, weight, parts: real(amount, capacity, weight * 0 + 1, parts)
+    )
+
+
+@planted("who takes room may stand above those who give it", check=TRIALS)
+def guard_is_off(patch: Patch) -> None:
+    patch.setattr(victims, "is_just", lambda *args: True)
+    patch.setattr(victims, "_may_go", lambda wish, holders, standing: holders.sharer != wish.sharer)
+
+
+@planted("those who are not needed go as well", check=scenario(WORLDS, "test_who_is_not_needed_stays"))
+def nobody_is_taken_back(patch: Patch) -> None:
+    patch.setattr(victims, "_trimmed", lambda holders, chosen, missing: chosen)
+
+
+@planted("the dearest work is lost first", check=scenario(
+    WORLDS, "test_of_tasks_of_one_size_the_least_work_is_lost"
+))  # fmt: skip
+def dearest_first(patch: Patch) -> None:
+    real = victims._price
+    patch.setattr(victims, "_price", lambda wish, holders, rows: -np.asarray(real(wish, holders, rows)))
+
+
+@planted("what is stopped for others counts as a loss", check=TRIALS)
+def preempted_counts_as_a_loss(patch: Patch) -> None:
+    patch.setitem(accounts._OURS, StopCause.PREEMPTED, accounts.Account.LOST)
+
+
+@planted("the room is open to all", check=TRIALS)
+def room_is_open_to_all(patch: Patch) -> None:
+    def off_limits(run: Run, kept: Mapping[str, int]) -> tuple[str, ...]:
+        return ()
+
+    patch.setattr(queue, "off_limits", off_limits)
+
+
+@planted("tasks are stopped that may not be", check=scenario(
+    ROOM, "test_a_run_may_say_whether_its_tasks_may_be_stopped"
+))  # fmt: skip
+def others_are_stopped(patch: Patch) -> None:
+    patch.setattr(ShareQueue, "gives_up", lambda self, says: True)
+
+
+@planted("the run that lost its task pays for it", check=scenario(
+    ROOM, "test_who_was_stopped_waits_again_with_all_his_tries_and_the_other_one_pays"
+))  # fmt: skip
+def the_loser_pays(patch: Patch) -> None:
+    from argosy.lifecycle import charges
+
+    real = charges.book_for
+
+    def book_for(state: Any, payer: Run, instance: Any, share_s: float, work: Any) -> None:
+        loser = next(run for run in state.runs.values() if run.number != payer.number)
+        real(state, loser, instance, share_s, work)
+
+    patch.setattr(charges, "book_for", book_for)
+
+
+@planted("more is lost in an hour than is allowed", check=scenario(
+    ROOM, "test_nothing_is_stopped_where_the_document_does_not_say_so"
+))  # fmt: skip
+def hours_are_endless(patch: Patch) -> None:
+    patch.setattr(reclaim, "_usd_left", lambda moment, terms: 1e9)

@@ -1,0 +1,211 @@
+"""Who makes room for whom, by hand and in random worlds: exchanging always ends, and what is lost is least."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from random import Random
+
+import numpy as np
+import pytest
+
+from argosy.sharing import victims
+from argosy.sharing.columns import Limits, Sharers
+from argosy.sharing.victims import Holders, Standings, Wish, exchange
+
+MOST_EXCHANGES = 400  # of the worlds below, that end after 16 at most
+
+
+def everywhere(where: int, rows: object) -> bool:
+    return True
+
+
+class World:
+    """Instances that are full of tasks, and tasks that wait. A task: instance, sharer, what it takes, what it cost."""
+
+    def __init__(self, random: Random, equal: bool = False) -> None:
+        self.size = (random.randint(2, 8), random.randint(2, 8))
+        self.instances = random.randint(1, 4)
+        sharers = random.randint(2, 4)
+        self.weights = [random.choice((0, 1, 1, 2, 3)) for _ in range(sharers)]
+        self.parts = [random.choice((1, 1, 2)) for _ in range(sharers)]
+        shapes = [self._shape(random) for _ in range(sharers)]
+        self.shapes = shapes[:1] * sharers if equal else shapes
+        self.waiting = [random.randint(0, 6) for _ in range(sharers)]
+        self.live: list[tuple[int, int, tuple[int, int], float]] = []
+        for place in range(self.instances):
+            for _ in range(8):
+                sharer = random.randrange(sharers)
+                if self.fits(place, self.shapes[sharer]):
+                    self.live.append((place, sharer, self.shapes[sharer], random.randint(0, 30) / 8))
+
+    def _shape(self, random: Random) -> tuple[int, int]:
+        return random.randint(1, self.size[0]), random.randint(1, self.size[1])
+
+    def free(self, place: int, without: tuple[int, ...] = ()) -> tuple[int, int]:
+        here = [each[2] for number, each in enumerate(self.live) if each[0] == place and number not in without]
+        return self.size[0] - sum(each[0] for each in here), self.size[1] - sum(each[1] for each in here)
+
+    def fits(self, place: int, shape: tuple[int, int], without: tuple[int, ...] = ()) -> bool:
+        return all(left >= need for left, need in zip(self.free(place, without), shape, strict=True))
+
+    def level(
+        self, sharer: int, without: tuple[int, ...] = (), more: tuple[int, int] = (0, 0)
+    ) -> tuple[bool, Fraction]:
+        """Who has no weight stands above all others."""
+        mine = [each[2] for number, each in enumerate(self.live) if each[1] == sharer and number not in without]
+        sums = [sum(each[axis] for each in mine) + more[axis] for axis in (0, 1)]
+        part = max(Fraction(used, whole * self.instances) for used, whole in zip(sums, self.size, strict=True))
+        return self.weights[sharer] == 0, part * self.parts[sharer] / max(1, self.weights[sharer])
+
+    def is_just(self, sharer: int, gone: tuple[int, ...]) -> bool:
+        after = self.level(sharer, more=self.shapes[sharer])
+        losers = {self.live[each][1] for each in gone}
+        just = all(self.level(each, gone) >= after for each in losers)
+        return just and sharer not in losers and after > self.level(sharer) and self.weights[sharer] > 0
+
+    def least_loss(self, sharer: int) -> float | None:
+        """One subset of the tasks of an instance after the other."""
+        found = []
+        for place in range(self.instances):
+            here = [number for number, each in enumerate(self.live) if each[0] == place]
+            for size in range(1, len(here) + 1):
+                found += [
+                    sum(self.live[each][3] for each in gone)
+                    for gone in combinations(here, size)
+                    if self.fits(place, self.shapes[sharer], gone) and self.is_just(sharer, gone)
+                ]
+        return min(found, default=None)
+
+    def standing(self) -> Standings:
+        used = np.zeros((len(self.weights), 2), dtype=np.int64)
+        for _, sharer, shape, _ in self.live:
+            used[sharer] += shape
+        capacity = [each * self.instances for each in self.size]
+        return Standings(Sharers.of(self.weights, used, self.parts), Limits.of(capacity, capacity))
+
+    def exchange(self, sharer: int) -> victims.Exchange | None:
+        place, sharers, takes, loss = zip(*self.live, strict=True) if self.live else ((), (), (), ())
+        holders = Holders(*map(np.array, (place, sharers, takes, loss)))
+        free = np.array([self.free(each) for each in range(self.instances)], dtype=np.int64)
+        wish = Wish(sharer, np.array(self.shapes[sharer], dtype=np.int64))
+        return exchange(wish, holders, free, self.standing(), everywhere) if self.live else None
+
+    def start(self) -> None:
+        """Whoever stands lowest has what room there is."""
+        while True:
+            able = [
+                (self.level(sharer), sharer, place)
+                for sharer, count in enumerate(self.waiting)
+                for place in range(self.instances)
+                if count and self.fits(place, self.shapes[sharer])
+            ]
+            if not able:
+                return
+            _, sharer, place = min(able)
+            self._put(sharer, place)
+
+    def _put(self, sharer: int, place: int) -> None:
+        self.waiting[sharer] -= 1
+        self.live.append((place, sharer, self.shapes[sharer], 0.0))
+
+    def take_room(self) -> bool:
+        """One exchange for whoever stands lowest of those who find any."""
+        for sharer in sorted(range(len(self.weights)), key=self.level):
+            made = self.exchange(sharer) if self.waiting[sharer] else None
+            if made is not None:
+                assert self.is_just(sharer, made.victims)
+                for row in made.victims:
+                    self.waiting[self.live[row][1]] += 1
+                self.live = [each for row, each in enumerate(self.live) if row not in made.victims]
+                assert self.fits(made.place, self.shapes[sharer])
+                self._put(sharer, made.place)
+                return True
+        return False
+
+
+def two_queues(weights: tuple[int, int], live: tuple[int, int], waiting: int = 1) -> World:
+    """One instance with so many tasks of each; one of the first waits."""
+    world = World(Random(0), equal=True)
+    world.size, world.instances, world.weights, world.parts = (sum(live), sum(live)), 1, [*weights], [1, 1]
+    world.shapes, world.waiting = [(1, 1)] * 2, [waiting, 0]
+    world.live = [(0, sharer, (1, 1), 1.0 + number) for sharer in (0, 1) for number in range(live[sharer])]
+    return world
+
+
+def test_the_one_whose_work_is_worth_least_makes_room() -> None:
+    found = two_queues((1, 1), (0, 4)).exchange(0)
+    assert found is not None
+    assert (found.victims, found.loss) == ((0,), 1.0)
+
+
+def test_nobody_is_stopped_who_would_stand_lower_then() -> None:
+    assert two_queues((1, 1), (2, 2)).exchange(0) is None
+    assert two_queues((1, 1), (1, 2)).exchange(0) is None
+
+
+def test_weights_count() -> None:
+    assert two_queues((3, 1), (2, 2)).exchange(0) is not None
+    assert two_queues((1, 3), (1, 3)).exchange(0) is None
+
+
+def test_who_has_no_weight_takes_nothing_and_gives_all() -> None:
+    assert two_queues((0, 1), (0, 4)).exchange(0) is None
+    assert two_queues((1, 0), (3, 1)).exchange(0) is not None
+
+
+def test_who_is_not_needed_stays() -> None:
+    world = two_queues((1, 1), (0, 2))
+    world.size, world.live = (10, 10), [(0, 1, (2, 2), 0.1), (0, 1, (6, 6), 0.5), (0, 1, (2, 2), 9.0)]
+    world.shapes = [(4, 4), (6, 6)]
+    found = world.exchange(0)
+    assert found is not None
+    assert found.victims == (1,)
+
+
+def test_a_place_where_the_task_does_not_fit_after_all_is_left_alone() -> None:
+    world = two_queues((1, 1), (0, 4))
+    rows = Holders(*(np.array(column) for column in zip(*world.live, strict=True)))
+    wish, free = Wish(0, np.array([1, 1])), np.zeros((1, 2), dtype=np.int64)
+    assert exchange(wish, rows, free, world.standing(), lambda where, gone: False) is None
+
+
+def ends(seed: int) -> None:
+    world, made = World(Random(seed)), 0
+    world.start()
+    while world.take_room():
+        world.start()
+        made += 1
+        assert made < MOST_EXCHANGES, f"world {seed} exchanges without end"
+
+
+def test_taking_room_always_ends() -> None:
+    for seed in range(100):
+        ends(seed)
+
+
+@pytest.mark.deep
+def test_taking_room_always_ends_in_thousands_of_worlds() -> None:
+    for seed in range(100, 3_100):
+        ends(seed)
+
+
+def loses_least(seeds: range) -> None:
+    found = 0
+    for seed in seeds:
+        world = World(Random(seed), equal=True)
+        for sharer in range(len(world.weights)):
+            made = world.exchange(sharer)
+            least = world.least_loss(sharer)
+            assert (None if made is None else made.loss) == least, f"world {seed}, sharer {sharer}"
+            found += made is not None
+    assert found
+
+
+def test_of_tasks_of_one_size_the_least_work_is_lost() -> None:
+    loses_least(range(40))
+
+
+@pytest.mark.deep
+def test_of_tasks_of_one_size_the_least_work_is_lost_in_thousands_of_worlds() -> None:
+    loses_least(range(40, 1_540))
