@@ -176,7 +176,7 @@ def cap_checked_after_buying(patch: Patch) -> None:
         return cls(dealing.caps, wants * 0, wants, wants, ("",) * len(wants))
 
     patch.setattr(CappedDemand, "of", classmethod(of))
-    patch.setattr(CappedDemand, "purses", lambda self: {})
+    patch.setattr(CappedDemand, "purses", lambda self, limits, left: {})
 
 
 @planted("a queue is held to the cap of another one", check=CAPPED_TRIALS)
@@ -214,3 +214,18 @@ def cap_forgets_use(patch: Patch) -> None:
 ))  # fmt: skip
 def dollars_are_no_limit(patch: Patch) -> None:
     patch.setattr(Headroom, "_usd_room", lambda self, offer: self.room)
+
+
+@planted("guarantees are served when everybody else had his turn", check=scenario(
+    CAPS, "test_a_guarantee_is_served_before_the_weights"
+))  # fmt: skip
+def guarantee_served_last(patch: Patch) -> None:
+    patch.setattr(fill, "_deal_guarantees", lambda dealing, *given: dealing.counts.copy())
+
+
+@planted("what is not lent is lent", check=scenario(
+    CAPS, "test_what_is_not_lent_is_kept_from_others_though_nobody_wants_it"
+))  # fmt: skip
+def lend_is_ignored(patch: Patch) -> None:
+    patch.setattr(CapRoom, "kept", lambda self, unit: {})
+    patch.setattr(CappedDemand, "within", lambda self: self.caps.within(np.zeros(len(self.caps.asks), dtype=np.int64)))

@@ -77,6 +77,8 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
                 "share": round(each.share, 6),
                 "level": None if each.level is None else round(each.level, 6),
                 "cap": {unit: most for unit, most in zip(UNITS, each.cap, strict=True) if most < inf} or None,
+                "guarantee": {each.guarantee.unit: each.guarantee.amount} if each.guarantee else None,
+                "lend": each.lend,
                 "used": {unit: round(used, 6) for unit, used in zip(UNITS, each.used, strict=True)},
                 "preempts": each.preempts,
                 "preemptible": each.preemptible,

@@ -10,7 +10,7 @@ compared with what risk adds to them (`Offer.effective`); limits of money count 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -39,11 +39,11 @@ class Backlog:
     batch: Batch
     limits: BatchLimits
     spread: Spread | None = None  # over the values of which attribute its tasks go first
-    purse: str = ""  # which of the purses of the order pays for it; "" = none has to
+    purses: tuple[str, ...] = ()  # which of the purses of the order have to allow what is bought for it
 
     def is_free(self, room: int) -> bool:
         """Whether nothing limits it but the deployment, which allows `room` instances more."""
-        return not self.purse and self.limits.free(room)
+        return not self.purses and self.limits.free(room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +209,12 @@ class _Ask:
             rest, chosen = _fill(batch, chosen, self.fitness)
             if rest:
                 left = replace(batch, count=rest)
-                purse = purses.get(backlog.purse)
-                picked, reason = self._covered(_paid(replace(backlog, batch=left), purse), chosen, headroom)
-                if purse is not None:
-                    reason = _named(reason, backlog.limits, purse)
-                    purses[backlog.purse] = purse.after(picked)
+                paying = {name: purses[name] for name in backlog.purses}
+                bound = _paid(replace(backlog, batch=left), paying.values())
+                picked, reason = self._covered(bound, chosen, headroom)
+                for name, purse in paying.items():
+                    reason = _named(reason, bound.limits, backlog.limits, purse)
+                    purses[name] = purse.after(picked)
                 chosen += [hypothetical(offer, number) for number, offer in enumerate(picked, len(chosen))]
                 bought += picked
                 if picked:
@@ -230,20 +231,21 @@ class _Ask:
         return cover_evenly(spread, batch, backlog.limits, self.offers, fits, headroom)
 
 
-def _paid(backlog: Backlog, purse: Purse | None) -> Backlog:
-    """Within what its purse allows."""
-    if purse is None:
-        return backlog
-    limits, room = backlog.limits, max(0, purse.instances)
-    usd = min(limits.usd_per_hour, max(0.0, purse.usd_per_hour))
-    return replace(backlog, limits=replace(limits, instances=min(limits.instances, room), usd_per_hour=usd))
+def _paid(backlog: Backlog, purses: Iterable[Purse]) -> Backlog:
+    """Within what its purses allow."""
+    limits = backlog.limits
+    for purse in purses:
+        usd = min(limits.usd_per_hour, max(0.0, purse.usd_per_hour))
+        limits = replace(limits, instances=min(limits.instances, max(0, purse.instances)), usd_per_hour=usd)
+    return replace(backlog, limits=limits)
 
 
-def _named(reason: str, limits: BatchLimits, purse: Purse) -> str:
-    """What held a batch back, if that may have been its purse."""
-    if reason == RUN_LIMIT and purse.instances < limits.instances:
+def _named(reason: str, bound: BatchLimits, own: BatchLimits, purse: Purse) -> str:
+    """What held a batch back, if that was this purse. bound: the limits with those of its purses."""
+    if reason == RUN_LIMIT and max(0, purse.instances) == bound.instances < own.instances:
         return purse.why_instances
-    return purse.why_usd if reason.startswith(MONEY) and purse.usd_per_hour < limits.usd_per_hour else reason
+    is_purse = max(0.0, purse.usd_per_hour) == bound.usd_per_hour < own.usd_per_hour
+    return purse.why_usd if reason.startswith(MONEY) and is_purse else reason
 
 
 def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness]) -> tuple[int, list[InstanceRow]]:

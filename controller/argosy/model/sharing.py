@@ -34,12 +34,21 @@ class Cap(NamedTuple):
         return any(each < math.inf for each in self)
 
 
+class Guarantee(NamedTuple):
+    """What a queue is served with before anybody has a turn by weight."""
+
+    unit: str  # one of `UNITS`
+    amount: float
+
+
 class ShareQueue(NamedTuple):
     """One queue. weight: its share beside the others'; 0 = gets what nobody else wants."""
 
     weight: int = 1
     by_owner: bool = False  # whether its weight is divided among the owners who have open runs in it
     cap: Cap = Cap()
+    guarantee: Guarantee | None = None
+    lend: bool = True  # whether others may use what it does not use of its guarantee
     preempts: bool = False  # whether its runs may take room from others (`Reclaim`)
     preemptible: bool | None = None
     """Whether tasks of its runs may be stopped for others. None: those of a run that says so; True: all but those of a
@@ -87,16 +96,7 @@ class Sharing:
     def queues(self) -> dict[str, ShareQueue]:
         """By name, in the order of the document. `default` is always there."""
         listed = self.latest.document["queues"] if self.latest else {}
-        found = {
-            name: ShareQueue(
-                int(each.get("weight", 1)),
-                each.get("within") == "owners",
-                _cap(each.get("cap", {})),
-                bool(each.get("preempts", False)),
-                each.get("preemptible"),
-            )
-            for name, each in listed.items()
-        }
+        found = {name: _queue(each) for name, each in listed.items()}
         return found if DEFAULT_QUEUE in found else {DEFAULT_QUEUE: ShareQueue(), **found}
 
     @property
@@ -147,6 +147,19 @@ class Sharing:
         )
         _ = found.queues(), found.usd_per_hour, found.reclaim  # what cannot be read is found out here
         return found
+
+
+def _queue(said: Mapping[str, Any]) -> ShareQueue:
+    promised = [Guarantee(unit, float(amount)) for unit, amount in said.get("guarantee", {}).items()]
+    return ShareQueue(
+        weight=int(said.get("weight", 1)),
+        by_owner=said.get("within") == "owners",
+        cap=_cap(said.get("cap", {})),
+        guarantee=promised[0] if promised else None,
+        lend=bool(said.get("lend", True)),
+        preempts=bool(said.get("preempts", False)),
+        preemptible=said.get("preemptible"),
+    )
 
 
 def _cap(said: Mapping[str, Any]) -> Cap:

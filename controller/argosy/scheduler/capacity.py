@@ -46,8 +46,9 @@ def order_for(
         capped = CappedDemand.of(
             places.dealing, [each.batch for each in backlog], [e.run.id for e in places.runs], offers
         )
-        backlog, limits = capped.backlog(backlog), replace(limits, purses=capped.purses())
-    order = _bought(moment, places, backlog, offers, limits, fitness)
+        limits = replace(limits, purses=capped.purses(limits, instances_left(moment)))
+        backlog = capped.backlog(backlog, limits.purses)
+    order = _bought(moment, places, backlog, offers, limits, fitness, capped)
     return order if capped is None else capped.with_reasons(order)
 
 
@@ -58,18 +59,25 @@ def _bought(
     offers: Sequence[Offer],
     limits: OrderLimits,
     fitness: Mapping[str, Fitness],
+    capped: CappedDemand | None,
 ) -> Order:
     order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
     reached = {each.reason for each in order.shortfalls} & {limits.instances_limit, limits.usd_limit}
+    reached |= {limits.instances_limit} if capped is not None and capped.keeps_any else set()
     if places.dealing is None or not reached or not places.dealing.order.is_shared:
         return order
-    due = due_instances(moment, places, [each.batch for each in backlog], offers, limits)
+    due = due_instances(moment, places, [each.batch for each in backlog], offers, limits, capped)
     told = limits.usd_limit if limits.usd_limit in reached else limits.instances_limit
     return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns, told)
 
 
 def due_instances(
-    moment: Moment, places: Places, wanted: Sequence[Batch], offers: Sequence[Offer], limits: OrderLimits
+    moment: Moment,
+    places: Places,
+    wanted: Sequence[Batch],
+    offers: Sequence[Offer],
+    limits: OrderLimits,
+    capped: CappedDemand | None = None,
 ) -> list[int]:
     """For how many tasks of each run instances may be bought where there may not be enough for all."""
     assert places.dealing is not None
@@ -78,7 +86,11 @@ def due_instances(
     takes = {run_id: _per_instance(batch, offers, known) for run_id, batch in batches.items()}
     room, most = max(0, limits.instances), max(1, moment.policy.max_instances)
     found = places.dealing.affordable(
-        batches, takes, ForAll(room, most, limits.usd_per_hour, moment.state.sharing.usd_per_hour)
+        batches,
+        takes,
+        ForAll(room, max(0, instances_left(moment)), most, limits.usd_per_hour, moment.state.sharing.usd_per_hour),
+        None if capped is None else capped.within(),
+        {} if capped is None else capped.costs,
     )
     return [found.get(each.run.id, batch.count) for each, batch in zip(places.runs, wanted, strict=True)]
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from argosy.market.buy import Backlog, Order, Shortfall
 from argosy.market.cover import alike, tasks_per_instance
-from argosy.market.limits import Purse
+from argosy.market.limits import OrderLimits, Purse
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources
 from argosy.placement.demand import Batch
 from argosy.scheduler.caps import INSTANCES, SCALE, USD, at_cap, units_of
-from argosy.scheduler.dealing import FairDealing, QueueCaps
-from argosy.sharing.bounds import NO_CAP
+from argosy.scheduler.dealing import INSTANCES_COLUMN, USD_COLUMN, FairDealing, QueueCaps
+from argosy.scheduler.fair_order import Within
+from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, IntArray, Limits
 
 ANY = 1 << 31  # instances
+BUT = "all but {}"
+KEPT = "what is guaranteed to queue {} and not lent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class CappedDemand:
     wants: IntArray  # (runs,) tasks
     counts: IntArray  # (runs,) those that may be bought for
     why: tuple[str, ...]  # (runs,) what the others are told
+    costs: Mapping[str, IntArray] = field(default_factory=dict)  # by run id, what a task takes at least
 
     @classmethod
     def of(
@@ -44,25 +48,50 @@ class CappedDemand:
         needs = np.array([batch.need for batch in wanted], dtype=np.int64).reshape(-1, 3)
         wants = np.array([batch.count for batch in wanted], dtype=np.int64)
         limits = Limits.of(np.maximum(1, caps.lineup.supply.total.sum(axis=1)), [MOST] * 3)
-        within = caps.within(np.zeros(len(caps.asks), dtype=np.int64))._replace(takes=costs)
+        within = caps.within(np.zeros(len(caps.asks), dtype=np.int64))._replace(takes=costs).without_guarantees()
         found = order.dealt(run_ids, wants, needs, limits, order.tasks, within)
         assert found.capped is not None
         queue = order.groups(caps.room.names)[[order.row[run_id] for run_id in run_ids]]
         why = tuple(
             caps.room.why(int(row), found.capped[row] & (cost > 0)) for row, cost in zip(queue, costs, strict=True)
         )
-        return cls(caps, queue, wants, found.counts, why)
+        return cls(caps, queue, wants, found.counts, why, dict(zip(run_ids, costs, strict=True)))
 
-    def backlog(self, backlog: Sequence[Backlog]) -> list[Backlog]:
+    def backlog(self, backlog: Sequence[Backlog], purses: Mapping[str, Purse]) -> list[Backlog]:
         """As much of it as may be bought for."""
-        purses = self.purses()
-        return [
-            replace(each, batch=replace(each.batch, count=int(count)), purse=name if name in purses else "")
-            for each, count, name in zip(backlog, self.counts, map(self._name, self.queue), strict=True)
-        ]
+        found = []
+        for each, count, name in zip(backlog, self.counts.tolist(), map(self._name, self.queue), strict=True):
+            but = BUT.format(name) if BUT.format(name) in purses else BUT.format("")
+            its = tuple(purse for purse in (name, but) if purse in purses)
+            found.append(replace(each, batch=replace(each.batch, count=count), purses=its))
+        return found
 
-    def purses(self) -> Mapping[str, Purse]:
-        """By queue, what may be bought for it."""
+    def within(self) -> Within:
+        """For what may be bought: guarantees that do not lend are kept from the instances and dollars of all."""
+        room, nothing = self.caps.room, np.zeros(len(self.caps.asks), dtype=np.int64)
+        limit = np.where(room.unit == USD, USD_COLUMN, INSTANCES_COLUMN)
+        keeps = np.array([not each.lend for each in room.promised])
+        return self.caps.within(nothing)._replace(kept_from=np.where(keeps, limit, LENT))
+
+    @property
+    def keeps_any(self) -> bool:
+        """Whether anybody lacks something that he does not lend."""
+        return bool(self.caps.room.kept(USD) or self.caps.room.kept(INSTANCES))
+
+    def purses(self, limits: OrderLimits, left: int) -> Mapping[str, Purse]:
+        """What may be bought for each queue that has a cap, and for all but each that does not lend what it lacks.
+        left: instances that may be added at all."""
+        usd, instances = self.caps.room.kept(USD), self.caps.room.kept(INSTANCES)
+        found = dict(self._within_caps())
+        for name in ("", *usd, *instances) if self.keeps_any else ():
+            others = [each for each in {**usd, **instances} if each != name]
+            kept_usd = sum(usd.get(each, 0) for each in others) / SCALE[USD]
+            kept = -(-sum(instances.get(each, 0) for each in others) // SCALE[INSTANCES])
+            told = KEPT.format(", ".join(sorted(others)))
+            found[BUT.format(name)] = Purse(max(0, left - kept), max(0.0, limits.usd_per_hour - kept_usd), told, told)
+        return found
+
+    def _within_caps(self) -> Mapping[str, Purse]:
         found = {}
         for number, (name, cap) in enumerate(zip(self.caps.room.names, self.caps.room.caps, strict=True)):
             if min(cap.usd_per_hour, cap.instances) < math.inf:

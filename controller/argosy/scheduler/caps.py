@@ -17,7 +17,7 @@ from argosy.model.moment import Moment
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
-from argosy.model.sharing import Cap, ShareQueue
+from argosy.model.sharing import UNITS, Cap, ShareQueue
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
 from argosy.placement.supply import Supply
@@ -94,14 +94,16 @@ class CapRoom:
 
     names: tuple[str, ...]  # of all queues, in the order of the document
     caps: tuple[Cap, ...]
-    left: IntArray  # (queues, 4)
+    whole: IntArray  # (queues, 4); NO_CAP = any number
+    used: IntArray  # (queues, 4)
+    promised: tuple[ShareQueue, ...]  # the queues themselves
     leaving: IntArray  # (queues, 4) what is used on instances that were warned: others take their place
 
     @classmethod
     def of(cls, state: State) -> CapRoom | None:
-        """None where no queue has a cap."""
+        """None where no queue has a cap or a guarantee."""
         queues = state.sharing.queues()
-        if not any(queue.cap.is_any for queue in queues.values()):
+        if not any(queue.cap.is_any or queue.guarantee for queue in queues.values()):
             return None
         names = tuple(queues)
         row = {name: number for number, name in enumerate(names)}
@@ -111,17 +113,41 @@ class CapRoom:
             used[row[queue_of_run(numbers[number], queues)]] += units
         caps = tuple(queues[name].cap for name in names)
         whole = np.array([left_of(cap) for cap in caps], dtype=np.int64)
-        return cls(names, caps, np.where(whole >= NO_CAP, NO_CAP, whole - used[:, :4]), used[:, 4:])
+        return cls(names, caps, whole, used[:, :4], tuple(queues.values()), used[:, 4:])
+
+    @property
+    def left(self) -> IntArray:
+        """(queues, 4)"""
+        found: IntArray = np.where(self.whole >= NO_CAP, NO_CAP, self.whole - self.used)
+        return found
+
+    @property
+    def unit(self) -> IntArray:
+        """(queues,) in which each is promised something."""
+        units = [UNITS.index(each.guarantee.unit) if each.guarantee else 0 for each in self.promised]
+        return np.array(units, dtype=np.int64)
+
+    @property
+    def amount(self) -> IntArray:
+        """(queues,) so much of it; 0 = nothing."""
+        known = [(each.guarantee, SCALE[unit]) for each, unit in zip(self.promised, self.unit, strict=True)]
+        return np.array([round(each.amount * scale) if each else 0 for each, scale in known], dtype=np.int64)
+
+    def kept(self, unit: int) -> dict[str, int]:
+        """By queue that does not lend, what it lacks of its guarantee in this unit."""
+        lacking = self.amount - self.used[np.arange(len(self.names)), self.unit]
+        both = zip(self.names, self.promised, self.unit, lacking.tolist(), strict=True)
+        return {name: short for name, queue, its, short in both if short > 0 and not queue.lend and its == unit}
 
     def take(self, rows: IntArray, units: IntArray) -> None:
         """rows: (n,) of queues. units: (n, 4)."""
-        taken = np.zeros_like(self.left)
+        taken = np.zeros_like(self.used)
         np.add.at(taken, rows, units)
-        self.left = np.where(self.left >= NO_CAP, NO_CAP, self.left - taken)
+        self.used = self.used + taken
 
     def replace_what_leaves(self) -> None:
         """From now on it is decided about what is to come: tasks of warned instances count where they will go."""
-        self.take(np.arange(len(self.left)), -self.leaving)
+        self.take(np.arange(len(self.names)), -self.leaving)
 
     def why(self, queue: int, units: BoolArray) -> str:
         """The sentence about the first of these units; "" = there is none."""

@@ -27,12 +27,13 @@ from argosy.scheduler.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part
 from argosy.scheduler.fair_order import FairOrder, Within
 from argosy.scheduler.queue import Ask, counted, queue_of
 from argosy.scheduler.roster import Lineup
-from argosy.sharing.bounds import NO_CAP
+from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, IntArray, Limits
 from argosy.sharing.fill import Filled
 
 ROUNDS = 8  # of dealing out; what is left then goes to who comes first
-UNIT = 1 << 10  # of an instance
+UNIT = SCALE[INSTANCES]  # of an instance
+INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of `ForAll.limits`
 PER_S = 1 << 20  # units of a launch a second
 Placed = Counter[tuple[int, int]]  # (ask, row) -> tasks
 
@@ -49,6 +50,7 @@ class ForAll(NamedTuple):
     """What all together may be bought."""
 
     room: int  # instances that may be added now
+    left: int  # instances that may be added at all
     most: int  # instances that there may be
     usd_left: float  # USD an hour; infinite = it is no limit
     usd: float  # USD an hour that there may be
@@ -61,7 +63,7 @@ class ForAll(NamedTuple):
         """Instances of now, instances, dollars."""
         dollars = [MOST if math.isinf(each) else round(each * SCALE[USD]) for each in (self.usd, self.usd_left)]
         instances = [max(1, self.room) * UNIT, max(1, self.most) * UNIT]
-        return Limits.of([*instances, max(1, dollars[0])], [self.room * UNIT, self.room * UNIT, dollars[1]])
+        return Limits.of([*instances, max(1, dollars[0])], [self.room * UNIT, self.left * UNIT, dollars[1]])
 
 
 @dataclass(slots=True)
@@ -85,15 +87,17 @@ class QueueCaps:
         """For the asks, beside so many tasks of each that are given and not taken out yet."""
         taken = np.zeros_like(self.room.left)
         np.add.at(taken, self.queue, given[:, None] * self.costs)
-        left = np.where(self.room.left >= NO_CAP, NO_CAP, np.maximum(self.room.left - taken, 0))
-        return Within(self.room.names, self.costs, left)
+        room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))
+        left = np.where(room.left >= NO_CAP, NO_CAP, np.maximum(room.left - taken, 0))
+        used, lent = (room.used + taken)[each, unit], np.full(len(each), LENT)
+        return Within(room.names, self.costs, left, unit, room.amount, used, lent)
 
     def cut(self, wants: IntArray, given: IntArray) -> Filled:
         """As many of the tasks that are wanted as the caps allow, whatever is free."""
         needs = np.array(self._needs, dtype=np.int64).reshape(-1, 3)
         limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         ids = [ask.run.id for ask in self.asks]
-        return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given))
+        return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())
 
     def kept_to(self, placed: Placed, unplaced: Sequence[int]) -> tuple[Placed, list[int]]:
         """Of the tasks that were placed on what is here, (ask, row) -> tasks, those that fit the caps at what their
@@ -247,10 +251,15 @@ class FairDealing:
         return _by_turn(placed, [columns[number] for number in turns.tolist()], cell_of)
 
     def affordable(
-        self, batches: Mapping[str, Batch], per_instance: Mapping[str, tuple[int, float]], for_all: ForAll
+        self,
+        batches: Mapping[str, Batch],
+        per_instance: Mapping[str, tuple[int, float]],
+        for_all: ForAll,
+        within: Within | None,
+        costs: Mapping[str, IntArray],
     ) -> dict[str, int]:
         """By run id, for how many tasks of its batch instances may be bought. per_instance: how many of them an
-        instance takes, and what one of them costs there, USD an hour."""
+        instance takes, and what one of them costs there, USD an hour. costs: in the units of `within`."""
         ids = [run.id for run in self.order.runs if per_instance.get(run.id, (0, 0.0))[0]]
         units = {
             run_id: (-(-UNIT // per_instance[run_id][0]), for_all.units(per_instance[run_id][1])) for run_id in ids
@@ -260,7 +269,9 @@ class FairDealing:
             used[self.order.row[run_id], 1:] += self.order.live.get(run_id, 0) * np.array(units[run_id])
         wants = np.array([batches[run_id].count for run_id in ids], dtype=np.int64)
         takes = np.array([[units[run_id][0], *units[run_id]] for run_id in ids], dtype=np.int64).reshape(-1, 3)
-        found = self.order.dealt(ids, wants, takes, for_all.limits(), used)
+        if within is not None:
+            within = within._replace(takes=np.array([costs[run_id] for run_id in ids], dtype=np.int64).reshape(-1, 4))
+        found = self.order.dealt(ids, wants, takes, for_all.limits(), used, within)
         return dict(zip(ids, found.counts.tolist(), strict=True))
 
 

@@ -19,7 +19,7 @@ from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
 from argosy.model.state import State
 from argosy.scheduler.caps import queue_of_run
-from argosy.sharing.bounds import QueueBounds
+from argosy.sharing.bounds import Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
 from argosy.sharing.fill import Filled, fill
 from argosy.sharing.turns import turns
@@ -38,6 +38,13 @@ class Within(NamedTuple):
     queues: Sequence[str]
     takes: IntArray  # (runs, units)
     left: IntArray  # (queues, units)
+    unit: IntArray  # (queues,) in which each is guaranteed something
+    amount: IntArray  # (queues,) so much of it; 0 = nothing
+    used: IntArray  # (queues,) what it has of it
+    kept_from: IntArray  # (queues,) the limit out of which what it lacks is kept from the others; LENT = it is lent
+
+    def without_guarantees(self) -> Within:
+        return self._replace(amount=np.zeros_like(self.amount))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +97,21 @@ class FairOrder:
         takes: (runs, limits) for a task. used: (sharers, limits).
         """
         columns = Columns.of([self.row[run_id] for run_id in run_ids], wants, takes)
-        bounds = (
-            None if within is None else QueueBounds.of(columns, self.groups(within.queues), within.takes, within.left)
-        )
-        return fill(columns, self._sharers(used), limits, bounds)
+        if within is None:
+            return fill(columns, self._sharers(used), limits)
+        bounds = QueueBounds.of(columns, self.groups(within.queues), within.takes, within.left)
+        return fill(columns, self._sharers(used), limits, bounds, self._guarantees(within, bounds.of_runs(columns)))
+
+    def _guarantees(self, within: Within, of_runs: IntArray) -> Guarantees:
+        # What a queue uses is divided equally among its sharers, which only decides between its owners.
+        group = self.groups(within.queues)
+        members = np.bincount(group, minlength=len(within.amount))
+        used = within.used[group] // members[group]
+        first = np.unique(group, return_index=True)[1]
+        used[first] += (within.used % np.maximum(members, 1))[group[first]]
+        amount = np.where(members > 0, within.amount, np.maximum(within.amount - within.used, 0))
+        takes = within.takes[np.arange(len(of_runs)), within.unit[of_runs]]
+        return Guarantees.of(amount, used, takes, within.kept_from)
 
     def groups(self, queues: Sequence[str]) -> IntArray:
         """(sharers,) the place of each one's queue among these."""

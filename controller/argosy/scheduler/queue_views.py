@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.model.sharing import Cap
+from argosy.model.sharing import Cap, Guarantee
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.caps import SCALE, queue_of_run, use_by_run
@@ -30,6 +30,8 @@ class QueueUse:
     share: float = 0.0  # its weight's part of the weights of the queues with open runs, 0..1
     level: float | None = None  # use / weight; None where the weight is 0
     cap: Cap = NO_CAP
+    guarantee: Guarantee | None = None
+    lend: bool = True
     used: Cap = NOTHING_USED  # what counts against the cap
     preempts: bool = False  # whether its runs may take room
     preemptible: bool | None = None  # whether its tasks may be stopped for them; None = as each run says
@@ -42,7 +44,14 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
     queues = state.sharing.queues()
     found = {
         name: QueueUse(
-            name, queue.weight, queue.by_owner, cap=queue.cap, preempts=queue.preempts, preemptible=queue.preemptible
+            name,
+            queue.weight,
+            queue.by_owner,
+            cap=queue.cap,
+            guarantee=queue.guarantee,
+            lend=queue.lend,
+            preempts=queue.preempts,
+            preemptible=queue.preemptible,
         )
         for name, queue in queues.items()
     }

@@ -77,6 +77,8 @@ class SharedQueues:
                 queues[name]["within"] = "owners"
             if cap := self._cap(number, name):
                 queues[name]["cap"] = cap
+            if share(self._seed, "guarantee", number, name) < self.capped / 2:
+                queues[name]["guarantee"] = {"vcpus": 4.0}
         found: dict[str, Any] = {"version": 1, "queues": queues}
         if (drawn := share(self._seed, "limits", number)) < self.capped:
             found["limits"] = {"usdPerHour": round(2.0 + 2.0 * drawn / self.capped, 2)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -44,6 +44,10 @@ class QueueSpec(Strict):
     within: Literal["owners"] | None = Field(
         default=None, description="owners: its weight is divided among the owners who have open runs in it."
     )
+    guarantee: CapSpec | None = Field(
+        default=None, description="What it is served with before anybody has a turn by weight: one of these amounts."
+    )
+    lend: bool = Field(default=True, description="false: what it does not use of its guarantee is kept from others.")
     cap: CapSpec | None = Field(default=None, description="What its tasks may use at most, whatever is free.")
     preempts: bool = Field(
         default=False, description="true: its runs may take room from runs that are preemptible, as reclaim says."
@@ -55,7 +59,12 @@ class QueueSpec(Strict):
     )
 
     @model_validator(mode="after")
-    def _a_cap_says_something(self) -> QueueSpec:
+    def _amounts_say_something(self) -> QueueSpec:
+        promised = [] if self.guarantee is None else [*self.guarantee.model_dump(exclude_none=True, by_alias=True)]
+        if self.guarantee is not None and len(promised) != 1:
+            raise refused(f"a guarantee is in one unit: say one of {', '.join(UNITS)}")
+        if not self.lend and promised not in (["usdPerHour"], ["instances"]):
+            raise refused("lend: false needs a guarantee in instances or usdPerHour, which can be kept from others")
         if self.cap is not None and not self.cap.model_dump(exclude_none=True):
             raise refused(f"an empty cap caps nothing: say one of {', '.join(UNITS)}")
         return self
@@ -128,15 +137,34 @@ def parse_sharing(data: Any) -> dict[str, Any]:
         parsed = SharingSpec.model_validate(data)
     except ValidationError as refusal:
         raise SpecError(from_pydantic(refusal.errors(), _fields_at)) from refusal
+    if faults := list(_promised_too_much(parsed)):
+        raise SpecError(faults)
     return {"version": 1, **parsed.model_dump(by_alias=True, exclude_defaults=True, exclude={"version"})}
 
 
 _PARTS: dict[str, type[Strict]] = {"queues": QueueSpec, "reclaim": ReclaimSpec}
 
 
+def _promised_too_much(parsed: SharingSpec) -> Iterator[Fault]:
+    """Guarantees above the queue's own cap, and all of them above the deployment's limit."""
+    dollars = 0.0
+    for name, queue in parsed.queues.items():
+        promised = queue.guarantee.model_dump(exclude_none=True, by_alias=True) if queue.guarantee else {}
+        most = queue.cap.model_dump(exclude_none=True, by_alias=True) if queue.cap else {}
+        for unit, amount in promised.items():
+            if amount > most.get(unit, amount):
+                told = f"{amount:g} {unit} are guaranteed, and its cap is {most[unit]:g}"
+                yield Fault(f"queues.{name}.guarantee", told)
+        dollars += promised.get("usdPerHour", 0.0)
+    if parsed.limits is not None and dollars > parsed.limits.usd_per_hour:
+        most_usd = parsed.limits.usd_per_hour
+        told = f"the guarantees add up to {dollars:g} USD an hour, and the deployment may use {most_usd:g}"
+        yield Fault("limits.usdPerHour", told)
+
+
 def _fields_at(path: str) -> Sequence[str]:
     if path == "limits":
         return [field.alias or name for name, field in LimitSpec.model_fields.items()]
     model = next((each for part, each in _PARTS.items() if path.startswith(part)), SharingSpec)
-    model = CapSpec if path.endswith(".cap") else model
+    model = CapSpec if path.endswith((".cap", ".guarantee")) else model
     return [field.alias or name for name, field in model.model_fields.items()]

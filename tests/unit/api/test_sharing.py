@@ -22,6 +22,12 @@ DOCUMENT: dict[str, Any] = {
     "queues": {"research": {"weight": 3}, "team": {"within": "owners", "cap": {"vcpus": 8}}},
 }
 
+PROMISES: dict[str, Any] = {
+    "version": 1,
+    "limits": {"usdPerHour": 10},
+    "queues": {"a": {"guarantee": {"usdPerHour": 7}}, "b": {"guarantee": {"usdPerHour": 5}, "cap": {"usdPerHour": 4}}},
+}
+
 
 def applied(desk: Desk, **fields: Any) -> dict[str, Any]:
     desk.time += 1
@@ -91,9 +97,24 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
         ({"document": {"version": 1, "queues": {"default": {"weight": 0}}}}, "every queue has the weight 0"),
         ({"document": {"version": 1, "queues": {f"q{n}": {} for n in range(201)}}}, "at most 200 entries, not 201"),
         ({"document": {"version": 1, "queues": {"Q": {}}}}, "must match"),
-        ({"document": {"version": 1, "queues": {"q": {"half": {}}}}}, "unknown field; known: weight, within, cap"),
+        (
+            {"document": {"version": 1, "queues": {"q": {"half": {}}}}},
+            "unknown field; known: weight, within, guarantee",
+        ),
         ({"document": {"version": 1, "limits": {"usdPerHour": -1}, "queues": {"q": {}}}}, "at least 0"),
         ({"document": {"version": 1, "limits": {"usd": 1}, "queues": {"q": {}}}}, "known: usdPerHour"),
+        ({"document": {"version": 1, "queues": {"q": {"guarantee": {}}}}}, "a guarantee is in one unit"),
+        ({"document": {"version": 1, "queues": {"q": {"guarantee": {"gpus": 1, "vcpus": 1}}}}}, "in one unit"),
+        (
+            {"document": {"version": 1, "queues": {"q": {"lend": False}}}},
+            "needs a guarantee in instances or usdPerHour",
+        ),
+        (
+            {"document": {"version": 1, "queues": {"q": {"guarantee": {"vcpus": 9}, "cap": {"vcpus": 8}}}}},
+            "9 vcpus are guaranteed, and its cap is 8",
+        ),
+        ({"document": PROMISES}, "the guarantees add up to 12 USD an hour, and the deployment may use 10"),
+        ({"document": PROMISES}, "5 usdPerHour are guaranteed, and its cap is 4"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {}}}}}, "an empty cap caps nothing"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {"usd": 1}}}}}, "known: usdPerHour, vcpus, gpus"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {"vcpus": -1}}}}}, "at least 0"),

@@ -188,3 +188,44 @@ def test_floors_keep_to_the_dollars_of_the_deployment() -> None:
     state = shared(state_with(fleet()), {"usdPerHour": 0.0}, default={})
     run(state, 1, 4)
     assert bought(decided(state, min_instances=2)) == 0
+
+
+def test_a_guarantee_is_served_before_the_weights() -> None:
+    state = shared(cluster(4), default={"weight": 1_000}, prod={"weight": 0, "guarantee": {"vcpus": 6}})
+    first, second = run(state, 1, 1_000), run(state, 2, 1_000, queue="prod")
+    assert launches(decided(state, max_instances=4)) == {first: 10, second: 6}
+
+
+def test_an_instance_that_is_guaranteed_is_bought_first() -> None:
+    state = shared(state_with(fleet()), default={"weight": 1_000}, prod={"guarantee": {"instances": 2}})
+    run(state, 1, 1_000_000)
+    second = run(state, 2, 4, queue="prod")
+    actions = decided(state, max_instances=3)
+    assert bought(actions) == 3
+    assert sentences(actions)[second] == "waiting for ordered instances to join the cluster"
+
+
+def test_what_is_not_lent_is_kept_from_others_though_nobody_wants_it() -> None:
+    for lend, most in ((True, 10), (False, 6)):
+        state = shared(state_with(fleet()), legal={"guarantee": {"instances": 4}, "lend": lend})
+        first = run(state, 1, 1_000)
+        actions = decided(state, max_instances=10)
+        assert bought(actions) == most
+    assert sentences(actions)[first] == "held back by what is guaranteed to queue legal and not lent"
+
+
+def test_who_does_not_lend_may_buy_what_is_kept_for_him() -> None:
+    state = shared(state_with(fleet()), legal={"guarantee": {"instances": 4}, "lend": False})
+    run(state, 1, 1_000)
+    run(state, 2, 16, queue="legal")
+    assert bought(decided(state, max_instances=10)) == 10
+
+
+def test_dollars_that_are_not_lent_are_kept_as_well() -> None:
+    legal = {"guarantee": {"usdPerHour": 0.5}, "lend": False}
+    state = shared(state_with(fleet()), {"usdPerHour": 1.0}, legal=legal)
+    run(state, 1, 1_000)
+    kept = bought(decided(state))
+    other = shared(state_with(fleet()), {"usdPerHour": 0.5}, default={})
+    run(other, 1, 1_000)
+    assert kept == bought(decided(other)) > 0

@@ -75,13 +75,26 @@ def _show(session: Session) -> None:
         return
     takes = any(each.get("preempts") for each in view["queues"])
     more = ("TAKES ROOM", "GIVES ROOM", ">STOPPED") if takes else ()
-    names = ("QUEUE", ">WEIGHT", ">SHARE", ">USE", ">USD/H", ">RUNS", ">RUNNING", ">WAITING", "WITHIN", "CAP", *more)
+    names = (
+        "QUEUE",
+        ">WEIGHT",
+        ">SHARE",
+        ">USE",
+        ">USD/H",
+        ">RUNS",
+        ">RUNNING",
+        ">WAITING",
+        "WITHIN",
+        "CAP",
+        "GUARANTEE",
+        *more,
+    )
     shown = PlainTable(*names)
     for each in sorted(view["queues"], key=lambda each: (each["level"] is None, each["level"] or 0.0)):
         share = "-" if each["weight"] == 0 or not each["runs"] else f"{each['share']:.0%}"
         numbers = [f"{each[name]:,}" for name in ("runs", "running", "waiting")]
         use = f"{each['use']:.0%}", f"{each['used']['usdPerHour']:,.2f}"
-        last = each["within"] or "-", _cap_of(each), *(_room_of(each) if takes else ())
+        last = each["within"] or "-", _cap_of(each), _guarantee_of(each), *(_room_of(each) if takes else ())
         shown.add_row(each["name"], str(each["weight"]), share, *use, *numbers, *last)
     session.console.print(shown)
     session.console.print(_said_of(view))
@@ -101,6 +114,11 @@ def _room_of(each: Mapping[str, Any]) -> list[str]:
     kept = f"yes, {counted(each['kept'], 'instance')} kept" if each["kept"] else "yes"
     gives = {True: "yes", False: "no", None: "if the run says so"}[each["preemptible"]]
     return [kept if each["preempts"] else "-", gives, f"{each['preempted']:,}"]
+
+
+def _guarantee_of(queue: Any) -> str:
+    said = [f"{amount:,g} {_UNITS[unit]}" for unit, amount in (queue["guarantee"] or {}).items()]
+    return (", ".join(said) or "-") + ("" if queue["lend"] else ", not lent")
 
 
 def _said_of(view: Any) -> str:

@@ -79,6 +79,7 @@ class CapChecker(Checker):
         waiting = {self._queue(run_id, queues) for run_id in self._waiting()} - {""}
         if not grown or not waiting or self._others_may_order():
             return
+        self._judge_kept(sum(grown.values()), waiting, use, queues)
         for unit, price in ((3, lambda key: 1.0), (0, self._price)):
             if all(queues[name].cap[unit] < float("inf") for name in waiting):
                 left = sum(max(0.0, queues[name].cap[unit] - use[name][unit]) for name in waiting)
@@ -87,6 +88,21 @@ class CapChecker(Checker):
                 if ordered > left * ABOUT + 1e-9:
                     told = f"{ordered:g} {Cap._fields[unit]} are ordered where the caps leave {left:g} to who waits"
                     self.facts.violated("S8", told, *sorted(waiting))
+
+    def _judge_kept(
+        self, ordered: int, waiting: set[str], use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]
+    ) -> None:
+        """What a queue that does not lend lacks of the instances that it is guaranteed is not ordered for others."""
+        promised = {
+            name: each.guarantee.amount
+            for name, each in queues.items()
+            if each.guarantee and not each.lend and each.guarantee.unit == "instances"
+        }
+        kept = sum(max(0.0, amount - use[name].instances) for name, amount in promised.items())
+        alive = sum(each["status"] != "GONE" for each in self.facts.stored.instances.values())
+        if kept and not waiting & promised.keys() and alive + ordered > self.facts.policy.max_instances - kept + 1e-3:
+            told = f"{ordered} instances are ordered beside {alive}, and {kept:g} are guaranteed to others and not lent"
+            self.facts.violated("S8", told, *sorted(promised))
 
     def _others_may_order(self) -> bool:
         """Something that is no run of a queue, or replacements of what was warned."""

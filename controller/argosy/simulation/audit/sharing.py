@@ -3,7 +3,8 @@
 S1: where an intent of one sharer is stored, no other one waits with a task that would have fitted in its place and
 stands lower by more than a task. It is judged by what is stored, while nothing goes wrong, nothing is on its way and
 the open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another
-does, and a commit holds all that is begun.
+does, and a commit holds all that is begun. Who is guaranteed something may come first, and who has a cap may have to
+wait (`caps`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class SharingChecker(Checker):
         after = self._live(parties, stored.live.values())
         for run_id in sorted({key.run_id for key in fresh} & parties.keys()):
             for other in sorted(waiting & parties.keys()):
-                if parties[run_id] != parties[other]:
+                bound = queues[parties[run_id][0]].guarantee or queues[parties[other][0]].cap.is_any
+                if parties[run_id] != parties[other] and not bound:
                     self.judged += 1
                     first, second = self._height(parties, run_id, before), self._height(parties, other, after, more=1)
                     if second is not None and (first is None or first > second):

@@ -27,7 +27,8 @@ def lines(result: Any) -> list[str]:
 def test_the_queues_are_shown_with_who_is_first_on_top() -> None:
     shown = lines(World().answers("DescribeSharing", sharing()).argosy("queues"))
     assert [line.split()[0] for line in shown[:4]] == ["QUEUE", "research", "default", "night"]
-    assert " ".join(shown[1].split()) == "research 3 50% 50% 1.50 1 100 900 - 1.5 of 40 USD/h, 0 of 16 GPUs"
+    assert " ".join(shown[1].split()) == "research 3 50% 50% 1.50 1 100 900 - 1.5 of 40 USD/h, 0 of 16 GPUs -"
+    assert shown[3].endswith("5 instances, not lent")
     assert shown[-1].startswith("Revision 3, applied 2026-11-22T06:27:33.000Z; 1 earlier one kept: 2.")
 
 
@@ -47,9 +48,9 @@ def test_who_takes_and_gives_room_is_shown_where_anybody_may() -> None:
     shown = lines(World().answers("DescribeSharing", sharing(queues=found)).argosy("queues"))
     assert shown[0].split()[-5:] == ["TAKES", "ROOM", "GIVES", "ROOM", "STOPPED"]
     assert [line[line.index("-") :].split() for line in shown[1:4]] == [
-        ["-", "-", "yes,", "2", "instances", "kept", "if", "the", "run", "says", "so", "0"],
-        ["-", "-", "-", "yes", "1,200"],
-        ["-", "-", "-", "no", "0"],
+        ["-", "-", "-", "yes,", "2", "instances", "kept", "if", "the", "run", "says", "so", "0"],
+        ["-", "-", "-", "-", "yes", "1,200"],
+        ["-", "-", "-", "-", "no", "0"],
     ]
 
 
