@@ -169,7 +169,7 @@ def test_a_history_shows_course_instances_and_failures_in_groups(desk: Desk) -> 
     assert (course["queued"], course["starting"], course["running"], course["succeeded"]) == ([7], [1], [1], [1])
     assert course["instances"] == [1]
     assert {len(course[name]) for name in ("usdPerHour", "onDemandUsd")} == {1}
-    assert set(course["cost"]) == {"useful", "boot", "idle", "redone", "failed"}
+    assert set(course["cost"]) == {"useful", "boot", "idle", "redone", "displaced", "failed"}
     (shown,) = view["instances"]
     assert (shown["id"], shown["type"], shown["cause"], shown["endedAt"]) == (instance_id(1), "c5.xlarge", None, None)
     assert view["failures"] == [

@@ -41,7 +41,7 @@ def cost(
     ] = By.WASTE,
     html: HtmlFile = None,
 ) -> None:
-    """What a run or an environment has cost: where, and what it was spent on."""
+    """What a run or an environment has cost, where and for what."""
     meant = runs_meant(session.api, run)
     views = [session.api.describe_with_cost(each) for each in meant.ids[:MOST_RUNS]]
     view = together(meant.environment, views) if meant.environment else views[0]

@@ -78,7 +78,7 @@ def update(
         str | None, typer.Option("--client-token", help="Asking again with the same token changes nothing.")
     ] = None,
 ) -> None:
-    """Change what an open run asks for: it counts from the next tick on, and what runs goes on."""
+    """Change what an open run asks for, from the next tick on."""
     changes = terms.changes()
     if not changes:
         raise CliError(
