@@ -220,16 +220,28 @@ def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) 
 def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[Offer]:
     """One offer per instance, out of those `offers` that are of the winner's type and purchase option.
 
-    Zones that cost about the same take turns, cheapest first with the risk counted in: a shortage is per pool.
+    Zones that cost about the same take turns, cheapest first with the risk counted in: a shortage is per pool. A zone
+    in which daemons leave less room than in the winner's is left out: its instances take fewer tasks.
     """
     zones = [
         offer
         for offer in offers
         if (offer.instance_type, offer.purchase) == (winner.instance_type, winner.purchase)
         and offer.effective <= winner.effective * SIMILAR_PRICE
+        and _is_as_roomy(offer, winner)
     ]
     zones.sort(key=lambda offer: offer.effective)
     return [zones[i % len(zones)] for i in range(instances)]
+
+
+def _is_as_roomy(offer: Offer, winner: Offer) -> bool:
+    room = zip(offer.resources, winner.resources, strict=True)
+    return (
+        all(has >= needed for has, needed in room)
+        and offer.disk_gib >= winner.disk_gib
+        and (offer.most_tasks is None or (winner.most_tasks is not None and offer.most_tasks >= winner.most_tasks))
+        and offer.host_ports <= winner.host_ports
+    )
 
 
 def _caution(pool: Pool, now: float) -> float:

@@ -83,11 +83,11 @@ def _groups(batches: Sequence[Batch], fits: IntArray, room: IntArray) -> list[li
 def _allocated(
     wanted: TaskShapes, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
 ) -> tuple[Allocation, list[Offer]]:
-    """The allocator knows only the cheapest zone of each type: the others cost about the same, or nothing is bought
-    there."""
+    """The allocator knows only the cheapest zone of each type, and of each room that daemons leave in it: the others
+    cost about the same, or nothing is bought there."""
     cheapest: dict[object, Offer] = {}
     for offer in sorted(admitted, key=lambda offer: offer.effective):
-        cheapest.setdefault((offer.instance_type, offer.purchase), offer)
+        cheapest.setdefault((offer.instance_type, offer.purchase, offer.resources, offer.most_tasks), offer)
     options = list(cheapest.values())
     kinds = {kind: number for number, kind in enumerate(dict.fromkeys(option.instance_type for option in options))}
     tasks = int(wanted.count.sum())

@@ -46,6 +46,8 @@ class ReasonChecker(Checker):
         self._untrue_since: dict[tuple[str, str], float] = {}
         self._was_full = False
         """Before the latest commit, by which the same tick may have withdrawn an order."""
+        self._pools: Mapping[str, Any] = {}
+        """Before the latest commit, in which the same tick may have seen instances for the first time."""
         self._targets: Counter[str] = Counter()
         """By pool, before the latest commit."""
         waits: Mapping[str, Truth] = {
@@ -58,8 +60,8 @@ class ReasonChecker(Checker):
             "held back by capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
             "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
             "held back by capacity.maxInstances": lambda run: "maxInstances" in self._capacity(run),
-            "held back by maxInstances of the deployment": lambda run: self._was_full or self._is_full(),
-            "held back by a limit on instances": lambda run: self._was_full or self._is_full(),
+            "held back by maxInstances of the deployment": lambda run: self._is_or_was_full(),
+            "held back by a limit on instances": lambda run: self._is_or_was_full(),
             "held back by the vCPU quota": lambda run: bool(self.facts.policy.vcpu_quotas),
             "the pools that could hold it are short": lambda run: self._is_any_pool_short(),
             "nothing that could hold it launches": lambda run: self._is_any_pool_short(),
@@ -102,6 +104,7 @@ class ReasonChecker(Checker):
                 self._judged[record.id] = record.status_reason  # true at the time: a retry may change the rest
                 self._check(record, record.status_reason, self._ends)
         self._was_full, self._targets = self._is_full(), self._wanted()
+        self._pools = self.facts.stored.pools
 
     def _check(self, record: RunRecord, said: str, truths: Mapping[str, Truth]) -> None:
         judged = [is_true(record) for begins, is_true in truths.items() if said.startswith(begins)]
@@ -126,9 +129,9 @@ class ReasonChecker(Checker):
         booting = any(each["status"] == InstanceStatus.BOOTING for each in self.facts.stored.instances.values())
         return booting or self._promised() > 0 or self._raised() > 0
 
-    def _promised(self) -> int:
+    def _promised(self, stored: Mapping[str, Any] | None = None) -> int:
         """What fleets may still launch, as far as EC2 has acknowledged what we want."""
-        pools = self.facts.stored.pools
+        pools = self.facts.stored.pools if stored is None else stored
         held = Counter(
             key
             for each in self.facts.stored.instances.values()
@@ -140,9 +143,15 @@ class ReasonChecker(Checker):
         )
         return sum(max(0, _most(pool) - held[key]) for key, pool in pools.items())
 
+    def _is_or_was_full(self) -> bool:
+        return self._was_full or self._is_full() or self._is_filled_by(self._promised(self._pools))
+
     def _is_full(self) -> bool:
+        return self._is_filled_by(self._promised() + self._raised())
+
+    def _is_filled_by(self, coming: int) -> bool:
         alive: int = sum(each["status"] != InstanceStatus.GONE for each in self.facts.stored.instances.values())
-        return alive + self._promised() + self._raised() >= self.facts.policy.max_instances - ORDERED
+        return alive + coming >= self.facts.policy.max_instances - ORDERED
 
     def _raised(self) -> int:
         """Instances that the latest commit orders, beside what was given up before and may come yet."""
