@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading, schedule_store
 from argosy.model.damage import FAULTS
+from argosy.model.inbox import SubmitRequest
 from argosy.model.schedules.expressions import next_times
 from argosy.model.schedules.record import Overlap
 from argosy.simulation.audit.facts import TrialFacts
@@ -171,10 +172,10 @@ class ClockOfSchedules:
             return None
         return dict(answer["body"]) if answer["statusCode"] == 200 else None
 
-    def _named(self, run_id: str) -> None:
-        if run_id not in self._jobs:
-            self._made_up.append(run_id)
-            self._jobs[run_id] = SimulatedJob(run_id, SPEC, 2)
+    def _named(self, submit: SubmitRequest) -> None:
+        if submit.run_id not in self._jobs:
+            self._made_up.append(submit.run_id)
+            self._jobs[submit.run_id] = SimulatedJob(submit.run_id, SPEC, 2)
 
     def _drawn(self, *what: object) -> float:
         return self._world.share("schedule", *what)

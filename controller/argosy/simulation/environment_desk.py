@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.model.damage import FAULTS
+from argosy.model.inbox import SubmitRequest
 from argosy.simulation.boundary import Crash
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.front_desk import FrontDesk
@@ -126,7 +127,8 @@ class EnvironmentDesk:
         if wish.revision and number is not None:
             self._numbers[wish.revision] = self._newest = number
 
-    def _named(self, run_id: str) -> None:
-        """The api is about to store a deployment whose run has this id."""
+    def _named(self, submit: SubmitRequest) -> None:
+        """The api is about to store a deployment with this run. Its spec says what is wanted of it: who had no answer
+        may take a revision of before for the one that he created."""
         if self._job is not None:
-            self._offered[run_id] = self._job(run_id)
+            self._offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)

@@ -22,9 +22,9 @@ ANSWER_S = 30.0  # the longest that Lambda lets the function take
 
 
 class _SubmissionsNamed(NextVersionStore):
-    """The table, which says under which id a run is about to be stored. The api reads what both versions store."""
+    """The table, which tells of each run that is about to be stored. The api reads what both versions store."""
 
-    def __init__(self, client: Any, named: Callable[[str], None]) -> None:
+    def __init__(self, client: Any, named: Callable[[inbox.SubmitRequest], None]) -> None:
         super().__init__(client, TABLE)
         self._named = named
 
@@ -38,7 +38,7 @@ class _SubmissionsNamed(NextVersionStore):
             request = inbox.from_bytes(body) if key[0] == inbox.INBOX else None
             submit = request.submit if isinstance(request, inbox.EnvironmentRequest) else request
             if isinstance(submit, inbox.SubmitRequest):
-                self._named(submit.run_id)
+                self._named(submit)
         super().create(items, expires_at, replacing)
 
 
@@ -57,10 +57,13 @@ class NoItems:
 
 
 class FrontDesk:
-    """The api of one trial's deployment. named: told of the id of each run before it is stored."""
+    """The api of one trial's deployment. named: told of each run before it is stored."""
 
     def __init__(
-        self, deployment: SimulatedDeployment, named: Callable[[str], None], images: ImageResolver | None = None
+        self,
+        deployment: SimulatedDeployment,
+        named: Callable[[inbox.SubmitRequest], None],
+        images: ImageResolver | None = None,
     ) -> None:
         self._deployment, self._named, self._images = deployment, named, images or AnyImage()
         self._count = 0

@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
 from argosy.model.damage import FAULTS
+from argosy.model.inbox import SubmitRequest
 from argosy.model.run_record import RunRecord
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.boundary import Crash
@@ -112,9 +113,9 @@ class Users:
             return None
         return answer if answer["statusCode"] == 200 or answer["statusCode"] in REFUSED else None
 
-    def _named(self, run_id: str) -> None:
+    def _named(self, submit: SubmitRequest) -> None:
         """The api is about to store the run that is being submitted, under this id."""
-        number = self._submitted
+        number, run_id = self._submitted, submit.run_id
         job = self._jobs.pop(self._run_ids[number])
         self._run_ids[number], self._number_of[run_id] = run_id, number
         self._jobs[run_id] = replace(job, run_id=run_id)
