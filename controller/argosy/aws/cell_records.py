@@ -30,6 +30,7 @@ class Records:
     cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
     is_torn_down: bool = False  # whether the kill switch is on: nothing is launched any more
     awaits_tick: bool = False  # whether the controller meant to go on after its last tick; an older one does not say
+    is_leased: bool = False  # whether a controller works, or has died at work
 
 
 def read(dynamodb: Any, table: str) -> Records | None:
@@ -56,6 +57,7 @@ def read(dynamodb: Any, table: str) -> Records | None:
             if name.startswith(PREFIX)
         },
         is_torn_down="KILL" in items,
+        is_leased="LEASE" in items,
     )
 
 

@@ -72,12 +72,13 @@ def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
 def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *, now: float) -> bool:
     """Enable the tick where a request waits: a controller that goes to rest may have died after it had disabled the
     tick, and before it looked at the inbox once more (DESIGN D12a). And where the controller meant to go on and does
-    not: it leaves while there is nothing to do, and an update of the stack disables the tick of such a one. Where it is
-    enabled already, and where another controller is about to take the request, it costs an invocation at most. Returns
-    whether there is a reason."""
-    if records.heartbeat is None or records.is_torn_down:
+    not: it leaves while there is nothing to do, and an update of the stack disables the tick of such a one. One that
+    died in its very first tick said nothing, and left its lease. Where the tick is enabled already, and where another
+    controller is about to take the request, it costs an invocation at most. Returns whether there is a reason."""
+    if records.is_torn_down:
         return False
-    is_silent = records.awaits_tick and now - records.heartbeat > SILENT_S
+    is_silent = records.awaits_tick and now - (records.heartbeat or 0.0) > SILENT_S
+    is_silent |= records.is_leased and records.heartbeat is None
     if not is_silent and not cell_records.is_asked_for_more(dynamodb, table):
         return False
     events.enable_rule(Name=rule)

@@ -70,7 +70,7 @@ def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_wr
     assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0, "woken": False}
     store = DynamoStore(deployed, "argosy-state")
     store.take_lease("somebody", NOW, 60)
-    assert cell_records.read(deployed, "argosy-state") == cell_records.Records()
+    assert cell_records.read(deployed, "argosy-state") == cell_records.Records(is_leased=True)
     store.beat(NOW + 0.25)
     store.release_lease("somebody")
     assert cell_records.read(deployed, "argosy-state") == cell_records.Records(NOW + 0.25, awaits_tick=True)
@@ -102,6 +102,20 @@ def test_the_watchdog_enables_the_tick_of_a_controller_that_meant_to_go_on(
     events.disable_rule(Name="argosy-tick")
     assert watchdog.handler({}, Context())["woken"] is woken
     assert (events.describe_rule(Name="argosy-tick")["State"] == "ENABLED") is woken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("waits", [False, True], ids=["it died at work", "a request waits"])
+def test_the_watchdog_enables_the_tick_of_a_controller_that_has_never_finished_one(deployed: Any, waits: bool) -> None:
+    store, events = DynamoStore(deployed, "argosy-state"), boto3.client("events")
+    events.disable_rule(Name="argosy-tick")
+    assert not watchdog.handler({}, Context())["woken"]
+    if waits:
+        store.create({(inbox.INBOX, "1#run"): b"{}"})
+    else:
+        store.take_lease("somebody", NOW, 60)
+    assert watchdog.handler({}, Context())["woken"]
+    assert events.describe_rule(Name="argosy-tick")["State"] == "ENABLED"
 
 
 @pytest.mark.slow
