@@ -75,6 +75,7 @@ class SimulatedController:
         if loop is None:
             invocations.left("no lease")
             return
+        invocations.is_quiet = False  # should it die at work, it has not left
         before, goes_on = loop.report.conflicts, False
         try:
             loop.step(self.ends_at - clock())
