@@ -62,5 +62,5 @@ class FloorChecker(Checker):
 
 def _is_sound(instance: JSON) -> bool:
     """Whether it could take work, had it not been let go."""
-    told = ("interrupted_at", "rebalance_at", "cordon", "absent_since", "stopped_at")
+    told = ("interrupted_at", "rebalance_at", "draining_since", "cordon", "absent_since", "stopped_at")
     return instance["owned"] and instance["agent_connected"] and not any(instance[name] for name in told)
