@@ -7,7 +7,7 @@ its way to it, counts whole (decision 47). Daemons are of no queue.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,15 @@ def queue_of_run(run: Run, queues: Mapping[str, ShareQueue]) -> str:
     return run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
 
 
+def queues_by_number(state: State) -> dict[int, str]:
+    """Whose the live attempts are, by Run.number, but for those of daemons. Tasks of suspended runs go on."""
+    queues = state.sharing.queues()
+    held = [found.record for found in state.suspended.values() if not found.record.is_daemon]
+    suspended = {record.number: record.queue if record.queue in queues else DEFAULT_QUEUE for record in held}
+    runs = [run for run in state.runs.values() if not run.is_daemon]
+    return suspended | {run.number: queue_of_run(run, queues) for run in runs}
+
+
 def at_cap(queue: str, cap: Cap, unit: int) -> str:
     """What a run is told that waits for it."""
     amount = _SAID[unit].format(cap[unit])
@@ -59,9 +68,9 @@ def left_of(cap: Cap) -> list[int]:
     return [NO_CAP if each == np.inf else round(each * scale) for each, scale in zip(cap, SCALE, strict=True)]
 
 
-def use_by_run(state: State, numbers: Mapping[int, Run]) -> dict[int, list[int]]:
+def use_by_run(state: State, numbers: Collection[int]) -> dict[int, list[int]]:
     """By Run.number, of those runs, what their live attempts use: 4 units, then the same on warned instances alone."""
-    found = {number: [0] * 8 for number in numbers}
+    found, needs = {number: [0] * 8 for number in numbers}, state.needs_by_number()
     known: dict[tuple[int, Resources, float], tuple[int, int, int, int]] = {}
     for name, runs in state.attempts.runs_on_instance.items():
         its = [(number, count) for number, count in runs.items() if count and number in found]
@@ -70,7 +79,7 @@ def use_by_run(state: State, numbers: Mapping[int, Run]) -> dict[int, list[int]]
             total, price = (instance.total, instance.price_usd_per_hour) if instance else (Resources(), 0.0)
             key = number, total, price
             if key not in known:
-                known[key] = units_of(numbers[number].needs, total, price)
+                known[key] = units_of(needs[number], total, price)
             sums = found[number]
             for unit, each in enumerate(known[key]):
                 sums[unit] += count * each
@@ -107,10 +116,9 @@ class CapRoom:
             return None
         names = tuple(queues)
         row = {name: number for number, name in enumerate(names)}
-        numbers = {run.number: run for run in state.runs.values() if not run.is_daemon}
-        used = np.zeros((len(names), 8), dtype=np.int64)
-        for number, units in use_by_run(state, numbers).items():
-            used[row[queue_of_run(numbers[number], queues)]] += units
+        used, queue_of = np.zeros((len(names), 8), dtype=np.int64), queues_by_number(state)
+        for number, units in use_by_run(state, queue_of).items():
+            used[row[queue_of[number]]] += units
         caps = tuple(queues[name].cap for name in names)
         whole = np.array([left_of(cap) for cap in caps], dtype=np.int64)
         return cls(names, caps, whole, used[:, :4], tuple(queues.values()), used[:, 4:])

@@ -151,6 +151,11 @@ class _Holdings:
             taken = self.taken.setdefault(sharer, [0, 0, 0])
             for axis, need in enumerate(run.needs):
                 taken[axis] += self.live[run.id] * need
+        for found in state.suspended.values():  # its tasks go on; of its owner nothing is known
+            its = self.taken.get((found.record.queue, ""))
+            if its is not None and not found.record.is_daemon:
+                for axis, need in enumerate(found.record.needs):
+                    its[axis] += by_number.get(found.record.number, 0) * need
         self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
 
     def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:

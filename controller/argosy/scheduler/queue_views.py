@@ -11,7 +11,7 @@ import numpy as np
 from argosy.model.sharing import Cap, Guarantee
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.caps import SCALE, queue_of_run, use_by_run
+from argosy.scheduler.caps import SCALE, queue_of_run, queues_by_number, use_by_run
 
 NO_CAP, NOTHING_USED = Cap(), Cap(0.0, 0.0, 0.0, 0.0)
 
@@ -59,7 +59,11 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
     numbers, counts = np.unique(state.attempts["run"][state.attempts.placed()], return_counts=True)
     live = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     taken = {name: [0, 0, 0] for name in found}
-    units = use_by_run(state, {run.number: run for run in state.runs.values() if not run.is_daemon})
+    queue_of = queues_by_number(state)
+    units = use_by_run(state, queue_of)
+    for number, uses in units.items():
+        its = found[queue_of[number]]
+        its.used = Cap(*(has + more / scale for has, more, scale in zip(its.used, uses, SCALE, strict=False)))
     for run in state.runs.values():
         name = queue_of_run(run, queues)
         its = found[name]
@@ -68,16 +72,6 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         its.kept += kept[run.number]
         its.waiting += int(run.tasks.counts()[TaskStatus.PENDING])
         its.running += live.get(run.number, 0)
-        its.used = (
-            Cap(
-                *(
-                    has + more / scale
-                    for has, more, scale in zip(its.used, units.get(run.number, ()), SCALE, strict=False)
-                )
-            )
-            if run.number in units
-            else its.used
-        )
         for axis, need in enumerate(run.needs):
             taken[name][axis] += live.get(run.number, 0) * need
     whole = [sum(each.total[axis] for each in state.instances.values() if each.alive) for axis in range(3)]

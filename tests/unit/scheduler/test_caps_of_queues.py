@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
+from argosy.lifecycle.suspension import suspend
 from argosy.market.offers import cost_of
 from argosy.model.actions import Action, Launch, Remark, SetTarget
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.instances import Purchase
+from argosy.model.run_record import RunRecord
 from argosy.model.sharing import Cap
 from argosy.model.state import State
 from argosy.scheduler.caps import at_cap, is_at_cap
 from argosy.scheduler.decide import decide
+from argosy.scheduler.queue_views import use_of_queues
 from tests.builders import (
     NOW,
     POLICY,
@@ -108,6 +111,27 @@ def test_what_runs_already_counts() -> None:
     again = [each for each in decided(state, max_instances=4) if isinstance(each, Launch)]
     assert len({each.key for each in again} - {None}) == 6
     assert launches(again) == {first: 6}
+
+
+def test_tasks_of_a_suspended_run_go_on_and_count() -> None:
+    state = shared(cluster(4), default={}, research={"cap": {"vcpus": 6}})
+    first = run(state, 1, 4, queue="research")
+    begun(state, [each for each in decided(state, max_instances=4) if isinstance(each, Launch)])
+    suspend(state, RunRecord.of(state.runs[first]), "it fails", NOW)
+    second, third = run(state, 2, 1_000, queue="research"), run(state, 3, 1_000)
+    assert launches(decided(state, max_instances=4)) == {second: 2, third: 10}
+    (research,) = [each for each in use_of_queues(state) if each.name == "research"]
+    assert research.used.vcpus == 4
+
+
+def test_tasks_of_a_suspended_run_count_in_the_level_of_its_queue() -> None:
+    state = shared(cluster(2), default={}, research={})
+    first = run(state, 1, 4, queue="research")
+    begun(state, [each for each in decided(state, max_instances=2) if isinstance(each, Launch)])
+    suspend(state, RunRecord.of(state.runs[first]), "it fails", NOW)
+    run(state, 2, 1_000, queue="research")
+    third = run(state, 3, 1_000)
+    assert launches(decided(state, max_instances=2)) == {third: 4}
 
 
 def test_room_that_a_queue_may_not_use_goes_to_the_others() -> None:
