@@ -55,6 +55,7 @@ class SteadyService:
         work_s: float = FOR_EVER_S,
         kinds: dict[str, float] | None = None,
         seed: int = 0,
+        healthy_s: int = 15,
         **policy: Any,
     ) -> None:
         """kinds: faults with their rates, on from the start."""
@@ -83,7 +84,7 @@ class SteadyService:
             "name": "web",
             "container": {"image": "argosy/web", "command": ["serve"]},
             "resources": {"vcpus": 0.5, "memory": 512},
-            "service": {"desired": desired, "update": {"healthySeconds": 15}},
+            "service": {"desired": desired, "update": {"healthySeconds": healthy_s}},
         }
         self.spec = to_json(parse_spec(spec))
         terms = RunTerms.of(self.spec).service

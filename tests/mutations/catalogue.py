@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -104,10 +105,17 @@ def scenario(module: str, test: str, *arguments: Any) -> Check:
 
 def hunt(name: str, patch: Patch) -> Found | None:
     """Plant the bug and let its check look for it."""
+    with in_the_ground(name, patch) as bug:
+        return bug.check()
+
+
+@contextmanager
+def in_the_ground(name: str, patch: Patch) -> Iterator[Bug]:
+    """Plant it. Raises AttributeError where what it breaks is there no more."""
     bug = BUGS[name]
     bug.plant(patch)
     try:
-        return bug.check()
+        yield bug
     finally:
         undo = getattr(apply_module, "UNDO", None)
         if undo is not None:

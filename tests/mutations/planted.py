@@ -177,10 +177,10 @@ def refused_launch_leaves_no_idle_time(patch: Patch) -> None:
 
 @planted("tasks wait for ever for an instance that never registers", "no-register")
 def silent_instances_are_waited_for(patch: Patch) -> None:
-    from argosy.scheduler import places
+    from argosy.scheduler import roster
 
     booting = InstanceStatus.BOOTING
-    patch.setattr(places, "_may_still_come", lambda instance, now, policy: instance.status is booting)
+    patch.setattr(roster, "may_still_come", lambda instance, now, policy: instance.status is booting)
 
 
 @planted("an instance with a dead agent keeps its tasks for ever", "partition")
@@ -222,12 +222,14 @@ def results_unverified(patch: Patch) -> None:
     check=scenario(LIFE, "test_the_kill_switch_launches_nothing_more"),
 )
 def the_kill_switch_is_not_read(patch: Patch) -> None:
-    real = engine_module.decide
+    from argosy.engine import steps
+
+    real = steps.decide
 
     def decide(moment: Any, launching: bool, *rest: Any) -> Any:
         return real(moment, True, *rest)
 
-    patch.setattr(engine_module, "decide", decide)
+    patch.setattr(steps, "decide", decide)
 
 
 @planted("an intent in doubt stays in doubt for ever")

@@ -10,8 +10,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.aws import launcher, manifest
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.launcher import TaskLauncher
-from argosy.engine import loading
-from argosy.engine import tick as engine_module
+from argosy.engine.blame import PortFailed
+from argosy.engine.tick import Engine
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, begin, hosts, quarantine, revival
 from argosy.market import release
@@ -61,15 +61,15 @@ def version_compare_off(patch: Patch) -> None:
     check=scenario(PROTOCOL, "test_a_store_that_does_not_answer_ends_nothing"),
 )
 def gc_on_store_error(patch: Patch) -> None:
-    real = loading.load
+    real = Engine._load
 
-    def load(store: Any) -> State:
+    def load(self: Engine) -> State:
         try:
-            return real(store)
-        except (ClientError, BotoCoreError):
-            return State(version=store.version())
+            return real(self)
+        except (ClientError, BotoCoreError, PortFailed):
+            return State(version=self.store.version())
 
-    patch.setattr(engine_module, "load", load)
+    patch.setattr(Engine, "_load", load)
 
 
 @planted(

@@ -55,10 +55,10 @@ def unhealthy_goes_first(patch: Patch) -> None:
 def unhealthy_ends_do_not_count(patch: Patch) -> None:
     from argosy.lifecycle import services
 
-    real = services._count_against_deployment
+    real = services._count
 
-    def count(state: State, env: Any, run: Any, end: Any) -> None:
+    def count(state: State, env: Any, run: Any, end: Any, now: float) -> None:
         if end.cause.name != "UNHEALTHY":
-            real(state, env, run, end)
+            real(state, env, run, end, now)
 
-    patch.setattr(services, "_count_against_deployment", count)
+    patch.setattr(services, "_count", count)

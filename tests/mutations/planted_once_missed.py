@@ -110,7 +110,7 @@ def releasing_instances_take_no_quota(patch: Patch) -> None:
 def late_tasks_ignore_warnings(patch: Patch) -> None:
     words = "instance is not None and instance.interrupted_at"
     late = "timeout_s and started_at and now - started_at >= timeout_s / 2"
-    reworded(patch, upkeep._why_stop, f"if {words}:", f"if {words} and not ({late}):")
+    reworded(patch, upkeep._why_stop, f"if {words} and", f"if {words} and not ({late}) and")
 
 
 @planted(

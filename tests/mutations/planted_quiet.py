@@ -24,7 +24,10 @@ from tests.mutations.planted_services import served
 QUIET, LOOPS = "tests.scenarios.test_quiet", "tests.unit.engine.test_loop"
 
 
-@planted("the controller leaves while a deployment goes on", check=served("interruption"))
+@planted(
+    "the controller leaves while a deployment goes on",
+    check=scenario(QUIET, "test_nobody_leaves_while_a_deployment_waits_for_its_tasks_to_have_been_healthy_for_long"),
+)
 def it_leaves_in_the_middle_of_a_deployment(patch: Patch) -> None:
     def is_settled(moment: Moment, env: Environment) -> bool:
         return True

@@ -9,7 +9,7 @@ from typing import Any
 from argosy.lifecycle import attempts, services
 from argosy.lifecycle import environments as lifecycle_environments
 from argosy.lifecycle.accounts import Account, AttemptEnd
-from argosy.model.actions import ForgetEnvironment, NoteDeployment
+from argosy.model.actions import ForgetEnvironment, NoteDeployment, RetireRun
 from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
@@ -123,7 +123,7 @@ def all_tasks_count_as_healthy(patch: Patch) -> None:
 
 @planted("a task that a service gives up is launched in the same tick", check=served())
 def parked_tasks_are_launched(patch: Patch) -> None:
-    patch.setattr(decide_module, "SetSlots", int)
+    patch.setattr(decide_module, "given_up_by", lambda steps: {e.run_id for e in steps if isinstance(e, RetireRun)})
 
 
 @planted("a server that ends well when its instance goes has failed", check=scenario(SERVICES, ENDS_WELL))

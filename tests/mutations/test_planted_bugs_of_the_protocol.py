@@ -28,7 +28,7 @@ from tests.mutations import planted_services as twelfth
 from tests.mutations import planted_sharing as fifteenth
 from tests.mutations import planted_targets as of_targets
 from tests.mutations import planted_trials as sixth
-from tests.mutations.catalogue import BUGS, hunt
+from tests.mutations.catalogue import BUGS, hunt, in_the_ground
 
 TABLE = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
 QUICK = (
@@ -53,6 +53,12 @@ def test_a_planted_bug_is_found(
     name: str, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     assert found(name, monkeypatch, record_property)
+
+
+def test_what_every_planted_bug_breaks_is_there() -> None:
+    for name in sorted(BUGS):
+        with pytest.MonkeyPatch.context() as patch, in_the_ground(name, patch):
+            assert BUGS[name].what
 
 
 @pytest.mark.deep

@@ -46,6 +46,14 @@ def test_a_warning_that_comes_while_the_controller_leaves_is_heard_at_once() -> 
     assert service.state.instances[service.host].interrupted_at
 
 
+def test_nobody_leaves_while_a_deployment_waits_for_its_tasks_to_have_been_healthy_for_long() -> None:
+    service = SteadyService(desired=2, healthy_s=600)
+    service.run_to_quiet()
+    deployment = service.state.environments["web"].deployment
+    assert deployment is not None
+    assert deployment.status == "COMPLETED"
+
+
 def test_a_quiet_hour_is_sixty_short_invocations() -> None:
     service = SteadyService()
     service.run_to_quiet()

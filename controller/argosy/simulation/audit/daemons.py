@@ -3,9 +3,9 @@
 N1: at most one of its tasks is on an instance, during an update that starts first two. N2: none is started where it is
 not wanted. N3: once nothing goes wrong any more, an instance that matches and can be reached has a task of the target
 within two minutes after both are there, unless a reason is told. N4: no stop of ours leaves fewer instances with a
-healthy task than the least. N5: what is frozen starts nothing. N6: no work takes its room. N7: nothing is ordered while
-only daemons are open. N8: a deployment completes with a healthy task on every instance. That only daemons run on an
-instance never keeps it, or a controller at work, say `idle` and `awake`.
+healthy task than the least. N5: what is frozen starts nothing. N6: no work takes its room, unless the controller fails
+at it. N7: nothing is ordered while only daemons are open. N8: a deployment completes with a healthy task on every
+instance. That only daemons run on an instance never keeps it, or a controller at work, say `idle` and `awake`.
 """
 
 from __future__ import annotations
@@ -166,8 +166,9 @@ class DaemonChecker(Checker):
                 assert env.target is not None
                 run_id = env.target.run_id
                 mine = [each.key.run_id for each in here if each.key.run_id in env.runs()]
-                is_there = run_id in mine or env.deleting or self.facts.stored.records[run_id].halted
-                if is_there or not self._stays(run_id, instance):
+                record = self.facts.stored.records[run_id]
+                is_there = run_id in mine or env.deleting or record.halted
+                if is_there or record.suspended_at or not self._stays(run_id, instance):
                     continue
                 old = max((self._needs(each) for each in mine), default=Resources())
                 back = old if self._order(run_id) == "stop-first" else Resources()
