@@ -17,58 +17,25 @@ import pytest
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.model.actions import Launch
-from argosy.model.attempts import AttemptKey, AttemptStatus
-from argosy.model.events import ContainerInstanceSeen
+from argosy.model.attempts import AttemptKey
 from argosy.model.run_terms import RunTerms
-from argosy.model.state import State
-from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
 from argosy.scheduler.decide import decide
 from argosy.scheduler.queue import place_now
 from argosy.scheduler.roster import Roster
+from tests.benchmarks.full_cluster import INSTANCES, PER_INSTANCE, full_state, seen
 from tests.builders import (
     CELL,
-    NOW,
     POLICY,
     RUN_ID,
     MemoryStore,
     begun,
-    container_instance,
-    fleet,
-    host,
     moment_of,
-    prepared,
-    submitted,
     task,
     task_arn,
     told,
 )
 from tests.fakes.engine import EmptyQueue, IdleExecutor, TickingClock
-
-INSTANCES, PER_INSTANCE, TASKS = 5_000, 16, 1_000_000
-
-
-def full_state(runs: int = 1) -> State:
-    state, ids = State(epoch="bench"), [RUN_ID, *(f"other-261121-062733-{number:04x}" for number in range(1, runs))]
-    for run_id in ids:
-        told(state, submitted(run_id, tasks=TASKS // runs), prepared(run_id))
-    for zone in "abc":
-        told(state, fleet("c5.4xlarge", f"us-east-1{zone}", spot_target=INSTANCES))
-    for number in range(INSTANCES):
-        told(state, host(number, "c5.4xlarge", f"us-east-1{'abc'[number % 3]}"), seen(number))
-    for index in range(INSTANCES * PER_INSTANCE):
-        run, at, name = state.runs[ids[index % runs]], index // runs, f"i-{index % INSTANCES:017x}"
-        row = state.attempts.add(run.number, AttemptKey(run.id, at, 1, 0), 1 + index // 100, name, NOW)
-        state.attempts.name_task(row, f"{index:032x}")
-        state.attempts.set(row, status=AttemptStatus.RUNNING, launched_at=NOW, started_at=NOW)
-        run.tasks.set(at, status=TaskStatus.RUNNING, attempts=1)
-    state.observed_at = NOW
-    return state
-
-
-def seen(number: int) -> ContainerInstanceSeen:
-    # one task in seventeen has a place left, so that a tick also launches
-    return container_instance(number, 17 * 1024 if number < 200 else 16 * 1024, 30_000)
 
 
 @pytest.mark.benchmark

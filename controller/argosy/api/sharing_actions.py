@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
+from argosy.api.sharing_limits import limits_of_guarantees
 from argosy.api.sharing_requests import ApplySharing, DescribeSharing
 from argosy.api.views import iso
 from argosy.model import documents, inbox
@@ -17,7 +18,7 @@ from argosy.model.inbox import SharingRequest
 from argosy.model.sharing import SHARING, UNITS, Sharing, sharing_in
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
-from argosy.spec.sharing import parse_sharing
+from argosy.spec.sharing import parse_sharing, promised_too_much
 
 JSON = dict[str, Any]
 TRIES = 10
@@ -25,7 +26,13 @@ TRIES = 10
 
 def _apply(means: Means, request: ApplySharing, request_id: str) -> JSON:
     now, known = means.now(), _in_force(means)
-    document = _earlier(known, request.restore) if request.document is None else parse_sharing(request.document)
+    limits = limits_of_guarantees(means.limits, means.policy)
+    if request.document is not None:
+        document: Mapping[str, Any] = parse_sharing(request.document, limits)
+    else:
+        document = _earlier(known, request.restore)
+        if faults := list(promised_too_much(document, limits)):  # the deployment may have become smaller since
+            raise SpecError(faults)
     base = known.revision if request.revision is None else request.revision
     if base != known.revision:
         raise RequestRefused(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.market.offers import cost_of
 from argosy.model.moment import Moment
@@ -70,21 +72,33 @@ def left_of(cap: Cap) -> list[int]:
 
 def use_by_run(state: State, numbers: Collection[int]) -> dict[int, list[int]]:
     """By Run.number, of those runs, what their live attempts use: 4 units, then the same on warned instances alone."""
-    found, needs = {number: [0] * 8 for number in numbers}, state.needs_by_number()
-    known: dict[tuple[int, Resources, float], tuple[int, int, int, int]] = {}
-    for name, runs in state.attempts.runs_on_instance.items():
-        its = [(number, count) for number, count in runs.items() if count and number in found]
-        instance = state.instances.get(name.decode()) if its else None
-        for number, count in its:
-            total, price = (instance.total, instance.price_usd_per_hour) if instance else (Resources(), 0.0)
-            key = number, total, price
-            if key not in known:
-                known[key] = units_of(needs[number], total, price)
-            sums = found[number]
-            for unit, each in enumerate(known[key]):
-                sums[unit] += count * each
-                if instance is not None and instance.interrupted_at:
-                    sums[4 + unit] += count * each
+    known, table, needs = np.array(sorted(numbers), dtype=np.int64), state.attempts, state.needs_by_number()
+    row_of = np.full(1 + max([int(table["run"].max(initial=0)), *numbers]), -1)
+    row_of[known] = np.arange(len(known))
+    placed = table.placed()
+    placed = placed[row_of[table["run"][placed]] >= 0]
+    run = row_of[table["run"][placed]]
+    where = table.positions([*state.instances])[table.instance_number[placed]]  # -1: on one of which nothing is known
+    sizes = np.array([*(each.total for each in state.instances.values()), Resources()], dtype=np.float64)
+    prices = np.array([*(each.price_usd_per_hour for each in state.instances.values()), 0.0])
+    wanted = np.array([needs[number] for number in known.tolist()], dtype=np.int64).reshape(-1, 3)
+    units = _units(wanted[run], sizes[where], prices[where])
+    warned = np.array([*(bool(each.interrupted_at) for each in state.instances.values()), False])[where]
+    sums = [_summed(run, column, len(known)) for column in units]
+    sums += [_summed(run[warned], column[warned], len(known)) for column in units]
+    return dict(zip(known.tolist(), np.array(sums, dtype=np.int64).T.tolist(), strict=True))
+
+
+def _units(needs: IntArray, sizes: FloatArray, usd_per_hour: FloatArray) -> tuple[IntArray, ...]:
+    """As `units_of`, of many tasks: (tasks,) each. needs, sizes: (tasks, 3)."""
+    part = part_of(needs, sizes)
+    usd, instances = usd_per_hour * part * SCALE[USD], part * SCALE[INSTANCES]
+    return usd.astype(np.int64), needs[:, 0], needs[:, 2], instances.astype(np.int64)
+
+
+def _summed(run: IntArray, amounts: IntArray, runs: int) -> IntArray:
+    """(runs,) exact below 2^53."""
+    found: IntArray = np.bincount(run, weights=amounts, minlength=runs).astype(np.int64)
     return found
 
 
@@ -183,11 +197,15 @@ def prices(moment: Moment, lineup: Lineup) -> FloatArray:
 def parts(needs: Sequence[Resources], supply: Supply) -> FloatArray:
     """(tasks, rows) which part of each instance a task takes."""
     wanted = np.array(needs, dtype=np.float64).reshape(-1, 3)
-    total = supply.total.astype(np.float64)
-    found = np.zeros((len(wanted), total.shape[1]))
+    return part_of(wanted[:, None, :], supply.total.T[None, :, :])
+
+
+def part_of(needs: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
+    """Which part of an instance a task takes. needs, sizes: (..., 3)."""
+    found = np.zeros(np.broadcast_shapes(needs.shape, sizes.shape)[:-1])
     for axis in range(3):
-        has = total[axis] > 0
-        found = np.maximum(found, np.where(has, wanted[:, axis, None] / np.where(has, total[axis], 1.0), 0.0))
+        has = sizes[..., axis] > 0
+        found = np.maximum(found, np.where(has, needs[..., axis] / np.where(has, sizes[..., axis], 1.0), 0.0))
     return found
 
 

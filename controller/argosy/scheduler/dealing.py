@@ -23,7 +23,7 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.place import place, place_further
 from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import Supply
-from argosy.scheduler.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, parts, units_of
+from argosy.scheduler.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part_of, units_of
 from argosy.scheduler.fair_order import FairOrder, Within
 from argosy.scheduler.queue import Ask, counted, queue_of
 from argosy.scheduler.roster import Lineup
@@ -122,12 +122,12 @@ class QueueCaps:
         numbers = [number for number, _ in tasks]
         rows = np.array([row for _, row in tasks], dtype=np.int64)
         counts = np.array([*tasks.values()], dtype=np.float64)
-        own = parts([self.asks[number].run.needs for number in numbers], coming)[np.arange(len(rows)), rows] * counts
+        needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, 3)
+        own = part_of(needs, coming.total.T[rows]) * counts  # of each its own row: all rows would be a square
         whole = np.zeros(len(coming))
         np.add.at(whole, rows, own)
         of_row = own / np.where(whole[rows] > 0, whole[rows], 1.0)
         usd = of_row * self.usd_per_hour[ready:][rows] * SCALE[USD]
-        needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, 3)
         units = np.column_stack([usd, needs[:, 0] * counts, needs[:, 2] * counts, of_row * SCALE[INSTANCES]])
         self.room.take(self.queue[numbers], units.astype(np.int64))
 

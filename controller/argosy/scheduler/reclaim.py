@@ -30,7 +30,7 @@ from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.budget import RunBudget
 from argosy.scheduler.capacity import DEPLOYMENT
-from argosy.scheduler.caps import CapRoom, queue_of_run, units_of
+from argosy.scheduler.caps import CapRoom, part_of, queue_of_run, units_of
 from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.places import Places, RunPlaces
 from argosy.scheduler.rows import row_of, uses_by_number
@@ -124,7 +124,7 @@ class _Reclaiming:
         self.instances = [each for each in state.instances.values() if each.placeable and each.id not in spared]
         self._rows: IntArray = np.zeros(0, dtype=np.int64)  # of the holders, in the table of attempts
         self._uses, self._daemons = uses_by_number(state), daemons_of(state)
-        self._usd_left = _usd_left(moment, reclaim)
+        self._usd_left, self._queues = _usd_left(moment, reclaim), state.sharing.queues()
         self._caps = CapRoom.of(state)
         for launch in launches:
             self._count(state.runs[launch.key.run_id], state.instances[launch.instance_id])
@@ -149,7 +149,7 @@ class _Reclaiming:
             found += self._stops(held, made)
             stopped += len(made.victims)
             self._move(held, made, holders)
-            holders = self._without(holders, made.place)
+            holders.spare(made.place)  # it is kept for somebody now
             self.wanted[held.run.id] -= 1
             if not self.wanted[held.run.id]:
                 del waiting[held.run.id]
@@ -163,12 +163,6 @@ class _Reclaiming:
         if made is None or made.loss > self._usd_left or (budget is not None and budget.left_usd < made.loss):
             return None
         return made
-
-    def _without(self, holders: Holders, where: int) -> Holders:
-        """Without those on an instance, which is kept for somebody now."""
-        stay = holders.place != where
-        self._rows = self._rows[stay]
-        return Holders(holders.place[stay], holders.sharer[stay], holders.takes[stay], holders.loss[stay])
 
     def _stops(self, held: _RunWithoutRoom, made: Exchange) -> Acts:
         run, instance, state = held.run, self.instances[made.place], self.moment.state
@@ -196,7 +190,7 @@ class _Reclaiming:
 
     def _queue_row(self, run: Run) -> int:
         assert self._caps is not None
-        return self._caps.names.index(queue_of_run(run, self.moment.state.sharing.queues()))
+        return self._caps.names.index(queue_of_run(run, self._queues))
 
     def _move(self, held: _RunWithoutRoom, made: Exchange, holders: Holders) -> None:
         """As it will be."""
@@ -212,35 +206,34 @@ class _Reclaiming:
     def _holders(self) -> tuple[Holders, IntArray]:
         """The attempts that may be stopped, and their rows in the table."""
         state, table = self.moment.state, self.moment.state.attempts
-        queues = state.sharing.queues()
+        queues = self._queues
         places = table.positions([each.id for each in self.instances])
         live = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
         live &= (table["stop_cause"] == StopCause.NONE) & (table["left_at"] == 0)
-        found: list[tuple[int, int, Run]] = []
+        rows, runs = [np.zeros(0, dtype=np.int64)], []
+        of_run = _by_run(table["run"], np.flatnonzero(live))
         for run in state.runs.values():
             queue = queues.get(run.terms.queue) or queues[DEFAULT_QUEUE]
-            if run.terms.serves or not queue.gives_up(run.terms.preemptible):
+            if run.number not in of_run or run.terms.serves or not queue.gives_up(run.terms.preemptible):
                 continue
-            rows = np.flatnonzero(live & (table["run"] == run.number))
-            rows = rows[run.tasks["preempted"][table["index"][rows]] < self.reclaim.per_task]
-            found += [(row, int(places[table.instance_number[row]]), run) for row in rows.tolist()]
-        found = [each for each in found if each[1] >= 0]
-        return self._columns(found), np.array([row for row, _, _ in found], dtype=np.int64)
+            its = of_run[run.number]
+            its = its[run.tasks["preempted"][table["index"][its]] < self.reclaim.per_task]
+            its = its[places[table.instance_number[its]] >= 0]
+            rows.append(its)
+            runs += [run] * len(its)
+        known = np.concatenate(rows)
+        return self._columns(known, places[table.instance_number[known]], runs), known
 
-    def _columns(self, found: Sequence[tuple[int, int, Run]]) -> Holders:
-        started_at = self.moment.state.attempts["started_at"]
-        losses = [self._loss(run, self.instances[where], float(started_at[row])) for row, where, run in found]
-        return Holders(
-            np.array([where for _, where, _ in found], dtype=np.int64),
-            np.array([self.order.row[run.id] for _, _, run in found], dtype=np.int64),
-            np.array([run.needs for _, _, run in found], dtype=np.int64).reshape(-1, 3),
-            np.array(losses, dtype=np.float64),
-        )
-
-    def _loss(self, run: Run, instance: Instance, started_at: float) -> float:
-        """USD of what was paid for the attempt."""
-        seconds = max(0.0, self.moment.now - started_at) if started_at else 0.0
-        return seconds * run.needs.share_of(instance.total) * instance.price_usd_per_hour / HOUR_S
+    def _columns(self, rows: IntArray, places: IntArray, runs: Sequence[Run]) -> Holders:
+        """rows: of the table of attempts. The loss is what was paid for each."""
+        started_at = self.moment.state.attempts["started_at"][rows]
+        needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)
+        sizes = np.array([each.total for each in self.instances], dtype=np.float64).reshape(-1, 3)
+        prices = np.array([each.price_usd_per_hour for each in self.instances])
+        seconds = np.where(started_at > 0, np.maximum(0.0, self.moment.now - started_at), 0.0)
+        losses = seconds * part_of(needs, sizes[places]) * prices[places] / HOUR_S
+        sharers = np.array([self.order.row[run.id] for run in runs], dtype=np.int64)
+        return Holders(places, sharers, needs, losses)
 
     def _row(self, where: int, without: Mapping[int, int] | None = None) -> InstanceRow:
         """The instance, without so many attempts of each run."""
@@ -296,13 +289,13 @@ class _Reclaiming:
     def _may_empty(self, held: _RunWithoutRoom, where: int) -> bool:
         rows = self.moment.state.attempts.on_instance(self.instances[where].id)
         runs = [self.moment.state.run_by_number(int(self.moment.state.attempts["run"][row])) for row in rows]
-        found = [
-            (row, where, run) for row, run in zip(rows, runs, strict=True) if run is not None and not run.is_daemon
-        ]
+        found = [(row, run) for row, run in zip(rows, runs, strict=True) if run is not None and not run.is_daemon]
         if not self._is_within_cap(held.run, self.instances[where]):
             return False
         wish = Wish(self.order.row[held.run.id], np.array(held.run.needs, dtype=np.int64))
-        return is_just(wish, self._columns(found), self.standing, range(len(found)))
+        known = np.array([row for row, _ in found], dtype=np.int64)
+        holders = self._columns(known, np.full(len(found), where), [run for _, run in found])
+        return is_just(wish, holders, self.standing, range(len(found)))
 
     def _room(self, held: _RunWithoutRoom, where: int) -> int:
         """How many of its tasks the empty instance takes; one where its type is wrong: then it is given back."""
@@ -321,19 +314,25 @@ def _standing(moment: Moment, order: FairOrder, kept: Mapping[str, int], promise
     state, table = moment.state, moment.state.attempts
     used = order.tasks.copy()
     runs = {run.number: run for run in state.runs.values()}
-    leaving = table["stop_cause"] != StopCause.NONE
-    for row in table.placed().tolist():
-        number = int(table["run"][row])
-        its = runs.get(number)
-        goes = leaving[row] or kept.get(bytes(table["instance"][row]).decode(), number) != number
-        if its is not None and goes:
-            used[order.row[its.id]] -= np.array(its.needs, dtype=np.int64)
+    rows = table.placed()
+    kept_rows = [row for name in kept for row in table.on_instance(name) if kept[name] != int(table["run"][row])]
+    goes = np.union1d(rows[table["stop_cause"][rows] != StopCause.NONE], np.array(kept_rows, dtype=np.int64))
+    for number, its in _by_run(table["run"], goes).items():
+        if number in runs:
+            used[order.row[runs[number].id]] -= len(its) * np.array(runs[number].needs, dtype=np.int64)
     for number, tasks in promised.items():
         used[order.row[runs[number].id]] += tasks * np.array(runs[number].needs, dtype=np.int64)
     alive = [instance.total for instance in state.instances.values() if instance.alive]
     capacity = np.array(alive, dtype=np.int64).reshape(-1, 3).sum(axis=0)
     capacity = np.where(capacity > 0, capacity, MOST)  # of what nobody has nobody uses a large part
     return Standings(Sharers.of(order.weight, used, order.parts), Limits.of(capacity, capacity))
+
+
+def _by_run(numbers: IntArray, rows: IntArray) -> dict[int, IntArray]:
+    """By Run.number, its part of the rows, in their order. numbers: of every row of the table."""
+    ordered = rows[np.argsort(numbers[rows], kind="stable")]
+    known, first = np.unique(numbers[ordered], return_index=True)
+    return dict(zip(known.tolist(), np.split(ordered, first[1:]), strict=True)) if len(known) else {}
 
 
 def _usd_left(moment: Moment, reclaim: Reclaim) -> float:

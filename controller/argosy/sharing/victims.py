@@ -36,9 +36,27 @@ class Holders:
     sharer: IntArray  # (tasks,)
     takes: IntArray  # (tasks, limits)
     loss: FloatArray  # (tasks,) what the work is worth that is lost, in USD
+    stay: BoolArray = field(init=False)  # (tasks,) whether they may not be stopped any more, which changes
+    _sorted: dict[tuple[int, ...], IntArray] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stay", np.zeros(len(self.place), dtype=np.bool_))
 
     def __len__(self) -> int:
         return len(self.place)
+
+    def spare(self, place: int) -> None:
+        """Nobody is stopped on this instance from now on."""
+        self.stay[self.place == place] = True
+
+    def by_price(self, wish: Wish) -> IntArray:
+        """All rows: by instance, and there by what is lost for each part of the task that finds its room by it. One
+        order for all tasks of a size: many thousands are sorted once a tick."""
+        key = tuple(wish.takes.tolist())
+        if key not in self._sorted:
+            rows = np.arange(len(self))
+            self._sorted[key] = np.lexsort((rows, _price(wish, self, rows), self.place))
+        return self._sorted[key]
 
 
 @dataclass(slots=True)
@@ -112,16 +130,17 @@ def _may_go(wish: Wish, holders: Holders, standing: Standings) -> BoolArray:
     """(tasks,) of sharers who stand higher now: a first sieve, not the guard."""
     height = standing.level(wish.sharer, wish.takes)
     higher = np.array([standing.level(row) >= height for row in range(len(standing.used))], dtype=np.bool_)
-    found: BoolArray = higher[holders.sharer] & (holders.sharer != wish.sharer)
+    found: BoolArray = higher[holders.sharer] & (holders.sharer != wish.sharer) & ~holders.stay
     return found
 
 
 def _places(wish: Wish, holders: Holders, free: IntArray, may_go: BoolArray) -> list[int]:
     """Instances where it would fit if all went who may, those first where the work that is lost seems least."""
-    rows = np.flatnonzero(may_go)
-    rows = rows[np.lexsort((rows, _price(wish, holders, rows), holders.place[rows]))]
+    rows = holders.by_price(wish)
+    rows = rows[may_go[rows]]
     place = holders.place[rows]
-    first = np.searchsorted(place, place)
+    begins = np.append(True, place[1:] != place[:-1])[: len(place)]
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(place)), 0))
     sums, losses = np.cumsum(holders.takes[rows], axis=0), np.cumsum(holders.loss[rows])
     sums = sums - (sums - holders.takes[rows])[first]
     losses = losses - (losses - holders.loss[rows])[first]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -14,6 +14,8 @@ from argosy.spec.fields import Strict, Version, refused
 
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 MOST_BYTES = 64 * 1024
+ROUNDING = 1e-9  # amounts that are added up
+_CALLED = dict(zip(UNITS, ("USD an hour", "vCPUs", "GPUs", "instances"), strict=True))
 
 
 class CapSpec(Strict):
@@ -126,8 +128,18 @@ class SharingSpec(Strict):
         return self
 
 
-def parse_sharing(data: Any) -> dict[str, Any]:
-    """The document in its JSON form, without what stands at its default. Raises SpecError with every fault."""
+class Limit(NamedTuple):
+    """What a deployment may use of one unit at most."""
+
+    amount: float
+    told: str  # the end of a sentence about guarantees that are more
+
+
+def parse_sharing(data: Any, limits: Mapping[str, Limit] | None = None) -> dict[str, Any]:
+    """The document in its JSON form, without what stands at its default. Raises SpecError with every fault.
+
+    limits: by unit, those of the deployment that are known.
+    """
     size = len(json.dumps(data, default=str).encode())
     if size > MOST_BYTES:
         raise SpecError([Fault("", f"the document takes {size} bytes; the limit is {MOST_BYTES}")])
@@ -137,29 +149,35 @@ def parse_sharing(data: Any) -> dict[str, Any]:
         parsed = SharingSpec.model_validate(data)
     except ValidationError as refusal:
         raise SpecError(from_pydantic(refusal.errors(), _fields_at)) from refusal
-    if faults := list(_promised_too_much(parsed)):
+    document = {"version": 1, **parsed.model_dump(by_alias=True, exclude_defaults=True, exclude={"version"})}
+    if faults := list(promised_too_much(document, limits or {})):
         raise SpecError(faults)
-    return {"version": 1, **parsed.model_dump(by_alias=True, exclude_defaults=True, exclude={"version"})}
+    return document
 
 
 _PARTS: dict[str, type[Strict]] = {"queues": QueueSpec, "reclaim": ReclaimSpec}
 
 
-def _promised_too_much(parsed: SharingSpec) -> Iterator[Fault]:
-    """Guarantees above the queue's own cap, and all of them above the deployment's limit."""
-    dollars = 0.0
-    for name, queue in parsed.queues.items():
-        promised = queue.guarantee.model_dump(exclude_none=True, by_alias=True) if queue.guarantee else {}
-        most = queue.cap.model_dump(exclude_none=True, by_alias=True) if queue.cap else {}
-        for unit, amount in promised.items():
+def promised_too_much(document: Mapping[str, Any], limits: Mapping[str, Limit]) -> Iterator[Fault]:
+    """Guarantees above the queue's own cap, and all of them above what the deployment may use.
+
+    document: in its JSON form. limits: by unit, those of the deployment that are known.
+    """
+    sums = dict.fromkeys(UNITS, 0.0)
+    for name, queue in document["queues"].items():
+        most = queue.get("cap", {})
+        for unit, amount in queue.get("guarantee", {}).items():
+            sums[unit] += amount
             if amount > most.get(unit, amount):
                 told = f"{amount:g} {unit} are guaranteed, and its cap is {most[unit]:g}"
                 yield Fault(f"queues.{name}.guarantee", told)
-        dollars += promised.get("usdPerHour", 0.0)
-    if parsed.limits is not None and dollars > parsed.limits.usd_per_hour:
-        most_usd = parsed.limits.usd_per_hour
-        told = f"the guarantees add up to {dollars:g} USD an hour, and the deployment may use {most_usd:g}"
-        yield Fault("limits.usdPerHour", told)
+    dollars = document.get("limits", {}).get("usdPerHour")
+    if dollars is not None:
+        limits = {**limits, "usdPerHour": Limit(dollars, f"the deployment may use {dollars:g}")}
+    for unit, limit in limits.items():
+        if sums[unit] > limit.amount * (1 + ROUNDING):
+            path = "limits.usdPerHour" if unit == "usdPerHour" else "queues"
+            yield Fault(path, f"the guarantees add up to {sums[unit]:g} {_CALLED[unit]}, and {limit.told}")
 
 
 def _fields_at(path: str) -> Sequence[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from argosy.model import documents, inbox
 from argosy.model.documents import restore
+from argosy.model.policy import Policy, VcpuQuota
+from argosy.model.resources import Resources
 from argosy.model.sharing import MOST_EARLIER, SHARING, Sharing
 from tests.fakes.api import SPEC, Desk, error_of
 
@@ -188,3 +191,66 @@ def test_who_takes_and_who_gives_room_is_shown(desk: Desk) -> None:
         (False, None), (True, None), (False, True)
     ]  # fmt: skip
     assert (shown["q"]["kept"], shown["r"]["preempted"]) == (0, 0)
+
+
+def faults(desk: Desk, **fields: Any) -> list[str]:
+    answer = desk.ask("ApplySharing", **fields)
+    assert answer["statusCode"] == 400
+    return [f"{each['path']}: {each['message']}" for each in error_of(answer)["fieldList"]]
+
+
+def guaranteeing(**queues: dict[str, float]) -> dict[str, Any]:
+    return {"version": 1, "queues": {name: {"guarantee": each} for name, each in queues.items()}}
+
+
+def test_guarantees_that_do_not_fit_the_deployment_are_refused_with_every_fault(desk: Desk) -> None:
+    desk.api.policy = Policy(max_instances=10)  # of 32 vCPUs and 4 GPUs
+    said = guaranteeing(a={"instances": 6}, b={"instances": 4.5}, c={"vcpus": 321}, d={"gpus": 41}, e={"usdPerHour": 3})
+    said["queues"]["e"]["cap"] = {"usdPerHour": 2}
+    assert faults(desk, document={**said, "limits": {"usdPerHour": 1}}) == [
+        "queues.e.guarantee: 3 usdPerHour are guaranteed, and its cap is 2",
+        "queues: the guarantees add up to 10.5 instances, and maxInstances of the deployment is 10",
+        "queues: the guarantees add up to 321 vCPUs, "
+        "and maxInstances of the deployment (10) times the largest instance is 320",
+        "queues: the guarantees add up to 41 GPUs, "
+        "and maxInstances of the deployment (10) times the largest instance is 40",
+        "limits.usdPerHour: the guarantees add up to 3 USD an hour, and the deployment may use 1",
+    ]
+    applied(desk, document=guaranteeing(a={"instances": 10}, c={"vcpus": 320}, d={"gpus": 40}))
+    assert queues(desk) == ["default", "a", "c", "d"]
+
+
+def test_vcpu_quotas_bound_guarantees_where_there_is_one_for_everything(desk: Desk) -> None:
+    quotas = VcpuQuota("us-east-1", "spot", "p", 96), VcpuQuota("us-east-1", "on-demand", "p", 32)
+    desk.api.limits = replace(desk.api.limits, cells=("us-east-1",))
+    desk.api.policy = Policy(vcpu_quotas=quotas[:1])
+    applied(desk, document=guaranteeing(a={"vcpus": 129}))
+    desk.api.policy = Policy(vcpu_quotas=quotas)
+    told = "queues: the guarantees add up to 129 vCPUs, and the vCPU quotas of the deployment add up to 128"
+    assert faults(desk, document=guaranteeing(a={"vcpus": 129})) == [told]
+
+
+def test_where_no_instance_type_has_gpus_none_can_be_guaranteed(desk: Desk) -> None:
+    desk.api.limits = replace(desk.api.limits, shapes={"c5.xlarge": Resources(4096, 7_000, 0)})
+    told = "queues: the guarantees add up to 1 GPUs, and no instance type of the deployment has GPUs"
+    assert faults(desk, document=guaranteeing(a={"gpus": 1})) == [told]
+    desk.api.limits = replace(desk.api.limits, shapes={})  # nothing is known of its types
+    applied(desk, document=guaranteeing(a={"gpus": 1}))
+
+
+def test_an_earlier_document_that_does_not_fit_any_more_is_refused(desk: Desk) -> None:
+    applied(desk, document=guaranteeing(a={"instances": 100}))
+    applied(desk, document=DOCUMENT)
+    desk.api.policy = Policy(max_instances=99)
+    told = "queues: the guarantees add up to 100 instances, and maxInstances of the deployment is 99"
+    assert faults(desk, restore=1) == [told]
+    assert desk.body("DescribeSharing")["document"] == DOCUMENT
+
+
+def test_what_is_refused_reads_as_one_sentence(desk: Desk) -> None:
+    nobody = {"version": 1, "queues": {"default": {"weight": 0}, "night": {"weight": 0}}}
+    assert faults(desk, document=nobody) == [": every queue has the weight 0: give one of them a share"]
+    many = {"version": 1, "queues": {f"q{number}": {} for number in range(201)}}
+    assert faults(desk, document=many) == ["queues: must have at most 200 entries, not 201"]
+    told = "revision 0 is in force now, not 7: look at it again, then apply yours to it"
+    assert error_of(desk.ask("ApplySharing", document=DOCUMENT, revision=7))["message"] == told

@@ -16,10 +16,11 @@ from argosy.model.actions import Action, Launch, Remark, SetTarget
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.instances import Purchase
+from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.sharing import Cap
 from argosy.model.state import State
-from argosy.scheduler.caps import at_cap, is_at_cap
+from argosy.scheduler.caps import at_cap, is_at_cap, units_of, use_by_run
 from argosy.scheduler.decide import decide
 from argosy.scheduler.queue_views import use_of_queues
 from tests.builders import (
@@ -253,3 +254,24 @@ def test_dollars_that_are_not_lent_are_kept_as_well() -> None:
     other = shared(state_with(fleet()), {"usdPerHour": 0.5}, default={})
     run(other, 1, 1_000)
     assert kept == bought(decided(other)) > 0
+
+
+def test_what_many_attempts_use_is_the_sum_of_what_each_does() -> None:
+    state = cluster(6)
+    ids = [run(state, number, 9, resources={"vcpus": number + 0.5, "memory": 300 * (1 + number)}) for number in (0, 1)]
+    begun(state, decided(state))
+    first, second, *_ = state.instances.values()
+    first.interrupted_at, second.price_usd_per_hour = NOW, 0.31
+    unknown = state.instances.pop([*state.instances][-1])
+    expected = {state.runs[run_id].number: [0] * 8 for run_id in ids}
+    for row in state.attempts.placed().tolist():
+        number, name = int(state.attempts["run"][row]), bytes(state.attempts["instance"][row]).decode()
+        its, needs = state.instances.get(name), state.needs_by_number()[number]
+        units = units_of(needs, its.total if its else Resources(), its.price_usd_per_hour if its else 0.0)
+        for unit, each in enumerate(units):
+            expected[number][unit] += each
+            expected[number][4 + unit] += each if its and its.interrupted_at else 0
+    assert sum(map(sum, expected.values())) > 0
+    assert use_by_run(state, expected.keys()) == expected
+    assert use_by_run(state, []) == {}
+    state.instances[unknown.id] = unknown
