@@ -106,17 +106,33 @@ def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list
     state, policy = moment.state, moment.policy
     begun: list[Action] = []
     promised: set[tuple[str, int]] = set()
+    most = policy.max_promised_documents
+    closings = _kept_for((CloseRun,), actions, state, most // 4)
+    ends = _kept_for((VerifyResult, CloseRun), actions, state, most // 2)
     for wanted in actions:
-        action = cut(wanted, state, promised, policy.max_promised_documents)
+        action = cut(wanted, state, promised, most)
         touches = touched(action, state)
         full = state.dirty_documents + deletions >= policy.full_commit_documents
         full = full or state.dirty_bytes >= policy.full_commit_bytes
-        if touches and (full or len(promised | touches) > policy.max_promised_documents):
+        kept = ends if isinstance(action, Launch) else closings if isinstance(action, VerifyResult) else 0
+        if touches and (full or len(promised | touches) > most - kept):
             continue
         begin(state, action, moment.now, policy)
         promised |= touches
         begun.append(action)
     return begun
+
+
+def _kept_for(kinds: tuple[type[Action], ...], actions: Sequence[Action], state: State, at_most: int) -> int:
+    """How many documents are left to such actions by those before them. Results are looked up and runs closed last:
+    where many runs have tasks to launch, they would wait until there are none."""
+    kept: set[tuple[str, int]] = set()
+    for action in actions:
+        if isinstance(action, kinds):
+            kept |= touched(action, state)
+            if len(kept) >= at_most:
+                return at_most
+    return len(kept)
 
 
 def is_progress(outcome: Event) -> bool:

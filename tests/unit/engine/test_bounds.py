@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.engine.bounds import CommitTooLarge, check_size
+from argosy.engine.bounds import CommitTooLarge, begin_all, check_size
 from argosy.engine.loading import load
 from argosy.engine.tick import Engine
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.charges import close_run
 from argosy.model import documents
-from argosy.model.actions import Action, Launch, ResolveLaunches
+from argosy.model.actions import Action, CloseRun, Launch, ResolveLaunches, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.costs import Costs
 from argosy.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
@@ -36,6 +37,7 @@ from tests.builders import (
     fleet,
     host,
     instance_id,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -273,3 +275,30 @@ def test_what_a_tick_is_thought_to_write_is_never_less_than_what_it_writes() -> 
     assert len(puts) <= documents_thought
     assert len(expires_at) >= 1
     assert all(len(body) < 400_000 for body in puts.values())
+
+
+def with_launches_before_ends(results: int, closings: int) -> tuple[State, list[Action]]:
+    """Forty runs have a task to launch. Others have a result to look up, and others are complete."""
+    state = many_runs(40)
+    documents.committed(state)
+    runs = list(state.runs.values())
+    launches = [
+        Launch(AttemptKey(run.id, 0, 1, 0), state.next_wave, state.started_by(state.next_wave), instance_id(1), CELL)
+        for run in runs[:20]
+    ]
+    ends = [VerifyResult(run.id, 0, 1) for run in runs[20 : 20 + results]]
+    return state, [*launches, *ends, *(CloseRun(run.id) for run in runs[30 : 30 + closings])]
+
+
+def begun_of(state: State, actions: Sequence[Action]) -> Counter[str]:
+    return Counter(type(each).__name__ for each in begin_all(moment_of(state), actions, 0))
+
+
+def test_where_many_runs_have_tasks_to_launch_results_are_looked_up_and_runs_closed_all_the_same() -> None:
+    assert begun_of(*with_launches_before_ends(10, 10)) == {"Launch": 7, "VerifyResult": 3, "CloseRun": 7}
+    assert begun_of(*with_launches_before_ends(0, 3)) == {"Launch": 13, "CloseRun": 3}
+    assert begun_of(*with_launches_before_ends(1, 0)) == {"Launch": 13, "VerifyResult": 1}
+
+
+def test_what_results_and_closings_do_not_need_is_for_launches() -> None:
+    assert begun_of(*with_launches_before_ends(0, 0)) == {"Launch": 15}
