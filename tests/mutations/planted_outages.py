@@ -65,7 +65,10 @@ def failures_do_not_wait(patch: Patch) -> None:
     patch.setattr(attempts, "is_open", lambda seen, cause, instance: False)
 
 
-@planted("a refusal that would have passed ends its run for good", "refused")
+@planted(
+    "a refusal that would have passed ends its run for good",
+    check=scenario(PROTOCOL, "test_a_minute_of_refusals_in_the_middle_of_a_run_costs_no_task", "SomethingNewException"),
+)
 def refusals_are_final(patch: Patch) -> None:
     patch.setattr(CallFailure, "final", property(lambda fault: fault.lasting))
 
