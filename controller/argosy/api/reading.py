@@ -91,7 +91,7 @@ def run_of_token(store: Store, token: str) -> str | None:
 def is_stranded(store: Store, run_id: str) -> bool:
     """Whether a run has not ended by its record, and yet no controller works on it: a person restored its record,
     or the root of the state. The record is read twice, because the controller may have closed the run in between."""
-    return _is_at_work(store, run_id) and run_id not in _open_runs(store) and _is_at_work(store, run_id)
+    return _is_at_work(store, run_id) and run_id not in open_runs(store) and _is_at_work(store, run_id)
 
 
 def _is_at_work(store: Store, run_id: str) -> bool:
@@ -99,7 +99,8 @@ def _is_at_work(store: Store, run_id: str) -> bool:
     return record is not None and not record.has_ended
 
 
-def _open_runs(store: Store) -> list[str]:
+def open_runs(store: Store) -> list[str]:
+    """Ids of those that the controller works on; requests in the inbox are not among them."""
     root = store.read((documents.STATE, documents.ROOT))
     return documents.active_runs({} if root is None else {documents.ROOT: root})
 

@@ -18,6 +18,7 @@ from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
 from argosy.api.sharing_actions import check_queue
 from argosy.model import inbox
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import SubmitRequest
 from argosy.model.run_terms import RunTerms
 from argosy.ports import AlreadyExists, Key
@@ -29,6 +30,10 @@ ID_TRIES = 5
 # Bytes of a request as it is stored. A DynamoDB item holds 400 KB, and the ten requests that one tick folds in must fit
 # into one transaction of 4 MB together with everything else that it writes.
 REQUEST_LIMIT = 256 * 1024
+
+# Every commit writes the ids of all open runs in one item, of which 400 KB holds about 23,000. Those that wait in the
+# inbox come on top.
+MOST_OPEN_RUNS = 5_000
 
 DEPLOYED = ("service", "daemon")  # kinds that `argosy env` starts
 
@@ -44,6 +49,7 @@ def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[
             return {**means.full_view(earlier), "created": False, "warnings": []}
         if admission is None:  # all that may be refused comes before the run is stored
             admission = admitted(means, request.spec)
+            _check_number(means)
             warnings = warnings_of(means, admission)
         try:
             run = new_run(means, admission, token, attempt)
@@ -53,6 +59,21 @@ def _submit(means: Means, request: requests.SubmitRun, request_id: str) -> dict[
         means.wake.controller()
         return {**means.full_view(run.run_id), "created": True, "warnings": warnings}
     raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
+
+
+def _check_number(means: Means) -> None:
+    """Raises RequestRefused where there are as many open runs as there may be. While the state cannot be read, or was
+    written by another version, nothing is known of them, and what is submitted waits in the inbox."""
+    try:
+        count = len(reading.open_runs(means.store))
+    except FAULTS:
+        return
+    if count >= MOST_OPEN_RUNS:
+        raise RequestRefused(
+            "ConflictException",
+            f"{MOST_OPEN_RUNS:,} runs are open, and a deployment has no more at a time: submit this one when some have"
+            " ended, or make one run of many (array.size, array.items)",
+        )
 
 
 def _check_kind(admission: Admission) -> None:

@@ -121,6 +121,26 @@ def test_a_token_that_made_another_spec_is_a_conflict_and_changes_nothing(desk: 
     assert desk.store.items == before
 
 
+@pytest.mark.parametrize(("open_runs", "status"), [(4_999, 200), (5_000, 409)])
+def test_there_are_so_many_open_runs_and_no_more(desk: Desk, open_runs: int, status: int) -> None:
+    desk.submit()
+    desk.fold_in()
+    root = documents.decode(desk.store.items[documents.STATE, documents.ROOT])
+    many = [f"run-261121-062733-{number:04d}" for number in range(open_runs)]
+    desk.store.items[documents.STATE, documents.ROOT] = documents.encode({**root, "runs": many})
+    before = dict(desk.store.items)
+    answer = desk.ask("SubmitRun", clientToken="t-2", spec={**SPEC, "name": "other"})
+    assert answer["statusCode"] == status
+    if status != 200:
+        assert error_of(answer)["message"].startswith("5,000 runs are open, and a deployment has no more at a time")
+        assert desk.store.items == before
+
+
+def test_a_run_can_be_submitted_while_nobody_knows_how_many_are_open(desk: Desk) -> None:
+    desk.store.items[documents.STATE, documents.ROOT] = b"torn"
+    assert desk.ask("SubmitRun", clientToken="t-2", spec=SPEC)["statusCode"] == 200
+
+
 def test_submitting_again_wakes_the_controller_that_the_first_call_could_not_wake(desk: Desk) -> None:
     desk.wake.fails = True
     with pytest.raises(ConnectionError):
