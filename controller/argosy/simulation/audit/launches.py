@@ -121,7 +121,9 @@ class LaunchChecker(Checker):
         if key.launch > MOST_LAUNCHES:
             self.facts.violated("liveness", f"{key} was launched {key.launch} times in vain", target)
         instance = self.facts.stored.instances.get(target)
-        sick = instance is None or instance["interrupted_at"] or instance["rebalance_at"] or instance["cordon"]
+        is_daemon = key.run_id in self.facts.stored.records and self.facts.stored.records[key.run_id].is_daemon
+        sick = instance is None or instance["interrupted_at"] or instance["rebalance_at"]
+        sick = sick or instance is None or (instance["cordon"] and not is_daemon)  # they run on all that stay
         if instance is None or sick or instance["status"] != "ACTIVE" or not instance["owned"]:
             invariant = "I10" if instance is None or not instance["owned"] else "R12"
             self.facts.violated(invariant, f"{key} is placed on {target}, which takes no work", target)
