@@ -35,7 +35,7 @@ def guard_before_trimming(patch: Patch) -> None:
 def guard_without_weights(patch: Patch) -> None:
     real = victims.scaled
     patch.setattr(
-        victims, "scaled", lambda amount, capacity, weight, parts: real(amount, capacity, weight * 0 + 1, parts)
+        victims, "scaled", lambda amount, capacity, weight, *more: real(amount, capacity, weight * 0 + 1, *more)
     )
 
 
@@ -98,3 +98,15 @@ def the_loser_pays(patch: Patch) -> None:
 ))  # fmt: skip
 def hours_are_endless(patch: Patch) -> None:
     patch.setattr(reclaim, "_usd_left", lambda moment, terms: 1e9)
+
+
+@planted("room is taken for whoever used less of late, whatever his weight", check=scenario(
+    "tests.unit.sharing.test_victims", "test_what_was_used_lately_takes_no_room_from_others"
+))  # fmt: skip
+def history_takes_room(patch: Patch) -> None:
+    real = victims._is_just
+    patch.setattr(
+        victims, "_is_just", lambda wish, holders, standing, rows, by_weight: real(
+            wish, holders, standing, rows, False
+        )
+    )  # fmt: skip

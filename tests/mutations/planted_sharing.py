@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from argosy.lifecycle import apply as apply_module
 from argosy.market.limits import Headroom
+from argosy.model.cluster_course import EVERY_S
 from argosy.model.inbox import SharingRequest
+from argosy.model.recent_use import RecentUse
 from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.scheduler import caps, fair_order, upkeep
 from argosy.scheduler.capped_demand import CappedDemand
 from argosy.scheduler.caps import CapRoom
 from argosy.scheduler.dealing import FairDealing
-from argosy.sharing import fill, levels, turns
-from argosy.sharing.columns import IntArray
+from argosy.scheduler.fair_order import FairOrder
+from argosy.sharing import fill, history, levels, turns
+from argosy.sharing.columns import ONE_FACTOR, IntArray
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
 CAPS = "tests.unit.scheduler.test_caps_of_queues"
+LATELY, HISTORY = "tests.unit.scheduler.test_recent_use", "tests.unit.sharing.test_history"
 CAPPED_TRIALS = scenario("tests.simulation.test_sharing", "within_caps", range(2))
 ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_a_time")
 TRIALS = scenario("tests.simulation.test_sharing", "trials_find_nothing", range(3))
@@ -82,7 +88,7 @@ def weight_0_is_1(patch: Patch) -> None:
 
     def sharers(self: Any, used: IntArray) -> Any:
         found = real(self, used)
-        return type(found)(np.maximum(found.weight, 1), found.parts, found.used)
+        return replace(found, weight=np.maximum(found.weight, 1))
 
     patch.setattr(fair_order.FairOrder, "_sharers", sharers)
 
@@ -118,7 +124,9 @@ def verifications_first_come(patch: Patch) -> None:
 def owners_multiply(patch: Patch) -> None:
     real = levels.scaled
     patch.setattr(
-        levels, "scaled", lambda amount, capacity, weight, parts: real(amount, capacity, weight, parts * 0 + 1)
+        levels,
+        "scaled",
+        lambda amount, capacity, weight, parts, *more: real(amount, capacity, weight, parts * 0 + 1, *more),
     )
 
 
@@ -229,3 +237,49 @@ def guarantee_served_last(patch: Patch) -> None:
 def lend_is_ignored(patch: Patch) -> None:
     patch.setattr(CapRoom, "kept", lambda self, unit: {})
     patch.setattr(CappedDemand, "within", lambda self: self.caps.within(np.zeros(len(self.caps.asks), dtype=np.int64)))
+
+
+@planted("history is the key: who used least of late gets everything", check=scenario(
+    LATELY, "test_who_used_all_of_late_still_gets_a_part"
+))  # fmt: skip
+def history_as_key(patch: Patch) -> None:
+    real = FairOrder.of.__func__  # type: ignore[attr-defined]
+
+    def of(cls: Any, state: State, runs: Sequence[Run]) -> Any:
+        found = real(cls, state, runs)
+        return replace(found, weight=np.where(found.factor == found.factor.max(initial=0), found.weight, 0))
+
+    patch.setattr(FairOrder, "of", classmethod(of))
+
+
+@planted("what was used lately counts without bounds", check=scenario(
+    HISTORY, "test_nobody_counts_more_than_four_times_or_less_than_a_quarter"
+))  # fmt: skip
+def history_without_bounds(patch: Patch) -> None:
+    patch.setattr(history, "LEAST_FACTOR", 1)
+
+
+@planted("what was used lately is forgotten by ticks, not by time", check=scenario(
+    HISTORY, "test_after_one_half_life_it_counts_half"
+))  # fmt: skip
+def history_by_ticks(patch: Patch) -> None:
+    real = RecentUse.moved_on
+    patch.setattr(
+        RecentUse, "moved_on", lambda self, used, whole, now, half_life_s: replace(
+            real(replace(self, at=now - EVERY_S), used, whole, now, half_life_s), at=now
+        )
+    )  # fmt: skip
+
+
+@planted("what was used lately is noted, and decides nothing", check=scenario(
+    "tests.simulation.test_sharing", "with_memory", range(3)
+))  # fmt: skip
+def history_decides_nothing(patch: Patch) -> None:
+    patch.setattr(fair_order, "factors", lambda recent, weights: dict.fromkeys(weights, ONE_FACTOR))
+
+
+@planted("a controller that was away goes by what it last noted", check=scenario(
+    LATELY, "test_a_controller_that_was_away_first_forgets_by_the_time_that_has_passed"
+))  # fmt: skip
+def history_stands_still(patch: Patch) -> None:
+    patch.setattr(apply_module.sharing, "pass_time", lambda state, now: None)

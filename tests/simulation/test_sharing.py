@@ -66,6 +66,22 @@ def within_caps(seeds: range) -> int:
     return judged
 
 
+def with_memory(seeds: range) -> int:
+    """The same where what was used lately counts. How often that decided."""
+    judged = 0
+    for seed in seeds:
+        each = trial(seed)
+        each.queues.capped, each.queues.remembers = 0.0, 1.0
+        assert each.run().violations == []
+        judged += each.auditor.sharing.remembered
+    return judged
+
+
+@pytest.mark.slow
+def test_nobody_overtakes_where_what_was_used_lately_counts() -> None:
+    assert with_memory(range(2)) > 20
+
+
 @pytest.mark.slow
 def test_no_queue_gets_more_than_its_cap() -> None:
     assert within_caps(range(1)) > 10

@@ -122,7 +122,7 @@ class _Making:
         return Crowd(
             order=order,
             runs=replace(busy, pieces=self._pieces(part, room, takes)),
-            sharers=Sharers.of(order.weight, used, order.parts),
+            sharers=Sharers.of(order.weight, used, order.parts, order.factor),
             room=room,
             row=next(row for row, each in enumerate(order.runs) if each is run),
             instances=int(part.sum()),

@@ -69,6 +69,7 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
             "used": round(sum(each.price_usd_per_hour for each in alive), 6),
             "limit": None if limit == inf else limit,
         },
+        "halfLifeSeconds": state.sharing.half_life_s,
         "appliedAt": iso(latest.applied_at) if latest else None,
         "document": latest.document if latest else None,
         "earlier": [{"revision": each.revision, "appliedAt": iso(each.applied_at)} for each in state.sharing.earlier],
@@ -91,6 +92,10 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
                 "preemptible": each.preemptible,
                 "preempted": each.preempted,
                 "kept": each.kept,
+                "lately": [
+                    {"owner": its.owner or None, "use": round(its.use, 6), "factor": round(its.factor, 6)}
+                    for its in each.lately
+                ],
             }
             for each in use_of_queues(state)
         ],

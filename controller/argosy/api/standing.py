@@ -19,7 +19,7 @@ from argosy.model.runs import Run
 from argosy.placement.demand import Batch
 from argosy.scheduler.capacity import DEPLOYMENT, instances_left
 from argosy.scheduler.reasons import HELD_BY, why_all_back_off
-from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
+from argosy.sharing.columns import ONE_FACTOR, Columns, IntArray, Limits, Sharers
 from argosy.sharing.course import StartCourse, course
 from argosy.sharing.fill import OPEN, fill
 
@@ -53,7 +53,8 @@ class PlaceInLine:
     run_place: int  # within its queue, or its owner's part of it
     runs: int
     use: float  # of the limit that holds it back; of the largest, where none does
-    share: float  # what is due to its queue by weight
+    share: float  # what is due to its queue by weight, and by what was used lately where that counts
+    factor: float  # by which its weight counts more or less for that
     limit: str  # one of AXES; "" = none is reached
     most_instances: int  # maxInstances of the deployment, where that is reached; else 0
     used_by: Sequence[tuple[str, float]]  # queue, and its part of that limit
@@ -97,7 +98,7 @@ def _told(crowd: Crowd, run: Run, limit: str) -> PlaceInLine:
     capacity = np.maximum(crowd.room.capacity, 1)
     uses = crowd.used / capacity
     axis = AXES.index(limit) if limit else int(uses[mine].argmax())
-    due = order.weight / np.maximum(order.parts, 1)
+    due = order.weight * order.factor / np.maximum(order.parts, 1)
     waits = sorted({*sharer[wants > 0].tolist(), mine}, key=lambda row: _turn(crowd, uses, row))
     in_line = [row for row in range(len(wants)) if sharer[row] == mine and (wants[row] > 0 or row == crowd.row)]
     queue, owner = order.sharers[mine]
@@ -113,6 +114,7 @@ def _told(crowd: Crowd, run: Run, limit: str) -> PlaceInLine:
         runs=len(in_line),
         use=float(uses[mine, axis]),
         share=float(due[mine] / due.sum()) if due.sum() else 0.0,
+        factor=int(order.factor[mine]) / ONE_FACTOR,
         limit=limit,
         most_instances=0,
         used_by=[(name, use) for name, use in by_queue.most_common(SHOWN) if use],
@@ -125,7 +127,7 @@ def _told(crowd: Crowd, run: Run, limit: str) -> PlaceInLine:
 
 def _turn(crowd: Crowd, uses: Any, row: int) -> tuple[bool, float, int]:
     """The sharer with the lowest has its turn first."""
-    weight = int(crowd.order.weight[row])
+    weight = int(crowd.order.weight[row]) * int(crowd.order.factor[row])
     return weight == 0, float(uses[row].max()) * int(crowd.order.parts[row]) / max(1, weight), row
 
 
@@ -206,6 +208,7 @@ def _of_an_instance(crowd: Crowd) -> Crowd:
             np.append(crowd.sharers.weight, 0),
             np.append(crowd.sharers.used, np.zeros((1, len(size)), dtype=np.int64), axis=0),
             np.append(crowd.sharers.parts, 1),
+            np.append(crowd.sharers.factor, ONE_FACTOR),
         ),
         row=len(columns.wants),
         known=np.append(crowd.known, True),

@@ -29,6 +29,7 @@ def standing_view(told: PlaceInLine, has_started: bool) -> dict[str, Any]:
         "runs": told.runs,
         "use": round(told.use, 4),
         "share": round(told.share, 4),
+        "weightFactor": round(told.factor, 4),
         "limit": told.limit or None,
         "maxInstancesReached": told.most_instances or None,
         "usedBy": [{"queue": name, "use": round(use, 4)} for name, use in told.used_by],
@@ -72,6 +73,9 @@ def _place(told: PlaceInLine) -> Iterator[str]:
     if told.queues > 1:
         uses = f"{whose} uses {_percent(told.use)} of the cluster's {what}; by weight it is due {_percent(told.share)}"
         yield f"{_ordinal(told.queue_place)} of {told.queues} queues: {uses}."
+        if told.factor != 1:
+            than = "more" if told.factor < 1 else "less"
+            yield f"{whose} used {than} lately than it is due, so its weight counts {told.factor:.3g} times."
     if told.runs > 1:
         yield f"{_ordinal(told.run_place)} of {told.runs} runs that wait in {whose}."
 

@@ -58,9 +58,9 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     """What follows from the time alone, once the facts of a tick are known.
 
     Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
-    not joined the cluster are given up, tasks that nobody watches over are stopped, what EC2 announced about instances
-    that nothing has shown since is dropped, a floor ends when its time is over, and the intents of runs that start
-    nothing more are dropped: once all outcomes are known, what is left was never sent.
+    not joined are given up, tasks that nobody watches over are stopped, what EC2 announced of instances that nothing
+    has shown since is dropped, a floor ends when its time is over, what the sharers use is noted, and the intents of
+    runs that start nothing more are dropped: once all outcomes are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
     fates.settle_open_ends(state, now, policy)
@@ -71,6 +71,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     dependencies.pass_time(state, now, policy)
     floor.expire(state, now)
     targets.forget_done(state)
+    sharing.pass_time(state, now)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)

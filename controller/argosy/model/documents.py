@@ -1,9 +1,8 @@
 """How does the state become items of the store, and come back?
 
 Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
-by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched, the
-run's series), `HISTORY#<id>` (attempts that ended, by version: appended to, and read by nobody who works), `COURSE`
-(the cluster's history, likewise).
+by time, which is also what users are shown), `RUN#<id>` (the spec once, task chunks that were ever touched, the run's
+series), `HISTORY#<id>` (attempts that ended, by version: only appended to), `COURSE` (the cluster's history, likewise).
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
-from argosy.model.sharing import SHARING, Sharing, sharing_in
+from argosy.model.sharing import Sharing
 from argosy.model.state import State
 from argosy.model.stored_environments import environment_records, environments_in
+from argosy.model.stored_sharing import all_sharing_in, sharing_bodies
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
@@ -141,8 +141,8 @@ def changed(state: State) -> Documents:
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
     documents |= {(STATE, key): encode(record) for key, record in environment_records(state)}
-    sharing = {(STATE, SHARING): state.sharing.to_bytes()} if state.changed_sharing else {}
-    return documents | sharing | _changed_runs(state) | _history(state) | _course(state)
+    documents |= {(STATE, key): body for key, body in sharing_bodies(state)}
+    return documents | _changed_runs(state) | _history(state) | _course(state)
 
 
 def _changed_runs(state: State) -> Documents:
@@ -201,7 +201,7 @@ def committed(state: State) -> None:
     state.new_runs.clear()
     state.changed_runs.clear()
     state.changed_instances.clear()
-    state.changed_pools = state.changed_sharing = False
+    state.changed_pools = state.changed_sharing = state.changed_recent_use = False
     for env in state.environments.values():
         env.committed = env.facts()
     state.changed_environments.clear()
@@ -249,7 +249,7 @@ def restore(
         if (subject := Subject.from_text(text)) is not None
     }
     _restore_capacity(state, items)
-    for each in (*environments_in(items), sharing_in(items)):
+    for each in (*environments_in(items), *all_sharing_in(items)):
         if isinstance(each, Damage):
             state.losses.found.append(each)
             state.losses.kept.add(each.document)

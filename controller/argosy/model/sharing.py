@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from argosy.model.damage import Damage, tried
-from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.recent_use import RecentUse
+from argosy.model.run_terms import DEFAULT_QUEUE, duration_of
 
 SHARING = "SHARING"  # of the partition STATE
 MOST_EARLIER = 10  # documents that are kept beside the one in force
@@ -87,6 +88,7 @@ class Sharing:
     held_since: Mapping[str, float] = field(default_factory=dict)  # by id, runs that may take room and find none
     displaced: tuple[tuple[float, float], ...] = ()
     """(epoch seconds, USD): the work that was lost for runs which took room, of the last hour."""
+    recent: RecentUse = field(default_factory=RecentUse)  # stored apart: it changes every few minutes
 
     @property
     def revision(self) -> int:
@@ -104,6 +106,12 @@ class Sharing:
         """What all instances together may cost; infinite = nothing is said of it."""
         limits = self.latest.document.get("limits", {}) if self.latest else {}
         return float(limits.get("usdPerHour", math.inf))
+
+    @property
+    def half_life_s(self) -> float:
+        """What was used so long ago counts half as much as what is used now; 0 = only the latter counts."""
+        said = self.latest.document.get("halfLife") if self.latest else None
+        return (duration_of(said) or 0.0) if said is not None else 0.0
 
     def with_document(self, document: Mapping[str, Any], now: float) -> Sharing:
         """With another one in force."""
@@ -145,7 +153,12 @@ class Sharing:
             {str(run_id): float(at) for run_id, at in stored.get("heldSince", {}).items()},
             tuple((float(at), float(usd)) for at, usd in stored.get("displaced", ())),
         )
-        _ = found.queues(), found.usd_per_hour, found.reclaim  # what cannot be read is found out here
+        _ = (
+            found.queues(),
+            found.usd_per_hour,
+            found.reclaim,
+            found.half_life_s,
+        )  # what cannot be read is found out here
         return found
 
 

@@ -83,6 +83,7 @@ class State:
     changed_pools: bool = False
     changed_environments: set[str] = field(default_factory=set)
     changed_sharing: bool = False
+    changed_recent_use: bool = False
     gone_environments: dict[str, int] = field(default_factory=dict)  # deleted ones, and the last revision of each
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
     sample: ClusterSample | None = None  # of the cluster
@@ -267,6 +268,7 @@ class State:
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
         history = sum(-(-len(rows) // ROWS_PER_ITEM) for rows in self.ended.values())
         history += sum(run.series.dirty for run in self.runs.values())
-        history += len(self.changed_environments | self.gone_environments.keys()) + self.changed_sharing
+        history += len(self.changed_environments | self.gone_environments.keys())
+        history += self.changed_sharing + self.changed_recent_use
         journal = 1 + self._journal_bytes // BYTES_PER_ITEM
         return chunks + records + 2 * len(self.new_runs) + instances + history + journal + 2

@@ -7,7 +7,7 @@ its way to it, counts whole (decision 47). Daemons are of no queue.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from argosy.market.offers import cost_of
 from argosy.model.moment import Moment
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
-from argosy.model.runs import Run
+from argosy.model.sharers import queue_of_run
 from argosy.model.sharing import UNITS, Cap, ShareQueue
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
@@ -31,11 +31,6 @@ USD, CPU, GPUS, INSTANCES = range(4)  # the columns of every array of units
 SCALE = (100_000, CPU_UNITS_PER_VCPU, 1, 1 << 18)  # units in a dollar an hour, a vCPU, a GPU and an instance
 _AT_CAP = "queue {} is at its cap of {}"
 _SAID = ("{:,.2f} USD an hour", "{:,g} vCPUs", "{:,g} GPUs", "{:,g} instances")
-
-
-def queue_of_run(run: Run, queues: Mapping[str, ShareQueue]) -> str:
-    """A run whose queue is there no more is in the default one."""
-    return run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
 
 
 def queues_by_number(state: State) -> dict[int, str]:

@@ -15,21 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from argosy.model.recent_use import Sharer
 from argosy.model.runs import Run
-from argosy.model.sharing import ShareQueue
+from argosy.model.sharers import live_by_number, sharer_of, taken_by_sharer
 from argosy.model.state import State
-from argosy.scheduler.caps import queue_of_run
 from argosy.sharing.bounds import Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
 from argosy.sharing.fill import Filled, fill
+from argosy.sharing.history import Weight, factors
 from argosy.sharing.turns import turns
-
-Sharer = tuple[str, str]  # queue, owner ("" where the queue is not shared by owners)
-
-
-def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> Sharer:
-    name = queue_of_run(run, queues)
-    return name, run.terms.owner if queues[name].by_owner else ""
 
 
 class Within(NamedTuple):
@@ -56,6 +50,8 @@ class FairOrder:
     sharers: tuple[Sharer, ...] = ()
     weight: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     parts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    factor: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(sharers,) by how much the weight counts more or less for what was used lately."""
     tasks: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     """(sharers, 3) cpu units, MiB and GPUs that its live attempts take."""
     live: Mapping[str, int] = field(default_factory=dict)  # live attempts, by run id
@@ -67,12 +63,13 @@ class FairOrder:
         found = _Holdings(state)
         known = sorted({found.sharer[run.id] for run in runs}, key=found.rank)
         rows = {sharer: number for number, sharer in enumerate(known)}
-        queues, owners = state.sharing.queues(), Counter(queue for queue, _ in found.members)
+        weights = [found.weights[sharer] for sharer in known]
         return cls(
             runs=tuple(sorted(runs, key=lambda run: (rows[found.sharer[run.id]], -run.terms.priority))),
             sharers=tuple(known),
-            weight=np.array([queues[queue].weight for queue, _ in known], dtype=np.int64),
-            parts=np.array([owners[queue] for queue, _ in known], dtype=np.int64),
+            weight=np.array([each.weight for each in weights], dtype=np.int64),
+            parts=np.array([each.parts for each in weights], dtype=np.int64),
+            factor=np.array([found.factor[sharer] for sharer in known], dtype=np.int64),
             tasks=np.array([found.taken[sharer] for sharer in known], dtype=np.int64).reshape(-1, 3),
             live=found.live,
             row={run.id: rows[found.sharer[run.id]] for run in runs},
@@ -127,40 +124,31 @@ class FairOrder:
         return turns(columns, self._sharers(used), limits, counts, quantum)
 
     def _sharers(self, used: IntArray) -> Sharers:
-        return Sharers.of(self.weight, used, self.parts)
+        return Sharers.of(self.weight, used, self.parts, self.factor)
 
 
 class _Holdings:
     """What the sharers of a state have."""
 
     def __init__(self, state: State) -> None:
-        live = state.attempts["run"][state.attempts.placed()]
-        numbers, counts = np.unique(live, return_counts=True)
-        by_number = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-        queues = state.sharing.queues()
+        by_number, queues = live_by_number(state), state.sharing.queues()
         self.live = {run.id: by_number.get(run.number, 0) for run in state.runs.values()}
         self.sharer: dict[str, Sharer] = {}
         self.members: dict[Sharer, int] = {}  # all that have an open run -> when they first came
-        self.taken: dict[Sharer, list[int]] = {}
+        self.taken = taken_by_sharer(state, by_number)
         self._served: Counter[Sharer] = Counter()
-        self._weight = {name: max(1, queue.weight) for name, queue in queues.items()}
         for run in state.runs.values():
             sharer = self.sharer[run.id] = sharer_of(run, queues)
             self.members.setdefault(sharer, len(self.members))
             self._served[sharer] += run.attempts + self.live[run.id]
-            taken = self.taken.setdefault(sharer, [0, 0, 0])
-            for axis, need in enumerate(run.needs):
-                taken[axis] += self.live[run.id] * need
-        for found in state.suspended.values():  # its tasks go on; of its owner nothing is known
-            its = self.taken.get((found.record.queue, ""))
-            if its is not None and not found.record.is_daemon:
-                for axis, need in enumerate(found.record.needs):
-                    its[axis] += by_number.get(found.record.number, 0) * need
+        owners = Counter(queue for queue, _ in self.members)
+        self.weights = {each: Weight(queues[each[0]].weight, owners[each[0]]) for each in self.members}
+        self.factor = factors(state.sharing.recent, self.weights)
         self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
 
     def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:
         """Who has the lowest comes first. Fractions: what is equal has to be equal."""
-        weight = self._weight[sharer[0]]
+        weight = max(1, self.weights[sharer].weight) * self.factor[sharer]
         level = max(Fraction(taken, whole) for taken, whole in zip(self.taken[sharer], self._whole, strict=True))
         return level / weight, Fraction(self._served[sharer], weight), self.members[sharer]
 

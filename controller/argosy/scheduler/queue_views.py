@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
+from argosy.model.recent_use import Sharer
+from argosy.model.sharers import live_by_number, queue_of_run
 from argosy.model.sharing import Cap, Guarantee
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.caps import SCALE, queue_of_run, queues_by_number, use_by_run
+from argosy.scheduler.caps import SCALE, queues_by_number, use_by_run
+from argosy.scheduler.fair_order import FairOrder
+from argosy.sharing.columns import ONE_FACTOR
+from argosy.sharing.history import part_used
 
 NO_CAP, NOTHING_USED = Cap(), Cap(0.0, 0.0, 0.0, 0.0)
+
+
+class LatelyUsed(NamedTuple):
+    """By a queue, or an owner in one that is shared by owners."""
+
+    owner: str  # "" = it is the queue
+    use: float  # the largest part that it used of the cluster, 0..1, what is longer ago counting less
+    factor: float  # by which its weight counts more or less for that
 
 
 @dataclass(slots=True)
@@ -37,6 +49,7 @@ class QueueUse:
     preemptible: bool | None = None  # whether its tasks may be stopped for them; None = as each run says
     preempted: int = 0  # attempts of its open runs that were
     kept: int = 0  # instances that take no work but its own, until its tasks have come
+    lately: Sequence[LatelyUsed] = ()  # by its sharers with open runs, where that counts
 
 
 def use_of_queues(state: State) -> Sequence[QueueUse]:
@@ -56,8 +69,7 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         for name, queue in queues.items()
     }
     kept = Counter(each.yields_to for each in state.instances.values() if each.yields_to and each.alive)
-    numbers, counts = np.unique(state.attempts["run"][state.attempts.placed()], return_counts=True)
-    live = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    live = live_by_number(state)
     taken = {name: [0, 0, 0] for name in found}
     queue_of = queues_by_number(state)
     units = use_by_run(state, queue_of)
@@ -80,4 +92,15 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         its.use = max((part / all_ for part, all_ in zip(taken[name], whole, strict=True) if all_), default=0.0)
         its.share = its.weight / weights if its.runs and weights else 0.0
         its.level = its.use / its.weight if its.weight else None
+    for (name, owner), factor in _factors(state).items():
+        used = part_used(state.sharing.recent, (name, owner))
+        found[name].lately = [*found[name].lately, LatelyUsed(owner, used, factor / ONE_FACTOR)]
     return list(found.values())
+
+
+def _factors(state: State) -> dict[Sharer, int]:
+    """Of those with open runs, where what was used lately counts."""
+    if not state.sharing.recent.at:
+        return {}
+    order = FairOrder.of(state, list(state.runs.values()))
+    return dict(sorted(zip(order.sharers, order.factor.tolist(), strict=True)))

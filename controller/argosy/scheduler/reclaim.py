@@ -23,6 +23,7 @@ from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
+from argosy.model.sharers import queue_of_run
 from argosy.model.sharing import Reclaim
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
@@ -30,7 +31,7 @@ from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.budget import RunBudget
 from argosy.scheduler.capacity import DEPLOYMENT
-from argosy.scheduler.caps import CapRoom, part_of, queue_of_run, units_of
+from argosy.scheduler.caps import CapRoom, part_of, units_of
 from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.places import Places, RunPlaces
 from argosy.scheduler.rows import row_of, uses_by_number
@@ -325,7 +326,7 @@ def _standing(moment: Moment, order: FairOrder, kept: Mapping[str, int], promise
     alive = [instance.total for instance in state.instances.values() if instance.alive]
     capacity = np.array(alive, dtype=np.int64).reshape(-1, 3).sum(axis=0)
     capacity = np.where(capacity > 0, capacity, MOST)  # of what nobody has nobody uses a large part
-    return Standings(Sharers.of(order.weight, used, order.parts), Limits.of(capacity, capacity))
+    return Standings(Sharers.of(order.weight, used, order.parts, order.factor), Limits.of(capacity, capacity))
 
 
 def _by_run(numbers: IntArray, rows: IntArray) -> dict[int, IntArray]:

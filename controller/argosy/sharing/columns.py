@@ -17,6 +17,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 MOST = (1 << 33) - 1  # of one limit, or of what a task takes of it: see `levels.scaled`
 MOST_WEIGHT = 1_000  # and most owners among whom a weight is divided: with `MOST`, products stay below 2^43
+ONE_FACTOR, MOST_FACTOR = 64, 256  # by which a weight counts more or less: in 64ths, from a quarter to four times
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,15 @@ class Sharers:
     weight: IntArray  # (sharers,); 0 = gets what nobody else wants
     parts: IntArray  # (sharers,) into how many equal parts that weight is divided
     used: IntArray  # (sharers, limits) what it uses now
+    factor: IntArray  # (sharers,) in parts of ONE_FACTOR: by how much its weight counts more or less (`history`)
 
     @classmethod
-    def of(cls, weight: ArrayLike, used: ArrayLike, parts: ArrayLike = 1) -> Sharers:
-        """Weights from 0 to MOST_WEIGHT, parts from 1 to MOST_WEIGHT."""
+    def of(cls, weight: ArrayLike, used: ArrayLike, parts: ArrayLike = 1, factor: ArrayLike = ONE_FACTOR) -> Sharers:
+        """Weights from 0 to MOST_WEIGHT, parts from 1 to MOST_WEIGHT, factors from 1 to MOST_FACTOR."""
         weights = np.clip(np.asarray(weight, dtype=np.int64), 0, MOST_WEIGHT)
         divided = np.clip(np.broadcast_to(np.asarray(parts, dtype=np.int64), weights.shape), 1, MOST_WEIGHT)
-        return cls(weights, divided, _amounts(used))
+        times = np.clip(np.broadcast_to(np.asarray(factor, dtype=np.int64), weights.shape), 1, MOST_FACTOR)
+        return cls(weights, divided, _amounts(used), times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ pieces at most (`pieces`), and tasks end when they are expected to.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -176,7 +176,7 @@ class _Going:
         none = np.zeros((len(self._used), len(large) + 1), dtype=np.int64)
         return (
             Columns.of(self._runs.columns.sharer, wants, np.concatenate(takes, axis=1)),
-            Sharers.of(self._sharers.weight, np.concatenate([self._used, none], axis=1), self._sharers.parts),
+            replace(self._sharers, used=np.concatenate([self._used, none], axis=1)),
             Limits.of([*capacity, *[MOST] * len(large), starts], [*free, *large, starts]),
         )
 

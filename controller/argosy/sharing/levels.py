@@ -10,25 +10,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
+from argosy.sharing.columns import ONE_FACTOR, BoolArray, Columns, IntArray, Limits, Sharers
 
 ONE = 1 << 40  # the level of who uses the whole of a limit with the weight 1
-_HALF = 20  # bits of one step of the division
+_STEPS, _BITS = 4, 10  # of the division, and of each of its steps
 _HIGHEST = 1_000  # times a whole limit: no level rises above this, whatever is used
 FULL = 1 << 60  # above every level that can be reached
 
 
-def scaled(amount: IntArray, capacity: IntArray, weight: IntArray, parts: IntArray) -> IntArray:
-    """ceil(amount x parts x 2^40 / (capacity x weight)), exactly, in two divisions of 20 bits each.
+def scaled(
+    amount: IntArray, capacity: IntArray, weight: IntArray, parts: IntArray, factor: IntArray | None = None
+) -> IntArray:
+    """ceil(amount x parts x 2^40 / (capacity x weight x factor)), exactly, in divisions of 10 bits each. factor: in
+    parts of ONE_FACTOR; None = 1.
 
-    Rounded up, so that only what takes nothing of a limit has no part of it. `columns` keeps both products below 2^43,
-    so that neither they nor the remainders leave 63 bits when they are shifted.
+    Rounded up, so that only what takes nothing of a limit has no part of it. `columns` keeps both products below 2^51,
+    so that neither they, nor the highest of them, nor the remainders leave 63 bits when they are shifted.
     """
-    below = np.maximum(capacity, 1) * np.maximum(weight, 1)
-    above = np.minimum(amount * parts, below * _HIGHEST)
-    whole, rest = np.divmod(above << _HALF, below)
-    found: IntArray = (whole << _HALF) - (-(rest << _HALF) // below)
-    return found
+    below, above = np.maximum(capacity, 1) * np.maximum(weight, 1), amount * parts
+    if factor is not None:
+        below, above = below * factor, above * ONE_FACTOR
+    found, rest = np.divmod(np.minimum(above, below * _HIGHEST), below)
+    for _ in range(_STEPS):
+        digits, rest = np.divmod(rest << _BITS, below)
+        found = (found << _BITS) + digits
+    rounded: IntArray = found + (rest > 0)
+    return rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +50,9 @@ class Climb:
     def of(cls, columns: Columns, sharers: Sharers, limits: Limits) -> Climb:
         """What is used now is counted as it is; a weight of 0 counts as 1 among others of that kind."""
         weight, parts = sharers.weight[:, None], sharers.parts[:, None]
-        levels = scaled(sharers.used, limits.capacity, weight, parts)
-        steps = scaled(columns.takes, limits.capacity, weight[columns.sharer], parts[columns.sharer])
+        factor, run = sharers.factor[:, None], columns.sharer
+        levels = scaled(sharers.used, limits.capacity, weight, parts, factor)
+        steps = scaled(columns.takes, limits.capacity, weight[run], parts[run], factor[run])
         return cls(columns, levels, steps)
 
     def starts(self, counts: IntArray) -> IntArray:

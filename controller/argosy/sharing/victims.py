@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.sharing.columns import BoolArray, IntArray, Limits, Sharers
+from argosy.sharing.columns import ONE_FACTOR, BoolArray, IntArray, Limits, Sharers
 from argosy.sharing.levels import FULL, scaled
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -70,11 +70,18 @@ class Standings:
     def __post_init__(self) -> None:
         self.used = self.sharers.used.copy()
 
-    def level(self, sharer: int, more: IntArray | None = None) -> int:
-        """With so much more than it uses. Who has the weight 0 stands above all who have one."""
+    @property
+    def remembers(self) -> bool:
+        """Whether what was used lately makes any weight count more or less."""
+        return bool((self.sharers.factor != ONE_FACTOR).any())
+
+    def level(self, sharer: int, more: IntArray | None = None, by_weight: bool = False) -> int:
+        """With so much more than it uses. Who has the weight 0 stands above all who have one. by_weight: by that alone,
+        whatever was used lately."""
         used = self.used[sharer] if more is None else np.maximum(0, self.used[sharer] + more)
         at, to = slice(sharer, sharer + 1), self.sharers
-        level = int(scaled(used, self.limits.capacity, to.weight[at], to.parts[at]).max(initial=0))
+        factor = None if by_weight else to.factor[at]
+        level = int(scaled(used, self.limits.capacity, to.weight[at], to.parts[at], factor).max(initial=0))
         return level if to.weight[sharer] else FULL + level
 
     def move(self, sharer: int, more: IntArray) -> None:
@@ -114,14 +121,20 @@ def exchange(wish: Wish, holders: Holders, free: IntArray, standing: Standings, 
 
 
 def is_just(wish: Wish, holders: Holders, standing: Standings, victims: Sequence[int]) -> bool:
-    """The guard: he rises, and none of those who give stands lower than he does afterwards."""
+    """The guard: he rises, and none of those who give stands lower than he does afterwards; by the weights alone, and
+    by what was used lately as well. The former ends: what was used lately changes with time, and would not."""
     rows = np.array(victims, dtype=np.int64)
-    height = standing.level(wish.sharer, wish.takes)
-    if height <= standing.level(wish.sharer):
+    ways = (True, False) if standing.remembers else (True,)
+    return all(_is_just(wish, holders, standing, rows, by_weight) for by_weight in ways)
+
+
+def _is_just(wish: Wish, holders: Holders, standing: Standings, rows: IntArray, by_weight: bool) -> bool:
+    height = standing.level(wish.sharer, wish.takes, by_weight)
+    if height <= standing.level(wish.sharer, by_weight=by_weight):
         return False
     for sharer in np.unique(holders.sharer[rows]).tolist():
         given = holders.takes[rows[holders.sharer[rows] == sharer]].sum(axis=0)
-        if sharer == wish.sharer or standing.level(sharer, -given) < height:
+        if sharer == wish.sharer or standing.level(sharer, -given, by_weight) < height:
             return False
     return True
 

@@ -18,6 +18,8 @@ WEIGHTS = (0, 1, 1, 2, 5)
 CAPS = {"vcpus": (4.0, 12.0), "gpus": (1.0, 4.0), "instances": (1.0, 4.0), "usdPerHour": (0.8, 2.0)}
 """From that which lets every task of a trial run."""
 
+HALF_LIVES = ("10m", "30m", "2h")
+
 
 def terms_of(seed: int, number: int) -> dict[str, Any]:
     """What a run of a trial says of queues; some say nothing."""
@@ -41,6 +43,8 @@ class SharedQueues:
         self._asked = 0
         self.capped = 0.15
         """How often a queue has a cap in a unit."""
+        self.remembers = 0.3
+        """How often a document says that what was used lately counts."""
         self._takes_room = False
 
     def plan(self, faulty_s: float) -> None:
@@ -82,6 +86,8 @@ class SharedQueues:
         found: dict[str, Any] = {"version": 1, "queues": queues}
         if (drawn := share(self._seed, "limits", number)) < self.capped:
             found["limits"] = {"usdPerHour": round(2.0 + 2.0 * drawn / self.capped, 2)}
+        if share(self._seed, "half life", number) < self.remembers:
+            found["halfLife"] = HALF_LIVES[int(len(HALF_LIVES) * share(self._seed, "which half life", number))]
         return found | self._taking(number, queues) if self._takes_room else found
 
     def _cap(self, number: int, name: str) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from argosy.model.run_terms import duration_of
 from argosy.model.sharing import DRAIN, MOST_QUEUES, MOST_WEIGHT, UNITS
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import Strict, Version, refused
@@ -15,6 +16,7 @@ from argosy.spec.fields import Strict, Version, refused
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 MOST_BYTES = 64 * 1024
 ROUNDING = 1e-9  # amounts that are added up
+SHORTEST_HALF_LIFE_S, LONGEST_HALF_LIFE_S = 600.0, 90 * 86_400.0  # what is used is noted every five minutes
 _CALLED = dict(zip(UNITS, ("USD an hour", "vCPUs", "GPUs", "instances"), strict=True))
 
 
@@ -92,6 +94,13 @@ class ReclaimSpec(Strict):
     )
 
 
+def _half_life(text: str) -> str:
+    seconds = duration_of(text)
+    if seconds is None or (seconds and not SHORTEST_HALF_LIFE_S <= seconds <= LONGEST_HALF_LIFE_S):
+        raise refused("must be a duration from 10m to 90d, such as 24h; 0s is as if it were not there")
+    return text
+
+
 class LimitSpec(Strict):
     """What the whole deployment may use."""
 
@@ -108,6 +117,11 @@ class SharingSpec(Strict):
     queues: Annotated[
         dict[Annotated[str, Field(pattern=QUEUE_NAME)], QueueSpec], Field(min_length=1, max_length=MOST_QUEUES)
     ] = Field(description="By name. A queue named default, of the weight 1, is there whether it is listed or not.")
+    half_life: Annotated[str, AfterValidator(_half_life)] | None = Field(
+        default=None,
+        description="What a queue used so long ago counts half as much against it as what it uses now (24h, 90m, 7d; "
+        "0s: not at all). Default: only what it uses now counts.",
+    )
     reclaim: ReclaimSpec | None = Field(
         default=None, description="How queues with preempts: true take room. Default: they do not."
     )

@@ -11,6 +11,7 @@ import pytest
 from argosy.model import documents, inbox
 from argosy.model.documents import restore
 from argosy.model.policy import Policy, VcpuQuota
+from argosy.model.recent_use import UNIT, RecentUse
 from argosy.model.resources import Resources
 from argosy.model.sharing import MOST_EARLIER, SHARING, Sharing
 from tests.fakes.api import SPEC, Desk, error_of
@@ -254,3 +255,25 @@ def test_what_is_refused_reads_as_one_sentence(desk: Desk) -> None:
     assert faults(desk, document=many) == ["queues: must have at most 200 entries, not 201"]
     told = "revision 0 is in force now, not 7: look at it again, then apply yours to it"
     assert error_of(desk.ask("ApplySharing", document=DOCUMENT, revision=7))["message"] == told
+
+
+@pytest.mark.parametrize("said", ["1d2", "24", "", "9m", "91d", 24])
+def test_a_half_life_is_a_duration_of_ten_minutes_to_ninety_days(desk: Desk, said: Any) -> None:
+    answer = desk.ask("ApplySharing", document={**DOCUMENT, "halfLife": said})
+    assert answer["statusCode"] == 400
+    assert "halfLife" in json.dumps(error_of(answer))
+
+
+def test_what_was_used_lately_is_shown_where_it_counts(desk: Desk) -> None:
+    applied(desk, document={**DOCUMENT, "halfLife": "24h"})
+    desk.submit(queue="research")
+    desk.fold_in()
+    means = {("research", ""): (3 * UNIT, 0, 0)}
+    desk.state.sharing = replace(desk.state.sharing, recent=RecentUse(desk.time, (10, 10, 0), means))
+    desk.state.changed_recent_use = True
+    desk.commit()
+    view = desk.body("DescribeSharing")
+    assert view["halfLifeSeconds"] == 86_400
+    assert [each["lately"] for each in view["queues"]] == [[], [{"owner": None, "use": 0.3, "factor": 3.328125}], []]
+    applied(desk, document=DOCUMENT)
+    assert desk.body("DescribeSharing")["halfLifeSeconds"] == 0

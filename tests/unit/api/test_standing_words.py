@@ -18,6 +18,7 @@ TOLD = PlaceInLine(
     runs=1,
     use=0.31,
     share=0.29,
+    factor=1.0,
     limit="cpu",
     most_instances=0,
     used_by=[("prod", 0.52), ("research", 0.31)],
@@ -77,3 +78,9 @@ def test_what_ends_meanwhile_is_told_where_nothing_comes_first() -> None:
     assert list(sentences(told, has_started=False))[-1].startswith(
         "No task of another run comes first, and about 38 tasks end a minute: first start in about 32 min (20-55)"
     )
+
+
+@pytest.mark.parametrize(("factor", "than", "times"), [(0.25, "more", "0.25"), (2.5, "less", "2.5")])
+def test_what_was_used_lately_is_told_where_it_counts(factor: float, than: str, times: str) -> None:
+    said = list(sentences(replace(TOLD, factor=factor), has_started=False))
+    assert said[1] == f"research used {than} lately than it is due, so its weight counts {times} times."

@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from argosy.model.actions import Action, CloseRun, Launch, PrepareRun, Remark, SetTarget, VerifyResult
+from argosy.model.actions import CloseRun, Launch, PrepareRun, Remark, SetTarget, VerifyResult
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.decide import decide
 from argosy.scheduler.queue_views import use_of_queues
 from tests.builders import (
     NOW,
-    POLICY,
     begun,
-    container_instance,
     fleet,
-    host,
-    moment_of,
-    prepared,
     state_with,
     submitted,
     told,
 )
+from tests.shared_clusters import cluster, decided, launches, run, run_id, shared
 
-QUEUES = {"version": 1, "queues": {"default": {}, "research": {"weight": 3}, "night": {"weight": 0}}}
 OWNERS = {"version": 1, "queues": {"team": {"within": "owners"}, "other": {}}}
-
-
-def shared(state: State, document: dict[str, Any] | None = None) -> State:
-    return told(state, SharingAsked(SharingRequest(document or QUEUES, state.sharing.revision, NOW)))
-
-
-def run_id(number: int) -> str:
-    return f"run-261121-0627{number:02d}-aaaa"
-
-
-def run(state: State, number: int, tasks: int, **spec: Any) -> str:
-    told(state, submitted(run_id(number), tasks, **spec), prepared(run_id(number), **spec))
-    return run_id(number)
-
-
-def cluster(instances: int) -> State:
-    """Each takes four tasks; there may be no more of them."""
-    state = state_with(fleet(spot_target=instances))
-    for number in range(instances):
-        told(state, host(number), container_instance(number))
-    return state
-
-
-def decided(state: State, **policy: Any) -> list[Action]:
-    return decide(moment_of(state, policy=replace(POLICY, **policy)))
-
-
-def launches(actions: Iterable[Action]) -> Counter[str]:
-    return Counter(each.key.run_id for each in actions if isinstance(each, Launch))
 
 
 def test_a_queue_that_comes_later_gets_its_share_of_the_places() -> None:

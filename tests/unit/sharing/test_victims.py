@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from argosy.sharing import victims
-from argosy.sharing.columns import Limits, Sharers
+from argosy.sharing.columns import MOST_FACTOR, ONE_FACTOR, Limits, Sharers
+from argosy.sharing.history import LEAST_FACTOR
 from argosy.sharing.victims import Holders, Standings, Wish, exchange
 
 MOST_EXCHANGES = 400  # of the worlds below, that end after 16 at most
@@ -29,6 +30,7 @@ class World:
         sharers = random.randint(2, 4)
         self.weights = [random.choice((0, 1, 1, 2, 3)) for _ in range(sharers)]
         self.parts = [random.choice((1, 1, 2)) for _ in range(sharers)]
+        self.factors = [ONE_FACTOR] * sharers
         shapes = [self._shape(random) for _ in range(sharers)]
         self.shapes = shapes[:1] * sharers if equal else shapes
         self.waiting = [random.randint(0, 6) for _ in range(sharers)]
@@ -82,7 +84,7 @@ class World:
         for _, sharer, shape, _ in self.live:
             used[sharer] += shape
         capacity = [each * self.instances for each in self.size]
-        return Standings(Sharers.of(self.weights, used, self.parts), Limits.of(capacity, capacity))
+        return Standings(Sharers.of(self.weights, used, self.parts, self.factors), Limits.of(capacity, capacity))
 
     def exchange(self, sharer: int) -> victims.Exchange | None:
         place, sharers, takes, loss = zip(*self.live, strict=True) if self.live else ((), (), (), ())
@@ -129,6 +131,7 @@ def two_queues(weights: tuple[int, int], live: tuple[int, int], waiting: int = 1
     world = World(Random(0), equal=True)
     world.size, world.instances, world.weights, world.parts = (sum(live), sum(live)), 1, [*weights], [1, 1]
     world.shapes, world.waiting = [(1, 1)] * 2, [waiting, 0]
+    world.factors = [ONE_FACTOR] * 2
     world.live = [(0, sharer, (1, 1), 1.0 + number) for sharer in (0, 1) for number in range(live[sharer])]
     return world
 
@@ -170,10 +173,29 @@ def test_a_place_where_the_task_does_not_fit_after_all_is_left_alone() -> None:
     assert exchange(wish, rows, free, world.standing(), lambda where, gone: False) is None
 
 
-def ends(seed: int) -> None:
-    world, made = World(Random(seed)), 0
+def test_what_was_used_lately_takes_no_room_from_others() -> None:
+    world = two_queues((1, 1), (2, 2))
+    world.factors = [MOST_FACTOR, LEAST_FACTOR]
+    assert world.exchange(0) is None
+
+
+def test_what_was_given_to_who_used_less_is_not_taken_back() -> None:
+    world = two_queues((1, 1), (0, 4))
+    assert world.exchange(0) is not None
+    world.factors = [LEAST_FACTOR, MOST_FACTOR]
+    assert world.exchange(0) is None
+
+
+def ends(seed: int, remembers: bool = False) -> None:
+    """remembers: what was used lately is another thing at each look."""
+    random = Random(seed)
+    world, made = World(random), 0
     world.start()
-    while world.take_room():
+    while True:
+        if remembers:
+            world.factors = [random.randint(LEAST_FACTOR, MOST_FACTOR) for _ in world.weights]
+        if not world.take_room():
+            return
         world.start()
         made += 1
         assert made < MOST_EXCHANGES, f"world {seed} exchanges without end"
@@ -182,6 +204,11 @@ def ends(seed: int) -> None:
 def test_taking_room_always_ends() -> None:
     for seed in range(100):
         ends(seed)
+
+
+def test_so_it_does_whatever_was_used_lately() -> None:
+    for seed in range(100):
+        ends(seed, remembers=True)
 
 
 @pytest.mark.deep

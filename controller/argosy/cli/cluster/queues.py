@@ -74,7 +74,8 @@ def _show(session: Session) -> None:
         session.print_json(view)
         return
     takes = any(each.get("preempts") for each in view["queues"])
-    more = ("TAKES ROOM", "GIVES ROOM", ">STOPPED") if takes else ()
+    remembers = bool(view.get("halfLifeSeconds"))
+    more = (("LATELY",) if remembers else ()) + (("TAKES ROOM", "GIVES ROOM", ">STOPPED") if takes else ())
     names = (
         "QUEUE",
         ">WEIGHT",
@@ -94,7 +95,8 @@ def _show(session: Session) -> None:
         share = "-" if each["weight"] == 0 or not each["runs"] else f"{each['share']:.0%}"
         numbers = [f"{each[name]:,}" for name in ("runs", "running", "waiting")]
         use = f"{each['use']:.0%}", f"{each['used']['usdPerHour']:,.2f}"
-        last = each["within"] or "-", _cap_of(each), _guarantee_of(each), *(_room_of(each) if takes else ())
+        last = each["within"] or "-", _cap_of(each), _guarantee_of(each), *([_lately_of(each)] if remembers else [])
+        last += tuple(_room_of(each)) if takes else ()
         shown.add_row(each["name"], str(each["weight"]), share, *use, *numbers, *last)
     session.console.print(shown)
     session.console.print(_said_of(view))
@@ -114,6 +116,16 @@ def _room_of(each: Mapping[str, Any]) -> list[str]:
     kept = f"yes, {counted(each['kept'], 'instance')} kept" if each["kept"] else "yes"
     gives = {True: "yes", False: "no", None: "if the run says so"}[each["preemptible"]]
     return [kept if each["preempts"] else "-", gives, f"{each['preempted']:,}"]
+
+
+def _lately_of(queue: Any) -> str:
+    """The part of the cluster that it used lately, and what its weight counts for that; each owner's where its weight
+    is divided among them."""
+    said = [
+        (f"{each['owner']} " if each["owner"] else "") + f"{each['use']:.0%}, weight x{each['factor']:.3g}"
+        for each in queue["lately"]
+    ]
+    return "; ".join(said) or "-"
 
 
 def _guarantee_of(queue: Any) -> str:

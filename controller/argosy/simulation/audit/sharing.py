@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from argosy.model.recent_use import UNIT
 from argosy.model.run_record import RunRecord
 from argosy.model.sharing import ShareQueue
 from argosy.model.tasks import TaskStatus
@@ -24,6 +25,7 @@ from argosy.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 Party = tuple[str, str]  # queue, and the owner where it is shared by owners
 
+ONE = 64  # of a factor
 MOST_OPEN = 6  # runs: of more of them a commit may not hold what is begun
 SETTLED_S = 120.0  # a task waits if it may start for so long, and a run if it was prepared by the commit before
 STARTED = ("resources", "placement", "capacity", "run", "container")  # what of a spec decides where its tasks fit
@@ -36,6 +38,9 @@ class SharingChecker(Checker):
         super().__init__(facts)
         self.judged = 0
         """Intents beside which somebody of another queue waited."""
+        self.remembered = 0
+        """Of these, those where the one used more lately than the other."""
+        self._parties: set[Party] = set()
         self._quiet_since: dict[str, float] = {}
         """By run: since when it waits with everything that it needs, and nothing has become of its launches."""
 
@@ -45,9 +50,12 @@ class SharingChecker(Checker):
             return
         queues = stored.sharing.queues()
         waiting = self._waiting()
+        parties = {run_id: self._party(run_id, queues) for run_id in self._open()}
+        decided_with, self._parties = self._parties, {*parties.values()}
         if len(queues) < 2 or not commit.intents or self._is_unclear():
             return
-        parties = {run_id: self._party(run_id, queues) for run_id in self._open()}
+        if stored.sharing.recent.at and decided_with != self._parties:
+            return  # who shared the cluster then had other parts
         fresh = {intent.key for intent in commit.intents}
         before = self._live(parties, (each for each in stored.live.values() if each.key not in fresh))
         after = self._live(parties, stored.live.values())
@@ -56,6 +64,7 @@ class SharingChecker(Checker):
                 bound = queues[parties[run_id][0]].guarantee or queues[parties[other][0]].cap.is_any
                 if parties[run_id] != parties[other] and not bound:
                     self.judged += 1
+                    self.remembered += self._factor(parties[run_id], parties) != self._factor(parties[other], parties)
                     first, second = self._height(parties, run_id, before), self._height(parties, other, after, more=1)
                     if second is not None and (first is None or first > second):
                         told = f"a task of {run_id} is started while one of {other} waits, whose queue stands lower"
@@ -66,7 +75,26 @@ class SharingChecker(Checker):
         party = parties[run_id]
         weight = self.facts.stored.sharing.queues()[party[0]].weight
         parts = sum(each[0] == party[0] for each in {*parties.values()})
-        return Fraction((live[party] + more) * parts, weight) if weight else None
+        if not weight:
+            return None
+        return Fraction((live[party] + more) * parts * ONE, weight * self._factor(party, parties))
+
+    def _factor(self, party: Party, parties: dict[str, Party]) -> int:
+        """What its weight counts for what it used lately, in parts of ONE: its part by weight over the part that it
+        used, of what there is or all used together. As stored, not as the scheduler works it out."""
+        recent, queues = self.facts.stored.sharing.recent, self.facts.stored.sharing.queues()
+        if not recent.at:
+            return ONE
+        due = Fraction(
+            queues[party[0]].weight, sum(queues[name].weight for name in {each[0] for each in parties.values()})
+        )
+        due /= sum(each[0] == party[0] for each in {*parties.values()})
+        there = [
+            max(all_ * UNIT, sum(each[axis] for each in recent.means.values()))
+            for axis, all_ in enumerate(recent.whole)
+        ]
+        used = [Fraction(mean, of) for mean, of in zip(recent.means.get(party, ()), there, strict=False) if mean]
+        return max(ONE // 4, min(4 * ONE, int(ONE * due / max(used)) if used else 4 * ONE))
 
     def _is_unclear(self) -> bool:
         """Whether something else may decide who starts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from argosy.model import cluster_course, documents, ended_attempts
@@ -12,6 +13,7 @@ from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.environments import Environment
 from argosy.model.floor import Floor
 from argosy.model.instances import pool_key
+from argosy.model.recent_use import RECENT_USE, RecentUse
 from argosy.model.run_record import RunRecord
 from argosy.model.sharing import SHARING, Sharing
 from argosy.model.stored_environments import ENVIRONMENT, environment_from
@@ -107,7 +109,9 @@ class StoredState:
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
         elif (pk, sk) == (documents.STATE, SHARING):
-            self.sharing = Sharing.from_bytes(body)
+            self.sharing = replace(Sharing.from_bytes(body), recent=self.sharing.recent)
+        elif (pk, sk) == (documents.STATE, RECENT_USE):
+            self.sharing = replace(self.sharing, recent=RecentUse.from_bytes(body))
         elif pk == documents.STATE and sk.startswith(ENVIRONMENT):
             self._take_environment(sk.removeprefix(ENVIRONMENT), body)
 

@@ -99,3 +99,17 @@ def test_a_document_that_was_overtaken_says_where_to_look(file: str) -> None:
     result = World().answers("ApplySharing", refused).argosy("queues", "apply", file)
     assert result.exit_code == 2
     assert "type `argosy queues` to see what is in force" in result.stderr
+
+
+def test_what_was_used_lately_is_shown_where_it_counts() -> None:
+    owners = [{"owner": "alice", "use": 0.4, "factor": 0.5}, {"owner": "bob", "use": 0.0, "factor": 4.0}]
+    found = [
+        queue("a", lately=[{"owner": None, "use": 0.31, "factor": 1.609375}]),
+        queue("team", level=0.5, within="owners", lately=owners),
+        queue("idle", level=0.6, lately=[]),
+    ]
+    shown = lines(World().answers("DescribeSharing", sharing(queues=found, halfLifeSeconds=86_400)).argosy("queues"))
+    assert shown[0].split()[-1] == "LATELY"
+    assert shown[1].endswith("31%, weight x1.61")
+    assert shown[2].endswith("alice 40%, weight x0.5; bob 0%, weight x4")
+    assert shown[3].endswith("-")

@@ -1,0 +1,46 @@
+"""Who shares the cluster, and what does each use? Its queues, and owners within a queue that is shared by owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from argosy.model.recent_use import Sharer
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.runs import Run
+from argosy.model.sharing import ShareQueue
+from argosy.model.state import State
+
+
+def queue_of_run(run: Run, queues: Mapping[str, ShareQueue]) -> str:
+    """A queue that a later document left out is the default one."""
+    return run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
+
+
+def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> Sharer:
+    """As far as this run is concerned."""
+    name = queue_of_run(run, queues)
+    return name, run.terms.owner if queues[name].by_owner else ""
+
+
+def live_by_number(state: State) -> dict[int, int]:
+    """By Run.number, how many live attempts have a place."""
+    numbers, counts = np.unique(state.attempts["run"][state.attempts.placed()], return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+def taken_by_sharer(state: State, live: Mapping[int, int]) -> dict[Sharer, list[int]]:
+    """What those with open runs use: cpu units, MiB, GPUs. live: from `live_by_number`."""
+    queues = state.sharing.queues()
+    found: dict[Sharer, list[int]] = {}
+    for run in state.runs.values():
+        its = found.setdefault(sharer_of(run, queues), [0, 0, 0])
+        for axis, need in enumerate(run.needs):
+            its[axis] += live.get(run.number, 0) * need
+    for suspended in state.suspended.values():  # its tasks go on; of its owner nothing is known
+        taken = found.get((suspended.record.queue, ""))
+        if taken is not None and not suspended.record.is_daemon:
+            for axis, need in enumerate(suspended.record.needs):
+                taken[axis] += live.get(suspended.record.number, 0) * need
+    return found
