@@ -17,16 +17,18 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler import caps, fair_order, upkeep
+from argosy.scheduler import affordable, capacity, caps, fair_order, upkeep
+from argosy.scheduler.affordable import Due
 from argosy.scheduler.capped_demand import CappedDemand
 from argosy.scheduler.caps import CapRoom
 from argosy.scheduler.dealing import FairDealing
 from argosy.scheduler.fair_order import FairOrder
-from argosy.sharing import fill, history, levels, turns
+from argosy.sharing import fill, history, levels, turns, ways
 from argosy.sharing.columns import ONE_FACTOR, IntArray
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
+QUOTAS = "tests.unit.scheduler.test_quotas_of_queues"
 CAPS = "tests.unit.scheduler.test_caps_of_queues"
 LATELY, HISTORY = "tests.unit.scheduler.test_recent_use", "tests.unit.sharing.test_history"
 CAPPED_TRIALS = scenario("tests.simulation.test_sharing", "within_caps", range(2))
@@ -98,10 +100,32 @@ def weight_0_is_1(patch: Patch) -> None:
     "test_a_run_of_one_task_gets_its_instance_although_the_first_run_would_take_all_that_may_be_ordered",
 ))  # fmt: skip
 def growth_by_first_run(patch: Patch) -> None:
-    def affordable(self: FairDealing, batches: Mapping[str, Batch], *given: Any) -> dict[str, int]:
-        return {run_id: batch.count for run_id, batch in batches.items()}
+    def due_instances(moment: Any, places: Any, wanted: Sequence[Batch], *given: Any) -> list[Due]:
+        return [Due(batch.count) for batch in wanted]
 
-    patch.setattr(FairDealing, "affordable", affordable)
+    patch.setattr(capacity, "due_instances", due_instances)
+
+
+@planted("who may draw on another quota waits for the full one", check=scenario(
+    QUOTAS, "test_who_may_use_several_quotas_waits_for_none_of_them_alone"
+))  # fmt: skip
+def no_other_way(patch: Patch) -> None:
+    patch.setattr(ways, "_past_closed", lambda its, at, closed: at)
+
+
+@planted("who turns to another quota still buys in the one that is closed for him", check=scenario(
+    QUOTAS, "test_who_may_use_several_quotas_waits_for_none_of_them_alone"
+))  # fmt: skip
+def closed_quota_is_bought_in(patch: Patch) -> None:
+    real = capacity._part
+    patch.setattr(capacity, "_part", lambda backlog, tasks, shut: real(backlog, tasks, frozenset()))
+
+
+@planted("what is used of a quota already does not count", check=scenario(
+    QUOTAS, "test_what_a_run_has_in_a_quota_counts_there"
+))  # fmt: skip
+def use_of_quotas_is_forgotten(patch: Patch) -> None:
+    patch.setattr(affordable, "use_of_quotas", lambda moment, keys: {})
 
 
 @planted("results are looked up for the first run first", check=scenario(

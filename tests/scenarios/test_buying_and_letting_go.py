@@ -98,7 +98,7 @@ def test_a_vcpu_quota_of_the_settings_is_never_exceeded_and_the_run_says_so() ->
         vcpus.append(4 * sum(cluster.fleet_targets().values()))
         said.add(cluster.record().waiting)
     assert max(vcpus) == 12
-    assert "held back by the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)" in said
+    assert "held back by the vCPU quota of spot Standard in us-east-1 (12)" in said
     assert cluster.record().status == RunStatus.SUCCEEDED
 
 

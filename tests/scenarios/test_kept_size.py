@@ -109,7 +109,7 @@ def test_a_limit_of_the_deployment_holds_and_the_reason_is_told() -> None:
     cluster.run_for(120)
     assert live(cluster) == 2
     said = state_of(cluster).floor.waiting
-    assert said.startswith("held back by the vCPU quota of us-east-1 for ")
+    assert said.startswith("held back by the vCPU quota of ")
     ask(cluster, 2)
     cluster.run_for(30)
     assert state_of(cluster).floor.waiting == ""

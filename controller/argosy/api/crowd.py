@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from argosy.market.cover import alike, hypothetical, tasks_per_instance
 from argosy.market.daemons import daemons_of
+from argosy.market.limits import QuotaKey, quota_of, vcpus_of
 from argosy.market.offers import offers_of
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
@@ -26,11 +27,12 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.placement.explain import ever_fits
 from argosy.placement.supply import Supply
+from argosy.scheduler.affordable import instances_left
 from argosy.scheduler.budget import is_about_money
-from argosy.scheduler.capacity import instances_left
 from argosy.scheduler.caps import is_at_cap
 from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.queue import batch_of, shunned_by
+from argosy.scheduler.quotas import vcpus_left
 from argosy.scheduler.roster import Lineup, Roster
 from argosy.sharing.columns import Columns, IntArray, Sharers
 from argosy.sharing.course import ANY, STEP_S, BusyRuns, RoomInTime
@@ -75,16 +77,21 @@ class Market:
 
     offer: Offer | None  # the cheapest for a task of it; None = nothing could take it now
     instances: int  # how many may be bought
+    full: tuple[QuotaKey, ...] = ()  # the quotas that what could take it draws on, where none of them has room
 
     @classmethod
     def of(cls, moment: Moment, batch: Batch) -> Market:
-        """Where the deployment's own limit is all that counts."""
+        """Where the deployment's own limits are all that counts."""
         state = moment.state
         offers = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, daemons=daemons_of(state))
         fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
         able = [(each.effective / tasks, each) for each, tasks in zip(offers, fits, strict=True) if tasks]
         best = min(able, key=lambda one: one[0])[1] if able else None
-        return cls(best, max(0, instances_left(moment)) if best else 0)
+        left = vcpus_left(moment)
+        open_to = [each for _, each in able if vcpus_of(each) <= left.get(quota_of(each), math.inf)]
+        full = [] if open_to else sorted(able, key=lambda one: one[0])
+        quotas = tuple(dict.fromkeys(quota_of(each) for _, each in full))
+        return cls(best, max(0, instances_left(moment)) if open_to else 0, quotas)
 
 
 def crowd_of(moment: Moment, run: Run, batch: Batch, market: Market, everywhere: bool = False) -> Crowd:

@@ -12,9 +12,12 @@ from argosy.api.refusals import RequestRefused
 from argosy.api.sharing_limits import limits_of_guarantees
 from argosy.api.sharing_requests import ApplySharing, DescribeSharing
 from argosy.api.views import iso
+from argosy.catalogue.lookup import load_catalogue
+from argosy.market.offers import as_registered
 from argosy.model import documents, inbox
 from argosy.model.damage import Damage
 from argosy.model.inbox import SharingRequest
+from argosy.model.moment import Moment
 from argosy.model.sharing import SHARING, UNITS, Sharing, sharing_in
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
@@ -58,9 +61,10 @@ def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:
 
 
 def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
-    from argosy.scheduler.queue_views import use_of_queues  # loads placement: only those who look need it
+    from argosy.scheduler.queue_views import quotas_by_queue, use_of_queues  # loads placement: only who looks needs it
 
     state = means.whole_state()
+    moment = Moment(state, as_registered(load_catalogue(), state.pools.values()), means.now(), means.policy)
     latest = state.sharing.latest
     limit, alive = state.sharing.usd_per_hour, (each for each in state.instances.values() if each.alive)
     return {
@@ -98,6 +102,15 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
                 ],
             }
             for each in use_of_queues(state)
+        ],
+        "quotas": [
+            {
+                **dict(zip(("region", "purchase", "family"), each.key, strict=True)),
+                "vcpus": each.vcpus,
+                "left": each.left,
+                "used": {queue: round(vcpus, 3) for queue, vcpus in each.used.items()},
+            }
+            for each in quotas_by_queue(moment)
         ],
     }
 

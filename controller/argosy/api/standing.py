@@ -17,7 +17,9 @@ from argosy.market.cover import RUN_LIMIT
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.placement.demand import Batch
-from argosy.scheduler.capacity import DEPLOYMENT, instances_left
+from argosy.scheduler.affordable import instances_left
+from argosy.scheduler.capacity import DEPLOYMENT
+from argosy.scheduler.queue_views import QuotaUse, quotas_by_queue
 from argosy.scheduler.reasons import HELD_BY, why_all_back_off
 from argosy.sharing.columns import ONE_FACTOR, Columns, IntArray, Limits, Sharers
 from argosy.sharing.course import StartCourse, course
@@ -67,6 +69,7 @@ class PlaceInLine:
     needs_other_type: bool = False  # whether no instance that is here or ordered could take its tasks
     why_unknown: str = ""  # where `starts_in_s` is None
     helps: Sequence[Help] = ()
+    quotas: Sequence[QuotaUse] = ()  # those that are reached, where no other is left for it
 
 
 def place_in_line(moment: Moment, run: Run, batch: Batch, short: str) -> PlaceInLine:
@@ -81,7 +84,12 @@ def place_in_line(moment: Moment, run: Run, batch: Batch, short: str) -> PlaceIn
     limit = _limit(shown)
     told = _told(shown, run, limit)
     is_full = market.offer is not None and instances_left(moment) <= 0 and bool(limit or homeless)
-    told = replace(told, most_instances=moment.policy.max_instances if is_full else 0, needs_other_type=homeless)
+    told = replace(
+        told,
+        most_instances=moment.policy.max_instances if is_full else 0,
+        needs_other_type=homeless,
+        quotas=quotas_by_queue(moment, market.full),
+    )
     if homeless and market.offer is None:
         return replace(told, why_unknown=short)
     wait_s = moment.policy.linger_s + moment.policy.boot_s if homeless else 0.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from argosy.api.standing import Help, PlaceInLine
+from argosy.api.standing import SHOWN, Help, PlaceInLine
 from argosy.model.wording import duration
+from argosy.scheduler.queue_views import QuotaUse
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 ASSUMED = "if nothing else is submitted and tasks take as long as before"
@@ -32,6 +33,7 @@ def standing_view(told: PlaceInLine, has_started: bool) -> dict[str, Any]:
         "weightFactor": round(told.factor, 4),
         "limit": told.limit or None,
         "maxInstancesReached": told.most_instances or None,
+        "quotasReached": [_quota_view(each) for each in told.quotas],
         "usedBy": [{"queue": name, "use": round(use, 4)} for name, use in told.used_by],
         "tasksAhead": told.ahead,
         "runsAhead": told.runs_ahead,
@@ -47,6 +49,20 @@ def _range_view(told: PlaceInLine) -> dict[str, int] | None:
     if told.starts_in_s is None:
         return None
     return {"seconds": round(told.starts_in_s), "lowSeconds": round(told.low_s), "highSeconds": round(told.high_s)}
+
+
+def _quota_view(each: QuotaUse) -> Mapping[str, Any]:
+    used_by = [{"queue": name, "use": round(use, 4)} for name, use in _parts(each)]
+    return {
+        **dict(zip(("region", "purchase", "family"), each.key, strict=True)),
+        "vcpus": each.vcpus,
+        "usedBy": used_by,
+    }
+
+
+def _parts(quota: QuotaUse) -> list[tuple[str, float]]:
+    """Which part of it each queue uses."""
+    return [(name, vcpus / max(1, quota.vcpus)) for name, vcpus in quota.used.items()]
 
 
 def _help_view(each: Help) -> Mapping[str, Any]:
@@ -81,6 +97,9 @@ def _place(told: PlaceInLine) -> Iterator[str]:
 
 
 def _limit(told: PlaceInLine) -> Iterator[str]:
+    for quota in told.quotas:
+        users = ", ".join(f"{name} has {_percent(use)}" for name, use in _parts(quota)[:SHOWN])
+        yield f"{quota.name[0].upper()}{quota.name[1:]} is reached{': ' + users if users else ''}."
     reached = f"maxInstances of the deployment ({told.most_instances:,}) is reached" if told.most_instances else ""
     if told.needs_other_type:
         yield (

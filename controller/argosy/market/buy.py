@@ -17,7 +17,16 @@ from types import MappingProxyType
 import numpy as np
 
 from argosy.market.cover import MONEY, RUN_LIMIT, alike, cover, hypothetical, less, tasks_per_instance
-from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits, Purse
+from argosy.market.limits import (
+    ROUNDING,
+    BatchLimits,
+    Choice,
+    Headroom,
+    OrderLimits,
+    Purse,
+    QuotaKey,
+    quota_of,
+)
 from argosy.market.spreading import Spread, cover_evenly
 from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
@@ -40,10 +49,11 @@ class Backlog:
     limits: BatchLimits
     spread: Spread | None = None  # over the values of which attribute its tasks go first
     purses: tuple[str, ...] = ()  # which of the purses of the order have to allow what is bought for it
+    shut: frozenset[QuotaKey] = frozenset()  # quotas that others have their turn in
 
     def is_free(self, room: int) -> bool:
         """Whether nothing limits it but the deployment, which allows `room` instances more."""
-        return not self.purses and self.limits.free(room)
+        return not (self.purses or self.shut) and self.limits.free(room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +216,7 @@ class _Ask:
         chosen = [hypothetical(offer, number) for number, offer in enumerate(first)]
         for backlog in backlogs:
             batch, reason = backlog.batch, ""
-            rest, chosen = _fill(batch, chosen, self.fitness)
+            rest = self._fill(backlog, batch, chosen, bought)
             if rest:
                 left = replace(batch, count=rest)
                 paying = {name: purses[name] for name in backlog.purses}
@@ -218,13 +228,26 @@ class _Ask:
                 chosen += [hypothetical(offer, number) for number, offer in enumerate(picked, len(chosen))]
                 bought += picked
                 if picked:
-                    rest, chosen = _fill(left, chosen, self.fitness)
+                    rest = self._fill(backlog, left, chosen, bought)
             order.shortfalls.append(Shortfall(rest, reason if rest else ""))
         order.instances.update((o.pool, o.purchase) for o, row in zip(bought, chosen, strict=True) if row.running_tasks)
         return order
 
+    def _fill(self, backlog: Backlog, batch: Batch, chosen: list[InstanceRow], bought: Sequence[Offer]) -> int:
+        """Place the batch on what is chosen, one row for each that is bought, whose room it takes. Returns how many
+        tasks are left over. What draws on a quota in which others have their turn is left to them."""
+        may = [n for n, offer in enumerate(bought) if not backlog.shut or quota_of(offer) not in backlog.shut]
+        if not may:
+            return batch.count
+        placed = place([batch], Supply.of([chosen[n] for n in may]), fitness=self.fitness)
+        for row, count in zip(placed.row.tolist(), placed.count.tolist(), strict=True):
+            chosen[may[row]] = less(chosen[may[row]], batch, count)
+        return int(placed.unplaced[0])
+
     def _covered(self, backlog: Backlog, chosen: Sequence[InstanceRow], headroom: Headroom) -> tuple[list[Offer], str]:
         batch, fits = backlog.batch, self.fits(backlog.batch)
+        if backlog.shut:
+            fits = np.where([quota_of(offer) in backlog.shut for offer in self.offers], 0, fits)
         if backlog.spread is None:
             return cover(batch, backlog.limits, self.offers, fits, headroom)
         spread = backlog.spread.also_on(Supply.of(chosen), batch.group)
@@ -246,13 +269,3 @@ def _named(reason: str, bound: BatchLimits, own: BatchLimits, purse: Purse) -> s
         return purse.why_instances
     is_purse = max(0.0, purse.usd_per_hour) == bound.usd_per_hour < own.usd_per_hour
     return purse.why_usd if reason.startswith(MONEY) and is_purse else reason
-
-
-def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness]) -> tuple[int, list[InstanceRow]]:
-    """Place the batch on the rows. Returns how many tasks are left over, and the rows with what is still free."""
-    if not rows:
-        return batch.count, rows
-    placed = place([batch], Supply.of(rows), fitness=fitness)
-    for row, count in zip(placed.row.tolist(), placed.count.tolist(), strict=True):
-        rows[row] = less(rows[row], batch, count)
-    return int(placed.unplaced[0]), rows

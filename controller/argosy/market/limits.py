@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from argosy.catalogue.quotas import quota_key
+from argosy.catalogue.quotas import BY_KEY, quota_key
 from argosy.model.pools import Offer
 from argosy.model.resources import CPU_UNITS_PER_VCPU
 
 QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
 AT_ONCE = "growth: no more instances are ordered at once, the next tick goes on"
+_QUOTA = "the vCPU quota of "
 ROUNDING = 1e-9  # what sums of floats may be off by: a limit that is met exactly still lets an instance through
 
 
@@ -63,6 +64,7 @@ class OrderLimits:
     max_cell_share: float = 1.0
     held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
     vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of known quotas; others are unlimited
+    vcpus: Mapping[QuotaKey, int] = field(default_factory=dict)  # how large those are, for sentences
     instances_limit: str = "maxInstances of the deployment"  # which limit `instances` comes from, for sentences
     usd_per_hour: float = math.inf  # what the added instances may cost
     usd_limit: str = ""  # which limit that comes from, for sentences
@@ -100,8 +102,8 @@ class Headroom:
         self._usd -= offer.price_usd_per_hour
         self._cpu["type", offer.instance_type] += offer.whole.cpu_units
         self._cpu["cell", offer.cell] += offer.whole.cpu_units
-        if (key := _quota_of(offer)) in self._vcpus:
-            self._vcpus[key] -= _vcpus(offer)
+        if (key := quota_of(offer)) in self._vcpus:
+            self._vcpus[key] -= vcpus_of(offer)
 
     def most(self, offer: Offer, choice: Choice) -> int:
         """How many more of the offer may be bought; 0 or more."""
@@ -115,8 +117,7 @@ class Headroom:
         if self._usd_room(offer) <= 0:
             return self._limits.usd_limit
         if self._quota_room(offer) <= 0:
-            cell, purchase, family = _quota_of(offer)
-            return f"the vCPU quota of {cell} for {purchase} {family} instances (vcpuQuotas)"
+            return quota_name(quota_of(offer), self._limits.vcpus)
         for axis, setting in (("type", "maxTypeShare"), ("cell", "maxCellShare")):
             if self._share_room(axis, offer, choice) <= 0:
                 return setting
@@ -128,10 +129,10 @@ class Headroom:
         return math.floor(self._usd / max(offer.price_usd_per_hour, ROUNDING) * (1 + ROUNDING))
 
     def _quota_room(self, offer: Offer) -> int:
-        key = _quota_of(offer) if self._vcpus else None
+        key = quota_of(offer) if self._vcpus else None
         if key is None or key not in self._vcpus:
             return self.room
-        return self._vcpus[key] // _vcpus(offer)
+        return self._vcpus[key] // vcpus_of(offer)
 
     def _share_room(self, axis: str, offer: Offer, choice: Choice) -> int:
         by_type = axis == "type"
@@ -145,9 +146,23 @@ class Headroom:
         return math.ceil(left / max(1, offer.whole.cpu_units) - ROUNDING)
 
 
-def _quota_of(offer: Offer) -> QuotaKey:
+def quota_of(offer: Offer) -> QuotaKey:
+    """On which quota its instances draw, known or not."""
     return offer.cell, offer.purchase.value, quota_key(offer.instance_type, offer.purchase.value)
 
 
-def _vcpus(offer: Offer) -> int:
+def quota_name(key: QuotaKey, vcpus: Mapping[QuotaKey, int]) -> str:
+    """What a user is told who waits for it."""
+    cell, purchase, family = key
+    size = f" ({vcpus[key]:,})" if key in vcpus else ""
+    return f"{_QUOTA}{purchase} {BY_KEY[family].name} in {cell}{size}"
+
+
+def is_quota(reason: str) -> bool:
+    """Whether that is what holds tasks back."""
+    return reason.startswith(_QUOTA)
+
+
+def vcpus_of(offer: Offer) -> int:
+    """Of one instance."""
     return max(1, offer.whole.cpu_units // CPU_UNITS_PER_VCPU)

@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from argosy.catalogue.overheads import transfer_usd_per_gb
-from argosy.catalogue.quotas import quota_key
 from argosy.market.buy import NO_FITNESS, Backlog, Order, Shortfall, buy
-from argosy.market.cover import alike, tasks_per_instance
-from argosy.market.limits import AT_ONCE, BatchLimits, Headroom, OrderLimits, QuotaKey, ShareKey
+from argosy.market.limits import AT_ONCE, BatchLimits, Headroom, OrderLimits, QuotaKey, ShareKey, is_quota
 from argosy.market.release import ends_daemons_first, releasable
 from argosy.model.actions import LetGo, SetTarget, Terminate
 from argosy.model.floor import NO_FLOOR
@@ -22,13 +20,13 @@ from argosy.model.pools import Offer, Patterns, Pool
 from argosy.model.runs import Run
 from argosy.model.setbacks import What
 from argosy.model.state import State
-from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
+from argosy.scheduler.affordable import Due, due_instances, instances_left
 from argosy.scheduler.capped_demand import CappedDemand
 from argosy.scheduler.caps import usd_of_all
-from argosy.scheduler.dealing import ForAll
 from argosy.scheduler.least_size import bring_to_size
 from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
+from argosy.scheduler.quotas import quotas_of, vcpus_left
 
 DEPLOYMENT = "maxInstances of the deployment"
 DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"
@@ -64,74 +62,44 @@ def _bought(
     order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
     reached = {each.reason for each in order.shortfalls} & {limits.instances_limit, limits.usd_limit}
     reached |= {limits.instances_limit} if capped is not None and capped.keeps_any else set()
+    reached |= {each.reason for each in order.shortfalls if is_quota(each.reason)}
     if places.dealing is None or not reached or not places.dealing.order.is_shared:
         return order
-    due = due_instances(moment, places, [each.batch for each in backlog], offers, limits, capped)
-    told = limits.usd_limit if limits.usd_limit in reached else limits.instances_limit
-    return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns, told)
-
-
-def due_instances(
-    moment: Moment,
-    places: Places,
-    wanted: Sequence[Batch],
-    offers: Sequence[Offer],
-    limits: OrderLimits,
-    capped: CappedDemand | None = None,
-) -> list[int]:
-    """For how many tasks of each run instances may be bought where there may not be enough for all."""
-    assert places.dealing is not None
-    known: dict[Batch, tuple[int, float]] = {}
-    batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
-    takes = {run_id: _per_instance(batch, offers, known) for run_id, batch in batches.items()}
-    room, most = max(0, limits.instances), max(1, moment.policy.max_instances)
-    found = places.dealing.affordable(
-        batches,
-        takes,
-        ForAll(room, max(0, instances_left(moment)), most, limits.usd_per_hour, moment.state.sharing.usd_per_hour),
-        None if capped is None else capped.within(),
-        {} if capped is None else capped.costs,
-    )
-    return [found.get(each.run.id, batch.count) for each, batch in zip(places.runs, wanted, strict=True)]
-
-
-def _per_instance(batch: Batch, offers: Sequence[Offer], known: dict[Batch, tuple[int, float]]) -> tuple[int, float]:
-    """How many tasks of the batch the offer takes that is cheapest for each of them, 0 = none takes any; and what one
-    of them costs there, USD an hour."""
-    key = alike(batch)
-    if key not in known:
-        fits = zip(tasks_per_instance(key, offers).tolist(), offers, strict=True)
-        each = ((o.effective / tasks, tasks, o.price_usd_per_hour / tasks) for tasks, o in fits if tasks)
-        known[key] = min(each, default=(0.0, 0, 0.0))[1:]
-    return known[key]
+    told = next((each for each in (limits.usd_limit, limits.instances_limit) if each in reached), "")
+    due = due_instances(moment, places, [each.batch for each in backlog], offers, limits, capped, told)
+    return buy_in_turn(backlog, due, offers, limits, fitness, moment.state.last_order.patterns)
 
 
 def buy_in_turn(
     backlog: Sequence[Backlog],
-    due: Sequence[int],
+    due: Sequence[Due],
     offers: Sequence[Offer],
     limits: OrderLimits,
     fitness: Mapping[str, Fitness],
     patterns: Patterns,
-    told: str,
 ) -> Order:
     """The order for as many tasks of each batch as are due to it. Who is due all that he wants comes first, so that
-    what others want more than they are due takes nothing from him. told: what holds those back."""
-    cut = [max(0, each.batch.count - most) for each, most in zip(backlog, due, strict=True)]
+    what others want more than they are due takes nothing from him."""
+    cut = [max(0, each.batch.count - its.tasks) for each, its in zip(backlog, due, strict=True)]
     turn = sorted(range(len(backlog)), key=lambda number: cut[number] > 0)
-    asked = [
-        replace(each, batch=replace(each.batch, count=each.batch.count - less))
-        for each, less in zip(backlog, cut, strict=True)
-    ]
-    order = buy([asked[number] for number in turn], offers, limits, fitness, patterns)
-    found = dict(zip(turn, order.shortfalls, strict=True))
+    asked = [(number, tasks, shut) for number in turn for tasks, shut in due[number].parts(backlog[number].batch.count)]
+    order = buy(
+        [_part(backlog[number], tasks, shut) for number, tasks, shut in asked], offers, limits, fitness, patterns
+    )
+    found = [Shortfall(0)] * len(backlog)
+    for (number, _, _), its in zip(asked, order.shortfalls, strict=True):
+        found[number] = Shortfall(found[number].tasks + its.tasks, found[number].reason or its.reason)
     order.shortfalls = [
-        Shortfall(found[number].tasks + less, found[number].reason or (told if less else ""))
-        for number, less in enumerate(cut)
+        Shortfall(its.tasks + less, its.reason or (each.told if less else ""))
+        for its, less, each in zip(found, cut, due, strict=True)
     ]
     if any(cut):
         order.lower_bound_usd_per_hour = None  # it speaks of what was due alone
     return order
+
+
+def _part(backlog: Backlog, tasks: int, shut: frozenset[QuotaKey]) -> Backlog:
+    return replace(backlog, batch=replace(backlog.batch, count=tasks), shut=shut)
 
 
 def order_in_turn(
@@ -171,17 +139,12 @@ def order_limits(moment: Moment) -> OrderLimits:
         max_type_share=policy.max_type_share,
         max_cell_share=policy.max_cell_share,
         held_cpu_units=_held_cpu(moment),
-        vcpus_left=_vcpus_left(moment),
+        vcpus_left=vcpus_left(moment),
+        vcpus=quotas_of(moment.policy),
         instances_limit=AT_ONCE if 0 < policy.growth_per_tick < left else DEPLOYMENT,
         usd_per_hour=math.inf if math.isinf(usd) else max(0.0, usd - usd_of_all(moment)),
         usd_limit=DEPLOYMENT_USD.format(usd),
     )
-
-
-def instances_left(moment: Moment) -> int:
-    """maxInstances less what is alive, and what fleets may still launch."""
-    alive = sum(instance.alive for instance in moment.state.instances.values())
-    return moment.policy.max_instances - alive - sum(moment.promised.values())
 
 
 def _limits(moment: Moment, places: Places, its: RunPlaces) -> BatchLimits:
@@ -231,27 +194,6 @@ def _held_cpu(moment: Moment) -> Mapping[ShareKey, int]:
             cpu["type", pool.instance_type] += count * kind.cpu_units
             cpu["cell", pool.cell] += count * kind.cpu_units
     return cpu
-
-
-def _vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
-    """Of each quota that the settings name: what neither instances that EC2 still counts nor orders take."""
-    quotas = moment.policy.vcpu_quotas
-    if not quotas:
-        return {}
-    used: Counter[QuotaKey] = Counter()
-
-    def use(cell: str, instance_type: str, purchase: str, count: int) -> None:
-        kind = moment.catalogue.get(instance_type)
-        vcpus = kind.vcpus if kind else 0
-        used[cell, purchase, quota_key(instance_type, purchase)] += count * vcpus
-
-    for instance in moment.state.instances.values():
-        if instance.alive and instance.owned:
-            use(instance.cell, instance.instance_type, instance.purchase.value, 1)
-    for (key, purchase), count in moment.promised.items():
-        pool = moment.state.pools[key]
-        use(pool.cell, pool.instance_type, purchase.value, count)
-    return {(cell, purchase, family): vcpus - used[cell, purchase, family] for cell, purchase, family, vcpus in quotas}
 
 
 def targets(

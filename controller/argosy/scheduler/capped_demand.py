@@ -15,12 +15,13 @@ from argosy.model.pools import Offer
 from argosy.model.resources import Resources
 from argosy.placement.demand import Batch
 from argosy.scheduler.caps import INSTANCES, SCALE, USD, at_cap, units_of
-from argosy.scheduler.dealing import INSTANCES_COLUMN, USD_COLUMN, FairDealing, QueueCaps
+from argosy.scheduler.dealing import FairDealing, QueueCaps
 from argosy.scheduler.fair_order import Within
 from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, IntArray, Limits
 
 ANY = 1 << 31  # instances
+INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of the limits of all (`affordable`)
 BUT = "all but {}"
 KEPT = "what is guaranteed to queue {} and not lent"
 

@@ -6,7 +6,6 @@ So what was dealt out is placed, who did not find all his places is left out, an
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +31,6 @@ from argosy.sharing.columns import MOST, IntArray, Limits
 from argosy.sharing.fill import Filled
 
 ROUNDS = 8  # of dealing out; what is left then goes to who comes first
-UNIT = SCALE[INSTANCES]  # of an instance
-INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of `ForAll.limits`
 PER_S = 1 << 20  # units of a launch a second
 Placed = Counter[tuple[int, int]]  # (ask, row) -> tasks
 
@@ -44,26 +41,6 @@ class LaunchRoom(NamedTuple):
     launches: int
     cells: Mapping[str, int]  # of them, in each cell
     runs: int  # of how many runs; the commit holds no more
-
-
-class ForAll(NamedTuple):
-    """What all together may be bought."""
-
-    room: int  # instances that may be added now
-    left: int  # instances that may be added at all
-    most: int  # instances that there may be
-    usd_left: float  # USD an hour; infinite = it is no limit
-    usd: float  # USD an hour that there may be
-
-    def units(self, usd_per_hour: float) -> int:
-        """What a task at that price takes of the dollars."""
-        return 0 if math.isinf(self.usd) else round(usd_per_hour * SCALE[USD])
-
-    def limits(self) -> Limits:
-        """Instances of now, instances, dollars."""
-        dollars = [MOST if math.isinf(each) else round(each * SCALE[USD]) for each in (self.usd, self.usd_left)]
-        instances = [max(1, self.room) * UNIT, max(1, self.most) * UNIT]
-        return Limits.of([*instances, max(1, dollars[0])], [self.room * UNIT, self.left * UNIT, dollars[1]])
 
 
 @dataclass(slots=True)
@@ -249,30 +226,6 @@ class FairDealing:
         counts = self.order.dealt(ids, wants, takes.reshape(-1, len(free)), limits, none).counts
         turns = self.order.in_turn(ids, counts, limits.first(), max(1, int(counts.sum()) // room.runs))
         return _by_turn(placed, [columns[number] for number in turns.tolist()], cell_of)
-
-    def affordable(
-        self,
-        batches: Mapping[str, Batch],
-        per_instance: Mapping[str, tuple[int, float]],
-        for_all: ForAll,
-        within: Within | None,
-        costs: Mapping[str, IntArray],
-    ) -> dict[str, int]:
-        """By run id, for how many tasks of its batch instances may be bought. per_instance: how many of them an
-        instance takes, and what one of them costs there, USD an hour. costs: in the units of `within`."""
-        ids = [run.id for run in self.order.runs if per_instance.get(run.id, (0, 0.0))[0]]
-        units = {
-            run_id: (-(-UNIT // per_instance[run_id][0]), for_all.units(per_instance[run_id][1])) for run_id in ids
-        }
-        used = np.zeros((len(self.order.sharers), 3), dtype=np.int64)
-        for run_id in ids:
-            used[self.order.row[run_id], 1:] += self.order.live.get(run_id, 0) * np.array(units[run_id])
-        wants = np.array([batches[run_id].count for run_id in ids], dtype=np.int64)
-        takes = np.array([[units[run_id][0], *units[run_id]] for run_id in ids], dtype=np.int64).reshape(-1, 3)
-        if within is not None:
-            within = within._replace(takes=np.array([costs[run_id] for run_id in ids], dtype=np.int64).reshape(-1, 4))
-        found = self.order.dealt(ids, wants, takes, for_all.limits(), used, within)
-        return dict(zip(ids, found.counts.tolist(), strict=True))
 
 
 def _launches_of_a_place(run: Run) -> int:

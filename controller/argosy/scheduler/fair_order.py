@@ -19,7 +19,7 @@ from argosy.model.recent_use import Sharer
 from argosy.model.runs import Run
 from argosy.model.sharers import live_by_number, sharer_of, taken_by_sharer
 from argosy.model.state import State
-from argosy.sharing.bounds import Guarantees, QueueBounds
+from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
 from argosy.sharing.fill import Filled, fill
 from argosy.sharing.history import Weight, factors
@@ -36,6 +36,13 @@ class Within(NamedTuple):
     amount: IntArray  # (queues,) so much of it; 0 = nothing
     used: IntArray  # (queues,) what it has of it
     kept_from: IntArray  # (queues,) the limit out of which what it lacks is kept from the others; LENT = it is lent
+
+    def after(self, queue: IntArray, given: IntArray) -> Within:
+        """Once each run, of the queue in that place, has been given so many tasks."""
+        taken = np.zeros_like(self.left)
+        np.add.at(taken, queue, given[:, None] * self.takes)
+        left = np.where(self.left >= NO_CAP, self.left, np.maximum(self.left - taken, 0))
+        return self._replace(left=left, used=self.used + taken[np.arange(len(taken)), self.unit])
 
     def without_guarantees(self) -> Within:
         return self._replace(amount=np.zeros_like(self.amount))

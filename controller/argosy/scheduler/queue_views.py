@@ -1,12 +1,14 @@
-"""What does each queue use, what is due to it, and what waits in it?"""
+"""What does each queue use, also of vCPU quotas, what is due to it, and what waits in it?"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from argosy.market.limits import QuotaKey, quota_name
+from argosy.model.moment import Moment
 from argosy.model.recent_use import Sharer
 from argosy.model.sharers import live_by_number, queue_of_run
 from argosy.model.sharing import Cap, Guarantee
@@ -14,6 +16,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.caps import SCALE, queues_by_number, use_by_run
 from argosy.scheduler.fair_order import FairOrder
+from argosy.scheduler.quotas import OF_A_VCPU, quotas_of, use_of_quotas, vcpus_left
 from argosy.sharing.columns import ONE_FACTOR
 from argosy.sharing.history import part_used
 
@@ -104,3 +107,33 @@ def _factors(state: State) -> dict[Sharer, int]:
         return {}
     order = FairOrder.of(state, list(state.runs.values()))
     return dict(sorted(zip(order.sharers, order.factor.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """One vCPU quota, now."""
+
+    key: QuotaKey
+    vcpus: int
+    left: int  # may be below 0: a quota may become smaller
+    used: Mapping[str, float]  # by queue, vCPUs that its tasks reserve, the largest first
+
+    @property
+    def name(self) -> str:
+        """As in what runs are told."""
+        return quota_name(self.key, {self.key: self.vcpus})
+
+
+def quotas_by_queue(moment: Moment, keys: Sequence[QuotaKey] | None = None) -> Sequence[QuotaUse]:
+    """keys: None = all that the settings name."""
+    whole, left, queues = quotas_of(moment.policy), vcpus_left(moment), queues_by_number(moment.state)
+    keys = tuple(whole) if keys is None else keys
+    used: dict[QuotaKey, Counter[str]] = {key: Counter() for key in keys}
+    for number, units in use_of_quotas(moment, keys).items():
+        for key, its in zip(keys, units.tolist(), strict=True):
+            if number in queues and its:
+                used[key][queues[number]] += its
+    return [
+        QuotaUse(key, whole[key], left[key], {name: its / OF_A_VCPU for name, its in used[key].most_common()})
+        for key in keys
+    ]

@@ -277,3 +277,10 @@ def test_what_was_used_lately_is_shown_where_it_counts(desk: Desk) -> None:
     assert [each["lately"] for each in view["queues"]] == [[], [{"owner": None, "use": 0.3, "factor": 3.328125}], []]
     applied(desk, document=DOCUMENT)
     assert desk.body("DescribeSharing")["halfLifeSeconds"] == 0
+
+
+def test_the_quotas_of_the_settings_are_shown_with_what_is_left_of_them(desk: Desk) -> None:
+    assert desk.body("DescribeSharing")["quotas"] == []
+    desk.api.policy = Policy(vcpu_quotas=(VcpuQuota("us-east-1", "spot", "p", 96),))
+    (quota,) = desk.body("DescribeSharing")["quotas"]
+    assert quota == {"region": "us-east-1", "purchase": "spot", "family": "p", "vcpus": 96, "left": 96, "used": {}}

@@ -9,9 +9,11 @@ from argosy.api.explaining import explain_run
 from argosy.model.actions import Launch
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
+from argosy.model.policy import VcpuQuota
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from tests.builders import (
+    CELL,
     NOW,
     POLICY,
     begun,
@@ -59,6 +61,8 @@ def full(*queues: str, instances: int = 2, types: tuple[str, ...] = (), **spec: 
 
 
 def standing(state: State, name: str, instances: int = 2, **policy: Any) -> dict[str, Any]:
+    """Of a run of four tasks of another queue, where no name is given."""
+    name = name or run(state, 2, 4, queue="research")
     policy = {"max_instances": instances, **policy}
     found = explain_run(moment_of(state, policy=replace(POLICY, **policy)), state.runs[name])["standing"]
     assert found is not None
@@ -198,3 +202,25 @@ def test_a_run_of_which_all_tasks_back_off_has_no_turn() -> None:
 def test_a_run_that_starts_in_the_next_tick_is_told_no_place() -> None:
     state = cluster()
     assert explain_run(moment_of(state), state.runs[run(state, 1, 4)])["standing"] is None
+
+
+def test_a_quota_that_is_reached_is_named_with_who_uses_it() -> None:
+    quota = (VcpuQuota(CELL, "spot", "standard", 8),)
+    told_ = standing(full("shared"), "", max_instances=100, vcpu_quotas=quota)
+    assert told_["maxInstancesReached"] is None
+    (reached,) = told_["quotasReached"]
+    assert reached == {
+        "region": CELL,
+        "purchase": "spot",
+        "family": "standard",
+        "vcpus": 8,
+        "usedBy": [{"queue": "default", "use": 1.0}],
+    }
+    assert f"The vCPU quota of spot Standard in {CELL} (8) is reached: default has 100 %." in told_["sentences"]
+    nobody = standing(cluster(0), "", max_instances=100, vcpu_quotas=(VcpuQuota(CELL, "spot", "standard", 0),))
+    assert f"The vCPU quota of spot Standard in {CELL} (0) is reached." in nobody["sentences"]
+
+
+def test_a_quota_that_has_room_for_an_instance_is_not_named() -> None:
+    quota = (VcpuQuota(CELL, "spot", "standard", 12),)
+    assert standing(full("shared"), "", max_instances=100, vcpu_quotas=quota)["quotasReached"] == []

@@ -92,7 +92,7 @@ def test_a_budget_smaller_than_any_instance_buys_nothing_and_says_so() -> None:
         (
             BatchLimits(100),
             OrderLimits(100, vcpus_left={(CELL, how, "standard"): 8 for how in ("spot", "on-demand")}),
-            "the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)",
+            "the vCPU quota of spot Standard in us-east-1",
         ),
         (BatchLimits(100), OrderLimits(100, vcpus_left={(CELL, "spot", "g"): 0}), ""),
     ],
@@ -163,7 +163,7 @@ def test_a_quota_counts_what_lives_and_what_is_ordered() -> None:
     told(state, TargetAccepted(target.pool, 4, 0))
     assert not decided(state, SetTarget, vcpu_quotas=quota)
     (remark,) = decided(state, Remark, vcpu_quotas=quota)
-    assert remark.sentence == "held back by the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)"
+    assert remark.sentence == "held back by the vCPU quota of spot Standard in us-east-1 (16)"
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,15 @@ def _show(session: Session) -> None:
     if (most := view["usdPerHour"]["limit"]) is not None:
         used = view["usdPerHour"]["used"]
         session.console.print(f"All instances together cost {used:,.2f} of at most {most:,.2f} USD an hour.")
+    for quota in view.get("quotas", ()):  # a deployment of before shows none
+        session.console.print(_quota_said(quota))
+
+
+def _quota_said(quota: Any) -> str:
+    shares = ", ".join(f"{name} {vcpus:,.4g}" for name, vcpus in quota["used"].items())
+    of, used = f"{quota['purchase']} {quota['family']} in {quota['region']}", quota["vcpus"] - quota["left"]
+    reserve = f"; tasks reserve: {shares}" if shares else ""
+    return f"vCPU quota of {of}: instances take {used:,} of {quota['vcpus']:,}{reserve}."
 
 
 def _cap_of(queue: Any) -> str:

@@ -113,3 +113,13 @@ def test_what_was_used_lately_is_shown_where_it_counts() -> None:
     assert shown[1].endswith("31%, weight x1.61")
     assert shown[2].endswith("alice 40%, weight x0.5; bob 0%, weight x4")
     assert shown[3].endswith("-")
+
+
+def test_quotas_are_shown_with_who_uses_them() -> None:
+    of = {"region": "us-east-1", "purchase": "spot", "family": "g"}
+    quotas = [{**of, "vcpus": 64, "left": 8, "used": {"prod": 48.0, "research": 4.5}}]
+    said = lines(World().answers("DescribeSharing", sharing(quotas=quotas)).argosy("queues"))
+    assert "vCPU quota of spot g in us-east-1: instances take 56 of 64; tasks reserve: prod 48, research 4.5." in said
+    unused = [{**of, "vcpus": 64, "left": 64, "used": {}}]
+    said = lines(World().answers("DescribeSharing", sharing(quotas=unused)).argosy("queues"))
+    assert "vCPU quota of spot g in us-east-1: instances take 0 of 64." in said
