@@ -352,15 +352,28 @@ def teardown_wait(arns: Arns, region: str, bucket: str | None = None) -> list[ia
 
 
 def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that use the deployment: find it, call the api, look at it, read results and logs, and
-    bring programs of their own. These lie under their digests, and nobody may delete or list more for it."""
+    """For people and programs that may use the whole deployment, whatever queue. Without a wildcard in the function's
+    name: that would also let them in through every queue's entrance, and the other way round nobody could be kept out.
+    """
+    clusters, tasks = arns.clusters, arns.everywhere("ecs", f"task/{arns.settings.prefix}/*")
+    return [
+        allow(["lambda:InvokeFunction"], [arns.function("api")]),
+        # `argosy exec`, where the owner allows it. ECS asks for the right on the cluster and on the task.
+        *([allow(["ecs:ExecuteCommand"], [*clusters, *tasks])] if arns.settings.allow_exec else []),
+        *member(arns, bucket),
+    ]
+
+
+def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
+    """For people and programs that use a queue, beside the right to invoke its entrance: find the deployment, look at
+    it, read results and logs, and bring programs of their own. These lie under their digests, and nobody may delete or
+    list more for it. No `argosy exec`: IAM knows tasks, and not of which queue they are."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
     streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")
     tasks = arns.everywhere("ecs", f"task/{prefix}/*")
     hosts = arns.everywhere("ecs", f"container-instance/{prefix}/*")
     return [
-        allow(["lambda:InvokeFunction"], [arns.function("api")]),
         allow(["ssm:GetParameter"], [arns.of("ssm", f"parameter/{prefix}/deployment")]),
         # The command reads the stack's outputs when somebody has deleted the parameter.
         allow(["cloudformation:DescribeStacks"], [arns.of("cloudformation", f"stack/{prefix}/*")]),
@@ -373,7 +386,5 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         # What is for sale, and which log a definition writes: these know no resource that could be named here.
         allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{PROGRAMS}*"]),
-        # `argosy exec`, where the owner allows it. ECS asks for the right on the cluster and on the task.
-        *([allow(["ecs:ExecuteCommand"], [*arns.clusters, *tasks])] if arns.settings.allow_exec else []),
         *_reads(arns, bucket),
     ]

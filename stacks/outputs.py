@@ -19,6 +19,10 @@ from stacks import grants, nag
 if TYPE_CHECKING:
     from stacks.home import HomeStack
 
+_POLICIES = {
+    "submitter": "Argosy: submit runs, look at them, read their results and logs",
+    "member": "Argosy: look at runs, read their results and logs; with a queue's entrance, submit to it",
+}
 _ORDINALS = ("One", "Two", "Three", "Four", "Five", "Six")
 
 
@@ -39,6 +43,7 @@ class Outputs(Construct):
             "ContainerSecurityGroup": home.cell.network.security_group.security_group_id,
             "ECSTaskExecutionRole": home.cell.execution_role.role_arn,
         }
+        of = grants.Arns(settings), home.store.bucket.bucket_arn
         ours = {
             "ApiFunctionName": home.api.function_name,
             "ControllerFunctionName": home.controller.function_name,
@@ -48,7 +53,8 @@ class Outputs(Construct):
                 f"TaskDefinition{name.title().replace('-', '')}": definition.task_definition_arn
                 for name, definition in home.cell.task_definitions.by_shape.items()
             },
-            "SubmitterPolicyArn": self._submitters(settings, home).managed_policy_arn,
+            "SubmitterPolicyArn": self._policy("Submitters", "submitter", grants.submitter(*of)),
+            "MemberPolicyArn": self._policy("Members", "member", grants.member(*of)),
         }
         for name, value in shared.items():
             self._output(name, value, exported=True)
@@ -60,17 +66,17 @@ class Outputs(Construct):
         output = cdk.CfnOutput(self, name, value=value, export_name=f"{self._prefix}:{name}" if exported else None)
         output.override_logical_id(name)
 
-    def _submitters(self, settings: Settings, home: HomeStack) -> iam.ManagedPolicy:
-        rights = grants.submitter(grants.Arns(settings), home.store.bucket.bucket_arn)
+    def _policy(self, id: str, name: str, rights: list[iam.PolicyStatement]) -> str:
+        """Its ARN."""
         policy = iam.ManagedPolicy(
             self,
-            "Submitters",
-            managed_policy_name=f"{settings.prefix}-submitter",
-            description="Argosy: submit runs, look at them, read their results and logs",
+            id,
+            managed_policy_name=f"{self._prefix}-{name}",
+            description=_POLICIES[name],
             statements=rights,
         )
         nag.acknowledge_wildcards(policy, rights)
-        return policy
+        return policy.managed_policy_arn
 
     def _parameter(self, settings: Settings, home: HomeStack) -> ssm.StringParameter:
         described = {

@@ -25,6 +25,7 @@ from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.wake import AwsWake
 from argosy.engine.report import TickReport
 from argosy.model.damage import UNREADABLE
+from argosy.model.entrances import alias_in
 from argosy.model.policy import Policy
 from argosy.ports import Caller
 from argosy.settings.settings import Settings
@@ -41,8 +42,9 @@ def api(event: Any, context: Any) -> dict[str, Any]:
     alarm too, and the invoker sees it as FunctionError. So is any failure of an action that nobody waits for: as an
     answer it would look like a success to whoever delivers it.
     """
-    reply = _reply(event, context.aws_request_id)
-    if reply["statusCode"] != HTTPStatus.OK and _is_unattended(event):
+    alias = alias_in(context.invoked_function_arn)
+    reply = _reply(event, context.aws_request_id, alias)
+    if reply["statusCode"] != HTTPStatus.OK and not alias and _is_unattended(event):
         raise UnattendedFault(json.dumps(reply["body"]))
     return reply
 
@@ -57,9 +59,9 @@ def _is_unattended(event: Any) -> bool:
     return isinstance(event, Mapping) and event.get("action") in UNATTENDED
 
 
-def _reply(event: Any, request_id: str) -> dict[str, Any]:
+def _reply(event: Any, request_id: str, alias: str) -> dict[str, Any]:
     try:
-        return dict(api_of_process().handle(event, request_id))
+        return dict(api_of_process().handle(event, request_id, alias))
     except AWS_ERRORS as error:
         return _aws_failed(error, request_id)
     except UNREADABLE as fault:

@@ -71,6 +71,30 @@ def test_a_queue_that_is_not_there_is_refused_with_those_that_are(local: Cluster
     assert "prod" in fault["message"]
 
 
+def test_through_the_entrance_of_a_queue_nothing_else_is_changed(local: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "queues.yaml").write_text(QUEUES)
+    assert argosy(local, "queues", "apply", str(tmp_path / "queues.yaml")).returncode == 0
+    local.until(lambda: "prod" in [each["name"] for each in local.ask("DescribeSharing")["queues"]])
+    theirs = of(local, "research", 1)
+    made = argosy(local, "access", "prod", "--json")
+    assert made.returncode == 0, made.stderr
+    arn = json.loads(made.stdout)["aliasArn"]
+    refused = argosy(local, "cancel", theirs, "--as-queue", "prod")
+    assert (refused.returncode, "is of the queue research" in refused.stderr) == (2, True), refused.stderr
+    spec = {"version": 1, "name": "x", "container": {"image": "argosy/worker", "command": ["none", "x"]}}
+    asked = json.dumps({"action": "SubmitRun", "spec": {**spec, "array": {"size": 1}}})
+    functions = local.clients("lambda")
+    for how in ({"FunctionName": arn}, {"FunctionName": "argosy-api", "Qualifier": "q-prod"}):
+        reply = json.loads(functions.invoke(**how, Payload=asked)["Payload"].read())
+        assert reply["statusCode"] == 200, reply
+        assert argosy(local, "cancel", reply["body"]["runId"], "--as-queue", "prod").returncode == 0
+    assert argosy(local, "access", "prod", "--remove").returncode == 0
+    gone = argosy(local, "queues", "--as-queue", "prod")
+    assert "has no entrance for the queue prod" in gone.stderr
+    local.ask("CancelRun", runId=theirs)
+    local.finished(theirs)
+
+
 @pytest.mark.deep
 def test_on_the_page_a_small_run_of_another_queue_does_not_wait_for_three_hundred_tasks(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ DEPLOYMENT = {
     "queueUrl": "https://sqs/argosy-events",
 }
 _SHELL_NAMES = """
-    ARGOSY_ENDPOINT_URL AWS_ENDPOINT_URL AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE ARGOSY_STAGE
+    ARGOSY_ENDPOINT_URL AWS_ENDPOINT_URL AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE ARGOSY_STAGE ARGOSY_QUEUE
     COLUMNS FORCE_COLOR NO_COLOR TTY_COMPATIBLE
 """
 CLEAN_SHELL: dict[str, str | None] = dict.fromkeys(_SHELL_NAMES.split())
@@ -137,11 +137,41 @@ class Functions:
         self.answers: dict[str, list[Any]] = {"DescribeTask": [gone]}
         self.requests: list[dict[str, Any]] = []
         self.error = ""
+        self.qualifiers: list[str] = []
+        self.aliases: dict[str, dict[str, Any]] = {}
 
-    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:
+    def create_alias(self, *, FunctionName: str, Name: str, FunctionVersion: str, Description: str) -> dict[str, Any]:
+        if Name in self.aliases:
+            raise refusal("ResourceConflictException", operation="CreateAlias")
+        assert (FunctionName, FunctionVersion) == ("argosy-api", "$LATEST")
+        arn = f"arn:aws:lambda:us-east-1:123456789012:function:{FunctionName}:{Name}"
+        self.aliases[Name] = {"AliasArn": arn, "Name": Name, "FunctionVersion": FunctionVersion}
+        return self.aliases[Name]
+
+    def get_alias(self, *, FunctionName: str, Name: str) -> dict[str, Any]:
+        return self.aliases[Name]
+
+    def update_alias(self, *, FunctionName: str, Name: str, **about: Any) -> dict[str, Any]:
+        self.aliases[Name] |= about
+        return self.aliases[Name]
+
+    def delete_alias(self, *, FunctionName: str, Name: str) -> None:
+        self.aliases.pop(Name, None)
+
+    def list_aliases(self, *, FunctionName: str, Marker: str = "") -> dict[str, Any]:
+        """One on a page."""
+        names = sorted(self.aliases)
+        place = int(Marker or 0)
+        more = {"NextMarker": str(place + 1)} if place + 1 < len(names) else {}
+        return {"Aliases": [self.aliases[name] for name in names[place : place + 1]], **more}
+
+    def invoke(self, *, FunctionName: str, Payload: bytes, Qualifier: str = "") -> dict[str, Any]:
         assert FunctionName == "argosy-api"
         request = json.loads(Payload)
         self.requests.append(request)
+        self.qualifiers.append(Qualifier)
+        if Qualifier and Qualifier not in self.aliases:
+            raise refusal("ResourceNotFoundException", operation="Invoke")
         if self.error:
             return {
                 "FunctionError": "Unhandled",

@@ -44,6 +44,7 @@ def main() -> int:
         planted_changes,
         planted_daemons,
         planted_dependencies,
+        planted_entrances,
         planted_faults,
         planted_floors,
         planted_further,
@@ -81,7 +82,7 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     assert planted.Patch is planted_daemons.Patch is planted_preemption.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
-    assert planted.Patch is planted_targets.Patch is planted_changes.Patch
+    assert planted.Patch is planted_targets.Patch is planted_changes.Patch is planted_entrances.Patch
     return 1 if missed else 0
 
 

@@ -13,6 +13,7 @@ from tests.mutations import planted_cells as fifth
 from tests.mutations import planted_changes as of_changes
 from tests.mutations import planted_daemons as sixteenth
 from tests.mutations import planted_dependencies as fourteenth
+from tests.mutations import planted_entrances as of_entrances
 from tests.mutations import planted_faults as seventh
 from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
@@ -100,6 +101,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_targets,
         of_changes,
         of_preemption,
+        of_entrances,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

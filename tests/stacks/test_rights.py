@@ -198,6 +198,22 @@ def test_tasks_and_users_have_the_rights_of_exec_where_the_owner_allows_it(wide:
     }
 
 
+def test_nobody_is_let_in_through_an_entrance_by_what_lets_him_call_the_function(wide: dict[str, Template]) -> None:
+    """IAM matches a name with a wildcard against every alias. Only who is granted an alias may come through it."""
+    invoking = [
+        (each.policy, resource)
+        for template in wide.values()
+        for each in template.statements()
+        if "lambda:InvokeFunction" in each.actions
+        for resource in each.resources
+        if "-api" in str(resource)
+    ]
+    assert {resource for _, resource in invoking} == {
+        "arn:<Partition>:lambda:us-east-1:<AccountId>:function:argosy-dev-api"
+    }
+    assert not any("Members" in policy for policy, _ in invoking)
+
+
 def test_without_the_setting_nobody_has_any_right_of_exec(home: Template, closed: Template) -> None:
     for template in (home, closed):
         assert "ssmmessages" not in str(template.body)

@@ -135,6 +135,10 @@ def test_those_who_use_the_deployment_have_the_rights_for_their_commands_and_no_
     rights = held(statement for statement in template.statements() if statement.policy == policy)
     assert needed - rights == set(), "calls without a right"
     assert rights - needed == set(), "rights without a call"
+    [policy] = [id for id in template.of_type("AWS::IAM::ManagedPolicy") if "Members" in id]
+    members = held(statement for statement in template.statements() if statement.policy == policy)
+    assert rights - members - EXEC == {"lambda:InvokeFunction"}, "a member comes through an entrance, and has no exec"
+    assert members - rights == set()
 
 
 def test_the_calls_are_found_through_modules_classes_constants_and_transfers() -> None:

@@ -48,6 +48,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     handlers.forget_process()
 
 
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:argosy-api"
+
+
+def context(request_id: str, arn: str = ARN) -> SimpleNamespace:
+    return SimpleNamespace(aws_request_id=request_id, invoked_function_arn=arn)
+
+
 def answers(service: str, **replies: Any) -> list[str]:
     """From now on the process's client of this service answers so, by the operation's name, and sends nothing.
 
@@ -110,7 +117,7 @@ def test_the_owners_wish_for_placement_scores_reaches_the_sweep(engine: Any) -> 
 
 def asked(error: Exception) -> Any:
     answers("dynamodb", anything=error)
-    return handlers.api({"action": "ListRuns"}, SimpleNamespace(aws_request_id="request-1"))
+    return handlers.api({"action": "ListRuns"}, context("request-1"))
 
 
 def throttled_transaction() -> ClientError:
@@ -205,7 +212,7 @@ def test_what_is_stored_and_cannot_be_read_is_an_answer_and_is_logged_and_counte
     engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers("dynamodb", anything=written_by_a_newer_version())
-    answer = handlers.api({"action": "DescribeCluster"}, SimpleNamespace(aws_request_id="r-1"))
+    answer = handlers.api({"action": "DescribeCluster"}, context("r-1"))
     assert (answer["statusCode"], answer["body"]["error"]["code"]) == (500, "InternalError")
     assert "deploy the newer version again" in answer["body"]["error"]["message"]
     assert "a stored document cannot be read" in caplog.messages
@@ -256,8 +263,8 @@ def test_what_nobody_waits_for_fails_loudly_so_that_lambda_tries_it_again(engine
     answers("dynamodb", anything=ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "GetItem"))
     request = {"name": "nightly", "scheduledTime": "2026-11-23T03:00:00Z"}
     with pytest.raises(handlers.UnattendedFault, match="ThrottlingException"):
-        handlers.api({"action": "FireSchedule", **request}, SimpleNamespace(aws_request_id="r"))
-    attended = handlers.api({"action": "DescribeSchedule", "name": "nightly"}, SimpleNamespace(aws_request_id="r"))
+        handlers.api({"action": "FireSchedule", **request}, context("r"))
+    attended = handlers.api({"action": "DescribeSchedule", "name": "nightly"}, context("r"))
     assert attended["statusCode"] == 429
 
 
@@ -269,3 +276,17 @@ def test_an_announcement_is_a_metric_and_an_event_and_stops_nothing(
     handlers.Announcer(handlers.clients_of_process().get("events")).announce("Schedule Missed", {"verdict": "late"})
     assert asked == ["PutEvents"]
     assert '"SchedulesMissed": [1.0]' in capsys.readouterr().out.replace("[1]", "[1.0]")
+
+
+def test_through_an_alias_a_clocks_action_that_fails_is_an_answer_and_no_alarm(engine: Any) -> None:
+    answers("dynamodb", anything=ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "GetItem"))
+    asked = {"action": "FireSchedule", "name": "nightly", "scheduledTime": "2026-11-23T03:00:00Z"}
+    assert handlers.api(asked, context("r", f"{ARN}:q-research"))["statusCode"] == 429
+    with pytest.raises(handlers.UnattendedFault):
+        handlers.api(asked, context("r", f"{ARN}:$LATEST"))
+
+
+def test_what_is_no_arn_of_a_function_is_not_taken_for_the_owners_call(engine: Any) -> None:
+    for arn in ("argosy-api", "arn:aws:iam::123456789012:role/argosy-api:x", f"{ARN}:q-a:b"):
+        with pytest.raises(ValueError, match="is no ARN of a function"):
+            handlers.api({"action": "ListRuns"}, context("r", arn))

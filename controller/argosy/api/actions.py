@@ -9,7 +9,7 @@ A subject is a module with ACTIONS: the models of its requests, and the function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.api import (
@@ -22,6 +22,7 @@ from argosy.api import (
     submit_actions,
 )
 from argosy.api.changes import ChangesExpired
+from argosy.api.entrance import confined
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused, envelope_of_error, envelope_of_faults
 from argosy.api.requests import parse_request
@@ -44,11 +45,15 @@ REQUESTS: Mapping[str, type[Strict]] = {model.__name__: model for model in _ACTI
 class Api(Means):
     """The users' actions on one deployment."""
 
-    def handle(self, request: Any, request_id: str) -> dict[str, Any]:
-        """The reply, as an envelope. `request_id` stands in errors and replaces a missing client token."""
+    def handle(self, request: Any, request_id: str, alias: str = "") -> dict[str, Any]:
+        """The reply, as an envelope. `request_id` stands in errors and replaces a missing client token. alias: of the
+        function, with which it was invoked; "" = none, as its owner does."""
         try:
-            parsed = parse_request(request, REQUESTS)
-            return {"statusCode": 200, "body": _ACTIONS[type(parsed)](self, parsed, request_id)}
+            parsed, means = parse_request(request, REQUESTS), self
+            if alias:
+                parsed, queue = confined(self, parsed, alias)
+                means = replace(self, queue=queue)
+            return {"statusCode": 200, "body": _ACTIONS[type(parsed)](means, parsed, request_id)}
         except SpecError as refusal:
             return envelope_of_faults(refusal.faults, request_id)
         except RequestRefused as refusal:

@@ -135,12 +135,17 @@ def _deploy(means: Means, request: requests.StartDeployment, request_id: str) ->
 
 def _roll_back(means: Means, request: requests.RollBackDeployment, request_id: str) -> JSON:
     env = _known(means, request.name)
+    before = _before(env)
+    if before is None:
+        raise RequestRefused("ConflictException", f"{env.name} has no earlier revision that was completed")
+    return _start(means, env, before, request.client_token or request_id)
+
+
+def _before(env: Environment) -> int | None:
+    """The revision to which it would be rolled back."""
     present = env.target.number if env.target else 0
     done = [each.revision for each in env.deployments if each.status is DeploymentStatus.COMPLETED]
-    before = [number for number in [env.completed, *reversed(done)] if number and number != present]
-    if not before:
-        raise RequestRefused("ConflictException", f"{env.name} has no earlier revision that was completed")
-    return _start(means, env, before[0], request.client_token or request_id)
+    return next((number for number in [env.completed, *reversed(done)] if number and number != present), None)
 
 
 def _start(means: Means, env: Environment, number: int, given: str) -> JSON:
@@ -268,6 +273,17 @@ def _known(means: Means, name: str, *, even_left: bool = False) -> Environment:
         )
     why = "is being deleted" if env is not None else "does not exist"
     raise RequestRefused("ResourceNotFoundException", f"the environment {name!r} {why}")
+
+
+def forms_at_work(means: Means, name: str, asked: int | None = None, *, rolled_back: bool = False) -> list[JSON]:
+    """The specs of an environment that may run now or next: of its newest revision, of the one that runs, of the one
+    that a failed deployment goes back to, and of the one that is asked for. None where there is no such environment."""
+    env, newest = _environment(means, name), _newest(means, name)
+    numbers = {asked, newest["revision"] if newest else None}
+    if env is not None:
+        numbers |= {env.completed, env.target.number if env.target else None, _before(env) if rolled_back else None}
+    bodies = means.store.read_many([_key(name, number) for number in sorted(filter(None, numbers))])
+    return [json.loads(body)["form"] for body in bodies.values()]
 
 
 def _environment(means: Means, name: str) -> Environment | None:

@@ -53,6 +53,8 @@ class Means:
     announce: Callable[[str, dict[str, Any]], None] = lambda what, detail: (
         None
     )  # to whoever listens: detail-type, detail
+    # Of the request that is being answered.
+    queue: str = ""  # through whose entrance it came; "" = it may change the whole deployment
 
     def record(self, run_id: str) -> RunRecord:
         """Raises RequestRefused for a run that does not exist."""

@@ -9,6 +9,7 @@ from argosy.spec.faults import Fault
 
 _STATUS_CODES = {
     "ValidationException": 400,
+    "AccessDeniedException": 403,
     "ResourceNotFoundException": 404,
     "ConflictException": 409,
     "ChangesExpired": 410,

@@ -75,7 +75,8 @@ def _cancel(means: Means, request: requests.CancelRun, request_id: str) -> dict[
         if reading.is_stranded(means.store, request.run_id):
             with _refusing():  # the controller would set the request aside without a reply
                 retrying.check_readable(means.store, request.run_id)
-        cancelling.put(means.store, record, request.reason, request_id, means.now(), dependents=request.dependents)
+        who = cancelling.Dependents(request.dependents, means.queue)
+        cancelling.put(means.store, record, request.reason, request_id, means.now(), who)
         means.wake.controller()
         record = replace(record, cancelled=True)
     return views.full_run_view(record)

@@ -28,7 +28,7 @@ TRIES = 10
 
 
 def _apply(means: Means, request: ApplySharing, request_id: str) -> JSON:
-    now, known = means.now(), _in_force(means)
+    now, known = means.now(), in_force(means)
     limits = limits_of_guarantees(means.limits, means.policy)
     if request.document is not None:
         document: Mapping[str, Any] = parse_sharing(request.document, limits)
@@ -115,7 +115,7 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
     }
 
 
-def _in_force(means: Means) -> Sharing:
+def in_force(means: Means) -> Sharing:
     """Raises RequestRefused where it cannot be read, unless a new one is to take its place."""
     body = means.store.read((documents.STATE, SHARING))
     found = sharing_in({} if body is None else {SHARING: body})
@@ -126,7 +126,7 @@ def queue_faults(means: Means, form: Mapping[str, Any]) -> list[Fault]:
     """Of a run that names a queue that is not there."""
     if form.get("queue") is None:
         return []
-    names = _in_force(means).queues()
+    names = in_force(means).queues()
     if form["queue"] in names:
         return []
     return [Fault("queue", f"there is no queue {form['queue']}; there are: {', '.join(sorted(names))}")]

@@ -59,6 +59,17 @@ _Stage = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+_Queue = Annotated[
+    str,
+    typer.Option(
+        "--as-queue",
+        metavar="QUEUE",
+        envvar="ARGOSY_QUEUE",
+        show_envvar=False,
+        help="Through this queue's entrance, which changes nothing else. [env ARGOSY_QUEUE]",
+        rich_help_panel=_PANEL,
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")]
 
 _JsonLines = Annotated[
@@ -70,6 +81,7 @@ _CONNECTION: dict[str, tuple[Any, Any]] = {
     "region": (_Region, None),
     "profile": (_Profile, None),
     "stage": (_Stage, "main"),
+    "entrance": (_Queue, ""),
 }
 
 

@@ -18,7 +18,8 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
 
     tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
     given = {name: ctx.params.get(name) for name in ("endpoint_url", "region", "profile")}
-    connection = Connection(**given, stage=ctx.params.get("stage") or "main", patience_s=WAIT_S)
+    stage, entrance = ctx.params.get("stage") or "main", ctx.params.get("entrance") or ""
+    connection = Connection(**given, stage=stage, entrance=entrance, patience_s=WAIT_S)
     reply = answer_or(None, lambda: Access(connection, tools.clients).api.runs(PROPOSED))
     if reply is None:
         return []

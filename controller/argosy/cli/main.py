@@ -9,7 +9,7 @@ import typer
 
 from argosy.cli import help, panels
 from argosy.cli.cluster import instances, prices, queues
-from argosy.cli.deployment import doctor
+from argosy.cli.deployment import access, doctor
 from argosy.cli.here import local
 from argosy.cli.here.demo import command as demo
 from argosy.cli.late import Late, LateGroup
@@ -87,7 +87,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (*_RUNS, instances, queues, prices, doctor, local, demo):
+for part in (*_RUNS, instances, queues, prices, doctor, access, local, demo):
     part.register(app)
 help.register(app, panels.HERE)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 import uuid
@@ -131,6 +132,8 @@ class Session:
             flags.append(f"--profile {connection.profile}")
         if connection.stage != shell.get("ARGOSY_STAGE", "main"):
             flags.append(f"--stage {connection.stage}")
+        if connection.entrance != shell.get("ARGOSY_QUEUE", ""):
+            flags.append(f"--as-queue {shlex.quote(connection.entrance)}")
         return " ".join(["argosy", words, *flags])
 
 

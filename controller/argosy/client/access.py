@@ -38,4 +38,4 @@ class Access:
     @cached_property
     def api(self) -> ApiClient:
         """Raises ArgosyError when there is no deployment."""
-        return ApiClient(self.client("lambda"), self.deployment.api_function)
+        return ApiClient(self.client("lambda"), self.deployment.api_function, self.connection.entrance)

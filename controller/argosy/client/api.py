@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from argosy.client.errors import ArgosyError, error_code
+from argosy.model.entrances import alias_of
 
 PAGE_OF_RUNS = 100
 PAGE_OF_SCHEDULES = 50
 PAGE_SIZE = 1000  # tasks, or instances, asked for at once
 _OF_ENVIRONMENTS = ("Environment", "Environments", "Deployment")  # ends of actions' names
-_USERS_FAULTS = (400, 404, 409, 410)  # a different request would succeed
+_USERS_FAULTS = (400, 403, 404, 409, 410)  # a different request would succeed
 
 
 class ApiError(ArgosyError):
@@ -55,9 +56,11 @@ def _next_step(code: str, request_id: str, action: str, message: str) -> str:
 class ApiClient:
     """One deployment's api. Each method returns the reply's body, and raises ApiError or what botocore raises."""
 
-    def __init__(self, functions: Any, function_name: str) -> None:
-        self._functions = functions
+    def __init__(self, functions: Any, function_name: str, queue: str = "") -> None:
+        """queue: through whose entrance; "" = the whole deployment's."""
+        self._functions, self._queue = functions, queue
         self._function_name = function_name
+        self._through = {"Qualifier": alias_of(queue)} if queue else {}
 
     def submit(self, spec: Mapping[str, Any], client_token: str) -> dict[str, Any]:
         """The run view. The same token and spec a second time give the same run, with `created` false."""
@@ -298,10 +301,10 @@ class ApiClient:
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})
         try:
-            answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode())
+            answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode(), **self._through)
         except Exception as fault:
             if error_code(fault) == "ResourceNotFoundException":
-                raise _no_function(self._function_name) from fault
+                raise _no_function(self._function_name, self._queue) from fault
             raise
         reply = json.loads(answer["Payload"].read() or b"null")
         if answer.get("FunctionError"):
@@ -314,7 +317,13 @@ class ApiClient:
         return body
 
 
-def _no_function(function_name: str) -> ArgosyError:
+def _no_function(function_name: str, queue: str) -> ArgosyError:
+    if queue:
+        return ArgosyError(
+            f"The deployment's function {function_name} has no entrance for the queue {queue}.",
+            is_users_fault=True,
+            next_step=f"its owner makes one: `argosy access {queue}`; `argosy access` lists those there are",
+        )
     return ArgosyError(
         f"The deployment's function {function_name} is not there.",
         next_step="a local mode that is just starting has it in some seconds; else `argosy doctor` says more",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from argosy.client.errors import InvalidInput
+from argosy.model.entrances import QUEUE_NAME
 
 DEFAULT_REGION = "us-east-1"
 API_TIMEOUT_S = 70  # the api function may take a minute; botocore's own default would retry at 60 s
@@ -23,10 +25,15 @@ class Connection:
     region: str | None = None
     profile: str | None = None
     stage: str = "main"
+    entrance: str = ""  # through which queue's the api is called; "" = as one who may change the whole deployment
     patience_s: float | None = None  # how long a call may take; None = as long as the api function may
 
     def check(self) -> None:
-        """Raises InvalidInput for an endpoint that is no address."""
+        """Raises InvalidInput for an endpoint that is no address, and for a queue that can be none."""
+        if self.entrance and not re.fullmatch(QUEUE_NAME, self.entrance):
+            raise InvalidInput(
+                f"{self.entrance[:63]!r} is no name of a queue.", next_step="type `argosy queues` without it"
+            )
         url = self.endpoint_url
         if url is None:
             return

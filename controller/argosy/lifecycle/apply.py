@@ -120,7 +120,7 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     if run is None or run.complete:
         return
     cancel(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled", now, policy)
-    for dependent in dependencies.cancelled_with(state, run.id) if event.request.dependents else ():
+    for dependent in dependencies.cancelled_with(state, run.id, event.request):
         if not dependent.complete:
             cancel(state, dependent, f"cancelled with {run.id}, which it depends on", now, policy)
 

@@ -17,7 +17,9 @@ from argosy.lifecycle.halts import give_up
 from argosy.lifecycle.marks import has_room
 from argosy.model.dependencies import Dependency, bits_of
 from argosy.model.events import DependencyEnded
+from argosy.model.inbox import CancelRequest
 from argosy.model.policy import Policy
+from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import TERMINAL_RUN, Run, RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
@@ -74,10 +76,15 @@ def note_end(state: State, event: DependencyEnded, now: float, policy: Policy) -
         _note_release(state, run, was_held, now)
 
 
-def cancelled_with(state: State, run_id: str) -> list[Run]:
-    """The open runs that depend on it, and those that depend on these."""
-    gone, found = {run_id}, []
+def cancelled_with(state: State, run_id: str, request: CancelRequest) -> list[Run]:
+    """The open runs that depend on it, and those that depend on these, as far as the request goes."""
+    if not request.dependents:
+        return []
+    gone, found, queues = {run_id}, [], state.sharing.queues()
     for run in sorted(state.runs.values(), key=lambda each: each.number):  # a run can name only runs before it
+        its = run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
+        if request.queue not in ("", its):
+            continue  # it fails by itself, unless it starts whatever becomes of what it depends on
         if run.id not in gone and gone & {each.run_id for each in run.terms.depends_on}:
             gone.add(run.id)
             found.append(run)

@@ -131,11 +131,14 @@ class LocalAws:
         self._table = table.model
         if self._kept is not None:
             self._kept.keep_models(table.model, self.cells)
+        functions = LambdaApi(self.functions)
+        if self._kept is not None:
+            self._kept.keep_aliases(functions.aliases)
         groups = OwnTargetGroups(self.options.settings.target_groups.values(), self._runs)
         own = (table, self._queue, groups)
         self._front = Front(
             cells=self.cells,
-            functions=LambdaApi(self.functions),
+            functions=functions,
             admin=self._admin(),
             moto=moto,
             own=own,

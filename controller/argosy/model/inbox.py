@@ -37,6 +37,7 @@ class CancelRequest:
     requested_at: float
     reason: str
     dependents: bool = False  # also the runs that depend on it
+    queue: str = ""  # of these only those of this queue; "" = all
     kind: str = "cancel"
 
 

@@ -34,16 +34,19 @@ class Client:
         stage: str | None = None,
         profile: str | None = None,
         region: str | None = None,
+        queue: str | None = None,
     ) -> None:
         """What is left out comes from where the command takes it: ARGOSY_ENDPOINT_URL or AWS_ENDPOINT_URL,
         ARGOSY_STAGE, AWS_REGION and your AWS configuration. endpoint_url: of another AWS, such as `argosy local`'s.
-        stage: which deployment."""
+        stage: which deployment. queue: through whose entrance (else ARGOSY_QUEUE): only what is of this queue can be
+        changed then."""
         self.access = Access(
             Connection(
                 endpoint_url=endpoint_url or _of_shell(_ENDPOINT_VARIABLES),
                 region=region or _of_shell(_REGION_VARIABLES),
                 profile=profile,
                 stage=stage or os.environ.get("ARGOSY_STAGE") or "main",
+                entrance=queue if queue is not None else os.environ.get("ARGOSY_QUEUE", ""),
             )
         )
         self._now: Callable[[], float] = time.time

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from argosy.layout import DEFAULT_PART_SUFFIX
+from argosy.model.entrances import QUEUE_NAME
 from argosy.spec.daemons import DaemonSpec, DaemonUpdateSpec
 from argosy.spec.dependencies import DEPENDENCY_LIMIT, DependencySpec
 from argosy.spec.fields import (
@@ -46,7 +47,6 @@ from argosy.spec.fields import (
 )
 from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
 from argosy.spec.serving import HealthSpec, OptionalHealth, OptionalPorts, PortSpec
-from argosy.spec.sharing import QUEUE_NAME
 from argosy.spec.tries import ExitRuleSpec, RetrySpec, TimeoutSpec
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from argosy.model.entrances import QUEUE_NAME
 from argosy.model.run_terms import duration_of
 from argosy.model.sharing import DRAIN, MOST_QUEUES, MOST_WEIGHT, UNITS
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import Strict, Version, refused
 
-QUEUE_NAME = r"^[a-z][a-z0-9-]{0,62}$"
 MOST_BYTES = 64 * 1024
 ROUNDING = 1e-9  # amounts that are added up
 SHORTEST_HALF_LIFE_S, LONGEST_HALF_LIFE_S = 600.0, 90 * 86_400.0  # what is used is noted every five minutes

@@ -166,6 +166,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
     ("doctor --cells eu-west-1 --fix --account", {"cells": "eu-west-1", "fix": True, "account": True}),
+    ("access research --remove", {"queue": "research", "remove": True}),
+    ("submit run.yaml --as-queue research", {"entrance": "research"}),
     ("doctor --settings {}", {"settings": "{}"}),
     ("local --port 4567 --settings mine.json", {"port": 4567, "settings": Path("mine.json")}),
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
@@ -209,7 +211,7 @@ def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
     covered: dict[str, set[str]] = {"schema": set()}
     for line, values in CASES:
         covered.setdefault(line.split()[0], set()).update(values)
-    everywhere = {"endpoint_url", "region", "profile", "stage", "wants_json", "wants_lines", "help"}
+    everywhere = {"endpoint_url", "region", "profile", "stage", "entrance", "wants_json", "wants_lines", "help"}
     for name, found in GROUP.commands.items():
         own = {each.name for each in found.params if each.param_type_name == "option"} - everywhere
         assert own <= covered[name], name

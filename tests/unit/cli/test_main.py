@@ -31,6 +31,7 @@ def test_help_lists_every_command_by_topic() -> None:
         "cluster",
         "prices",
         "doctor",
+        "access",
         "local",
         "demo",
     ):

@@ -48,6 +48,7 @@ CASES: dict[str, list[list[str]]] = {
     "cluster": [[], ["--since", "1d"]],
     "cluster scale": [["3"]],
     "instances": [[]],
+    "access": [[], ["default"], ["default", "--remove"]],
     "queues": [[], ["apply", "QUEUES"], ["apply", "--restore", "2"]],
     "query": [["attribute:x == y", "--instances", "INSTANCES"]],
     "catalogue": [["--type", "g4dn.*"]],

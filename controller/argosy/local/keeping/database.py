@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS objects (
     bucket TEXT, name TEXT, about TEXT, body BLOB, file TEXT, PRIMARY KEY (bucket, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS definitions (
     region TEXT, family TEXT, number INTEGER, about TEXT, PRIMARY KEY (region, family, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS aliases (function TEXT, name TEXT, about TEXT, PRIMARY KEY (function, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS hosts (region TEXT, id TEXT, PRIMARY KEY (region, id)) WITHOUT ROWID;
 """
 Statement = tuple[str, Sequence[Any]]

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any, Self
 
 from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.local.keeping.aliases import keep_aliases
 from argosy.local.keeping.database import Database
 from argosy.local.keeping.folder import KeptFolder, readable
 from argosy.local.keeping.hosts import keep_definitions, keep_hosts
 from argosy.local.keeping.lines import KeptLines
 from argosy.local.keeping.objects import KeptBodies
 from argosy.local.keeping.table import keep_table
+from argosy.local.lambdas.aliases import Aliases
 from argosy.local.moto.app import MotoApp
 
 
 class Kept:
-    """The state in a folder, this process's until `close`. It and `keep_models` and `keep_objects` raise
+    """The state in a folder, this process's until `close`. It and the methods that keep something raise
     StateRefusedError."""
 
     def __init__(self, path: Path, *, fresh: bool = False, complain: Callable[[str], None] = lambda _: None) -> None:
@@ -53,6 +55,11 @@ class Kept:
             for region, cell in cells.items():
                 keep_definitions(region, cell.ecs.ledger, self._database)
                 self._left += [(region, name) for name in keep_hosts(region, cell.ec2, self._database)]
+
+    def keep_aliases(self, aliases: Aliases) -> None:
+        """Of the functions."""
+        with readable(self._path):
+            keep_aliases(aliases, self._database)
 
     def keep_objects(self, account: str, moto: MotoApp) -> None:
         """moto's S3."""

@@ -43,6 +43,7 @@ class FunctionSpec:
 class _Waiting:
     payload: bytes
     request_id: str
+    alias: str
     tries: int = field(default=0)
 
 
@@ -76,18 +77,19 @@ class LambdaFunction:
         """Whether an asynchronous call waits for its turn."""
         return not self._queue.empty()
 
-    def invoke(self, payload: bytes, request_id: str) -> InvocationOutcome:
-        """RequestResponse. Raises ThrottledError where concurrency is reserved and used up."""
+    def invoke(self, payload: bytes, request_id: str, alias: str = "") -> InvocationOutcome:
+        """RequestResponse. alias: with which it is invoked. Raises ThrottledError where concurrency is reserved and
+        used up."""
         if not self._slots.acquire(blocking=not self.spec.throttles):
             raise ThrottledError(self.spec.name)
         try:
-            return self._run(payload, request_id)
+            return self._run(payload, request_id, alias)
         finally:
             self._slots.release()
 
-    def invoke_later(self, payload: bytes, request_id: str) -> None:
+    def invoke_later(self, payload: bytes, request_id: str, alias: str = "") -> None:
         """Event: returns at once."""
-        self._queue.put(_Waiting(payload, request_id))
+        self._queue.put(_Waiting(payload, request_id, alias))
         if self._busy:
             self.on_wait()
 
@@ -117,14 +119,14 @@ class LambdaFunction:
                 process.close()
             self._idle.clear()
 
-    def _run(self, payload: bytes, request_id: str) -> InvocationOutcome:
+    def _run(self, payload: bytes, request_id: str, alias: str) -> InvocationOutcome:
         process = self._take()
         try:
             spec = self.spec
             context = {
                 "aws_request_id": request_id,
                 "function_name": spec.name,
-                "invoked_function_arn": spec.arn,
+                "invoked_function_arn": f"{spec.arn}:{alias}" if alias else spec.arn,
                 "memory_limit_in_mb": str(spec.memory_mib),
                 "deadline_s": time.time() + spec.timeout_s,
             }
@@ -160,7 +162,7 @@ class LambdaFunction:
     def _drain(self) -> None:
         while (waiting := self._queue.get()) is not None and not self._closed.is_set():
             with self._slots:  # a throttled event waits for its turn, as in Lambda's own queue
-                outcome = self._run(waiting.payload, waiting.request_id)
+                outcome = self._run(waiting.payload, waiting.request_id, waiting.alias)
             waiting.tries += 1
             if outcome.error is not None and waiting.tries <= ASYNC_RETRIES:
                 self._closed.wait(self.spec.retry_delay_s)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from botocore import xform_name
 
-from argosy.local.lambdas.invoke_api import LambdaApi
+from argosy.local.lambdas.invoke_api import LambdaApi, RestCall
 from argosy.local.server import callers
 from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
@@ -121,7 +121,7 @@ class Front:
         if service == f"{self._ecs_wire.target_prefix}.":
             return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
         if self._functions.owns(path):
-            return self._functions.answer(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ))
+            return self._functions.answer(_rest_call(environ, path))
         signed_for = _scope(environ)[1]
         part = self._parts.get(service) or self._parts.get(signed_for)
         if part is not None:
@@ -165,6 +165,10 @@ def _json(status: int, document: Mapping[str, Any]) -> Reply:
 
 def _headers(environ: Environ) -> dict[str, str]:
     return {key[5:].lower().replace("_", "-"): value for key, value in environ.items() if key.startswith("HTTP_")}
+
+
+def _rest_call(environ: Environ, path: str) -> RestCall:
+    return RestCall(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ), environ["QUERY_STRING"])
 
 
 def _body(environ: Environ) -> bytes:
