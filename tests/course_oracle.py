@@ -62,6 +62,31 @@ def plain_course(case: TimedCase, horizon_s: float) -> tuple[float | None, list[
     return None, started, ended
 
 
+def plain_end(case: TimedCase, horizon_s: float) -> float | None:
+    """When the last task of the run in `row` ends, by the same course."""
+    last, now, mine = 0.0, 0.0, case.runs[case.row]
+    before = [number <= case.row or sharer != mine[0] for number, (sharer, *_) in enumerate(case.runs)]
+    left = [tasks if first else 0 for first, (_, tasks, *_) in zip(before, case.runs, strict=True)]
+    running = [_OneTask(run, seconds, _part(case, run, 1.0)) for run, seconds in case.live]
+    while left[case.row] and now <= horizon_s:
+        step = max(30.0, now * 0.02)
+        middle = now + step / 2
+        running = [each for each in running if each.ends > middle]
+        given = _given(case, left, running, middle, step)
+        later = [each.ends for each in running] + [at for at, _ in case.comes]
+        if not given and not any(middle < at < math.inf for at in later):
+            break
+        for run in given:
+            left[run] -= 1
+            seconds = case.runs[run][3]
+            last = now + seconds if run == case.row else last
+            lasts = math.inf if math.isinf(seconds) else math.ceil(seconds / step) * step
+            running.append(_OneTask(run, now + lasts, _part(case, run, _share(seconds, step))))
+        now += step
+    never = left[case.row] or math.isinf(mine[3])
+    return None if never else max([last, *(seconds for run, seconds in case.live if run == case.row)])
+
+
 def _given(case: TimedCase, left: list[int], running: list[_OneTask], middle: float, step: float) -> list[int]:
     """The run of each task that starts in a step, in the order of their turns."""
     units = _units(case)

@@ -17,7 +17,7 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler import affordable, capacity, caps, fair_order, upkeep
+from argosy.scheduler import affordable, capacity, caps, fair_order, places, upkeep, urgency
 from argosy.scheduler.affordable import Due
 from argosy.scheduler.capped_demand import CappedDemand
 from argosy.scheduler.caps import CapRoom
@@ -30,6 +30,7 @@ from tests.mutations.catalogue import Patch, planted, scenario
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
 QUOTAS = "tests.unit.scheduler.test_quotas_of_queues"
 CAPS = "tests.unit.scheduler.test_caps_of_queues"
+DEADLINES = "tests.unit.scheduler.test_deadlines_in_a_queue"
 LATELY, HISTORY = "tests.unit.scheduler.test_recent_use", "tests.unit.sharing.test_history"
 CAPPED_TRIALS = scenario("tests.simulation.test_sharing", "within_caps", range(2))
 ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_a_time")
@@ -269,8 +270,8 @@ def lend_is_ignored(patch: Patch) -> None:
 def history_as_key(patch: Patch) -> None:
     real = FairOrder.of.__func__  # type: ignore[attr-defined]
 
-    def of(cls: Any, state: State, runs: Sequence[Run]) -> Any:
-        found = real(cls, state, runs)
+    def of(cls: Any, state: State, runs: Sequence[Run], *more: Any) -> Any:
+        found = real(cls, state, runs, *more)
         return replace(found, weight=np.where(found.factor == found.factor.max(initial=0), found.weight, 0))
 
     patch.setattr(FairOrder, "of", classmethod(of))
@@ -307,3 +308,34 @@ def history_decides_nothing(patch: Patch) -> None:
 ))  # fmt: skip
 def history_stands_still(patch: Patch) -> None:
     patch.setattr(apply_module.sharing, "pass_time", lambda state, now: None)
+
+
+@planted("who is late already comes before who can still make his deadline", check=scenario(
+    DEADLINES, "test_what_is_late_stands_where_it_would_stand_without_its_deadline"
+))  # fmt: skip
+def late_runs_first(patch: Patch) -> None:
+    real = urgency.latest_starts
+    patch.setattr(places, "latest_starts", late := lambda moment, runs: real(replace(moment, now=0.0), runs))
+    patch.setattr(urgency, "latest_starts", late)
+
+
+@planted("a deadline makes a queue come before the others", check=scenario(
+    DEADLINES, "test_a_deadline_gives_no_share_of_another_queue"
+))  # fmt: skip
+def deadlines_across_queues(patch: Patch) -> None:
+    real = FairOrder.of.__func__  # type: ignore[attr-defined]
+
+    def of(cls: Any, state: State, runs: Sequence[Run], *urgent: Any) -> Any:
+        found = real(cls, state, runs, *urgent)
+        hurries = {found.row[run_id] for each in urgent for run_id in each}
+        rows = np.arange(len(found.weight))
+        return replace(found, weight=np.where(np.isin(rows, [*hurries]), 1_000, found.weight))
+
+    patch.setattr(FairOrder, "of", classmethod(of))
+
+
+@planted("how much is left to do does not count, only the deadline", check=scenario(
+    DEADLINES, "test_not_the_deadline_but_what_is_left_to_do_decides"
+))  # fmt: skip
+def work_left_is_forgotten(patch: Patch) -> None:
+    patch.setattr(urgency, "rest_s", lambda run, moment, whole: 0.0)

@@ -34,6 +34,7 @@ from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.queue import batch_of, shunned_by
 from argosy.scheduler.quotas import vcpus_left
 from argosy.scheduler.roster import Lineup, Roster
+from argosy.scheduler.urgency import latest_starts
 from argosy.sharing.columns import Columns, IntArray, Sharers
 from argosy.sharing.course import ANY, STEP_S, BusyRuns, RoomInTime
 from argosy.sharing.pieces import WHOLE, FloatArray, Pieces
@@ -117,7 +118,8 @@ class _Making:
         inside = part[instance]
         who, rows = who[inside], state.attempts.placed()[_is_here(state, lineup)][inside]
         running = set(np.unique(who).tolist())
-        order = FairOrder.of(state, [each for each in _sharing(state) if each.number in running or _may_start(each)])
+        those = [each for each in _sharing(state) if each.number in running or _may_start(each)]
+        order = FairOrder.of(state, those, latest_starts(self._moment, those))
         columns, takes = self._columns(order, part), np.array([each.needs for each in order.runs], dtype=np.int64)
         seconds, known = _durations(order.runs, columns, self._moment.policy.start_s)
         by_number = {each.number: row for row, each in enumerate(order.runs)}

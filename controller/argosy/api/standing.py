@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from argosy.api.crowd import Crowd, Market, crowd_of
+from argosy.api.lateness import Lateness, lateness_of
 from argosy.market.cover import RUN_LIMIT
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
@@ -70,6 +71,7 @@ class PlaceInLine:
     why_unknown: str = ""  # where `starts_in_s` is None
     helps: Sequence[Help] = ()
     quotas: Sequence[QuotaUse] = ()  # those that are reached, where no other is left for it
+    lateness: Lateness | None = None  # None: it has no deadline, makes it, or nobody knows
 
 
 def place_in_line(moment: Moment, run: Run, batch: Batch, short: str) -> PlaceInLine:
@@ -96,7 +98,8 @@ def place_in_line(moment: Moment, run: Run, batch: Batch, short: str) -> PlaceIn
     told = _with_start(told, _of_an_instance(shown) if homeless else shown, wait_s)
     if told.starts_in_s is None:
         return told
-    return replace(told, helps=tuple(_helps(moment, crowd, market, told)))
+    lateness = None if homeless else lateness_of(moment, run, crowd)
+    return replace(told, helps=tuple(_helps(moment, crowd, market, told)), lateness=lateness)
 
 
 def _told(crowd: Crowd, run: Run, limit: str) -> PlaceInLine:

@@ -40,6 +40,7 @@ def standing_view(told: PlaceInLine, has_started: bool) -> dict[str, Any]:
         "endsPerMinute": None if told.ends_per_minute is None else round(told.ends_per_minute, 2),
         "startsIn": _range_view(told),
         "whyUnknown": told.why_unknown or None,
+        "late": _late_view(told),
         "wouldHelp": [_help_view(each) for each in told.helps],
         "sentences": list(sentences(told, has_started)),
     }
@@ -65,6 +66,13 @@ def _parts(quota: QuotaUse) -> list[tuple[str, float]]:
     return [(name, vcpus / max(1, quota.vcpus)) for name, vcpus in quota.used.items()]
 
 
+def _late_view(told: PlaceInLine) -> dict[str, Any] | None:
+    if told.lateness is None:
+        return None
+    its = told.lateness
+    return {"seconds": round(its.late_s), "queueWeight": its.weight, "enoughWeight": its.enough}
+
+
 def _help_view(each: Help) -> Mapping[str, Any]:
     return {"what": each.what, "value": each.value, "now": each.now, "startsInSeconds": round(each.starts_in_s)}
 
@@ -79,8 +87,20 @@ def sentences(told: PlaceInLine, has_started: bool) -> Iterator[str]:
         return
     when = f"{start} {_about(told)}, {ASSUMED}."
     yield f"{_first(told)}: {when}"
+    yield from _late(told)
     for each in told.helps:
         yield _help(each)
+
+
+def _late(told: PlaceInLine) -> Iterator[str]:
+    if told.lateness is None:
+        return
+    by = duration(told.lateness.late_s)
+    if told.lateness.enough is None:
+        yield f"As things stand it ends about {by} after its deadline."
+        return
+    now, enough = told.lateness.weight, told.lateness.enough
+    yield f"The share of {told.queue} makes it late by about {by}: with weight {enough} (now {now}) it would do."
 
 
 def _place(told: PlaceInLine) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Who comes first where not everybody can be served at once?
 
 Those who share the cluster are its queues, and the owners within a queue that is shared by owners. Within one of them a
-run of higher priority comes first, then the older one. Between them `argosy.sharing` decides; with one of them, there
-is nothing to decide.
+run of higher priority comes first, then who can still make his deadline, then the older one. Between them
+`argosy.sharing` decides; with one of them, there is nothing to decide.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from argosy.model.recent_use import Sharer
 from argosy.model.runs import Run
 from argosy.model.sharers import live_by_number, sharer_of, taken_by_sharer
 from argosy.model.state import State
+from argosy.scheduler.urgency import NOBODY, NOT_URGENT
 from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
 from argosy.sharing.fill import Filled, fill
@@ -53,7 +54,7 @@ class FairOrder:
     """Some open runs, and who shares the cluster. The sharers stand in the order in which ties are decided: who uses
     least of the cluster first, then who has had fewest attempts, so that who was served is behind who was not."""
 
-    runs: tuple[Run, ...] = ()  # by sharer, then priority, then age
+    runs: tuple[Run, ...] = ()  # by sharer, priority, deadline (`urgency`), age
     sharers: tuple[Sharer, ...] = ()
     weight: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     parts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -65,14 +66,18 @@ class FairOrder:
     row: Mapping[str, int] = field(default_factory=dict)  # of the sharer, by run id
 
     @classmethod
-    def of(cls, state: State, runs: Sequence[Run]) -> FairOrder:
-        """Of those runs, which are in order of submission."""
+    def of(cls, state: State, runs: Sequence[Run], urgent: Mapping[str, int] = NOBODY) -> FairOrder:
+        """Of those runs, which are in order of submission. urgent: from `latest_starts`."""
         found = _Holdings(state)
         known = sorted({found.sharer[run.id] for run in runs}, key=found.rank)
         rows = {sharer: number for number, sharer in enumerate(known)}
+
+        def turn(run: Run) -> tuple[int, int, int]:
+            return rows[found.sharer[run.id]], -run.terms.priority, urgent.get(run.id, NOT_URGENT)
+
         weights = [found.weights[sharer] for sharer in known]
         return cls(
-            runs=tuple(sorted(runs, key=lambda run: (rows[found.sharer[run.id]], -run.terms.priority))),
+            runs=tuple(sorted(runs, key=turn)),
             sharers=tuple(known),
             weight=np.array([each.weight for each in weights], dtype=np.int64),
             parts=np.array([each.parts for each in weights], dtype=np.int64),

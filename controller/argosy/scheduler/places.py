@@ -30,6 +30,7 @@ from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, counted, place_now
 from argosy.scheduler.roster import Roster
 from argosy.scheduler.upkeep import next_key
+from argosy.scheduler.urgency import latest_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,8 @@ def assign(
     state = moment.state
     ready = [run for run in state.runs.values() if run.ready and not run.is_daemon]
     ready = [run for run in ready if state.may_try(What.LAUNCH, run.id, moment.now)]
-    order = FairOrder.of(
-        state, [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
-    )
+    ready = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
+    order = FairOrder.of(state, ready, latest_starts(moment, ready))
     runs = order.runs
     asks = asks_of(moment, runs, at_most)
     room = CapRoom.of(state)

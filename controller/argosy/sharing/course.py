@@ -106,6 +106,24 @@ def course(runs: BusyRuns, sharers: Sharers, room: RoomInTime, row: int, horizon
     return StartCourse(None, going.started, going.ended)
 
 
+def ends_in_s(runs: BusyRuns, sharers: Sharers, room: RoomInTime, row: int, horizon_s: float) -> float | None:
+    """In how many seconds the last task of the run in this row ends, by the same course; None: it has not started by
+    the horizon, or never ends."""
+    going, now_s, last_s = _Going(runs, sharers, room, row), 0.0, 0.0
+    if not math.isfinite(runs.seconds[row]):
+        return None
+    while going.waits and now_s <= horizon_s:
+        step_s = max(STEP_S, now_s * STEP_GROWS)
+        given = going.step(now_s, step_s)
+        if given[row]:
+            last_s = now_s + float(runs.seconds[row])
+        elif not given.any() and not going.changes_after(now_s + step_s / 2):
+            return None
+        now_s += step_s
+    live = runs.live_left[runs.live_run == row]
+    return None if going.waits else max(last_s, float(live.max(initial=0.0)))
+
+
 class _Going:
     """What runs and what waits, while time passes."""
 
@@ -148,6 +166,11 @@ class _Going:
         self._left = self._left - given
         self._run(rows, now_s + lasts[rows], given[rows], part[rows])
         return given
+
+    @property
+    def waits(self) -> bool:
+        """Whether any task of the run has not started."""
+        return bool(self._left[self._row])
 
     def changes_after(self, until_s: float) -> bool:
         """Whether anything ends or comes after that time."""

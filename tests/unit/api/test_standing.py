@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api.explaining import explain_run
@@ -125,6 +126,46 @@ def test_what_would_start_it_earlier_is_named_where_it_is_worth_it() -> None:
     assert any(
         each.startswith("With priority 1 (now 0) it would be the first in its queue, and start") for each in said
     )
+
+
+def due_in(seconds: float) -> dict[str, Any]:
+    return {"deadline": datetime.fromtimestamp(NOW + seconds, UTC).isoformat()}
+
+
+def test_what_is_late_because_of_its_share_is_told_which_weight_would_do() -> None:
+    """Eight places, 60 s a task: alone it would take ten minutes, with a quarter of them forty."""
+    state = full("queues", queue="research")
+    name = run(state, 2, 80, capacity=due_in(1_500.0))
+    told_ = standing(state, name)
+    assert told_["late"]["queueWeight"] == 1
+    assert 600 < told_["late"]["seconds"] < 1_200
+    assert 2 <= told_["late"]["enoughWeight"] <= 4  # with 2 it has two fifths of them, and is just late or just not
+    enough = told_["late"]["enoughWeight"]
+    said = [each for each in told_["sentences"] if each.startswith("The share of default makes it late by about ")]
+    assert [each.split(": ")[1] for each in said] == [f"with weight {enough} (now 1) it would do."]
+    state.sharing = state.sharing.with_document(
+        {"version": 1, "queues": {"default": {"weight": enough}, "research": {"weight": 3}}}, NOW
+    )
+    assert standing(state, name)["late"] is None
+
+
+def test_what_no_share_would_help_is_told_how_late_it_is() -> None:
+    state = full("queues", queue="research")
+    for name in (run(state, 2, 80, capacity=due_in(300.0)), run(state, 3, 80, queue="night", capacity=due_in(-60.0))):
+        told_ = standing(state, name)
+        assert told_["late"]["enoughWeight"] is None
+        assert any(each.startswith("As things stand it ends about ") for each in told_["sentences"])
+
+
+def test_who_makes_his_deadline_or_has_none_is_told_nothing_of_it() -> None:
+    state = full("queues", queue="research")
+    for name in (run(state, 2, 8), run(state, 3, 8, capacity=due_in(86_400.0))):
+        assert standing(state, name)["late"] is None
+
+
+def test_who_can_still_make_his_deadline_is_before_the_others_of_his_queue() -> None:
+    state = full()
+    assert standing(state, run(state, 2, 4, capacity=due_in(3_600.0)))["runPlace"] == 1
 
 
 def test_nobody_is_above_the_highest_priority() -> None:

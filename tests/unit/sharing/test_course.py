@@ -9,20 +9,28 @@ import numpy as np
 import pytest
 
 from argosy.sharing.columns import Columns, Sharers
-from argosy.sharing.course import BusyRuns, RoomInTime, StartCourse, course
-from tests.course_oracle import TimedCase, drawn_in_time, plain_course
+from argosy.sharing.course import BusyRuns, RoomInTime, StartCourse, course, ends_in_s
+from tests.course_oracle import TimedCase, drawn_in_time, plain_course, plain_end
 
 HORIZON_S = 3_600.0
 
 
-def found(case: TimedCase, horizon_s: float = HORIZON_S) -> StartCourse:
+def laid_out(case: TimedCase) -> tuple[BusyRuns, Sharers, RoomInTime, int]:
     sharer, wants, takes, seconds, most = zip(*case.runs, strict=True)
     who, left = ([each[n] for each in case.live] for n in (0, 1))
     runs = BusyRuns.of(Columns.of(sharer, wants, takes), seconds, most, (who, left, [1] * len(who)))
     weight, parts = zip(*case.sharers, strict=True)
     sharers = Sharers.of(weight, np.zeros((len(weight), len(case.capacity))), parts)
     comes_in, comes = ([each[n] for each in case.comes] for n in (0, 1))
-    return course(runs, sharers, RoomInTime.of(case.capacity, comes_in, comes, case.starts), case.row, horizon_s)
+    return runs, sharers, RoomInTime.of(case.capacity, comes_in, comes, case.starts), case.row
+
+
+def found(case: TimedCase, horizon_s: float = HORIZON_S) -> StartCourse:
+    return course(*laid_out(case), horizon_s)
+
+
+def end(case: TimedCase, horizon_s: float = HORIZON_S) -> float | None:
+    return ends_in_s(*laid_out(case), horizon_s)
 
 
 def one_limit(runs: list[tuple[int, int, float]], places: int, row: int, **more: object) -> StartCourse:
@@ -81,6 +89,18 @@ def test_the_course_equals_the_plain_one() -> None:
         case = drawn_in_time(random)
         told = found(case)
         assert (told.starts_in_s, told.ahead.tolist(), told.ended) == plain_course(case, HORIZON_S), (number, case)
+
+
+def test_so_does_the_end_of_a_run() -> None:
+    random = Random(51)
+    for number in range(300):
+        case = drawn_in_time(random)
+        assert end(case) == plain_end(case, HORIZON_S), (number, case)
+
+
+def test_a_run_ends_when_its_last_task_does() -> None:
+    case = TimedCase(((1, 1),), ((0, 8, (1,), 60.0, 9),), ((0, 50.0),) * 4, (4,), (), math.inf, 0)
+    assert end(case) == 180.0
 
 
 @pytest.mark.deep
