@@ -76,6 +76,7 @@ PARTS = {
     "RetrySpec": "retryStrategy",
     "ExitRuleSpec": "retryStrategy.evaluateOnExit",
     "TimeoutSpec": "timeout",
+    "CheckpointSpec": "checkpoint",
     "DependencySpec": "dependsOn",
     "DaemonSpec": "daemon",
     "DaemonUpdateSpec": "daemon.update",

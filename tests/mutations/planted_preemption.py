@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from argosy.lifecycle import accounts
+from argosy.lifecycle import reclaim as lifecycle_reclaim
 from argosy.model.attempts import StopCause
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
@@ -17,7 +18,7 @@ from argosy.sharing.victims import Holders, Standings, Wish
 from tests.mutations.catalogue import Patch, planted, scenario
 
 WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.test_taking_room"
-TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", range(3, 4))
+TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", range(6, 7))
 
 
 @planted("who may be stopped is judged before it is settled who goes", check=scenario(
@@ -56,6 +57,20 @@ def nobody_is_taken_back(patch: Patch) -> None:
 def dearest_first(patch: Patch) -> None:
     real = victims._price
     patch.setattr(victims, "_price", lambda wish, holders, rows: -np.asarray(real(wish, holders, rows)))
+
+
+@planted("what a task has saved counts as lost where it is chosen who goes", check=scenario(
+    ROOM, "test_who_has_just_saved_his_work_makes_room"
+))  # fmt: skip
+def checkpoints_do_not_count(patch: Patch) -> None:
+    patch.setattr(reclaim, "since_checkpoint_s", lambda seconds, every_s: np.asarray(seconds))
+
+
+@planted("what a task has saved is displaced as well", check=scenario(
+    ROOM, "test_what_is_saved_was_of_use_and_only_what_is_lost_is_displaced"
+))  # fmt: skip
+def all_is_displaced(patch: Patch) -> None:
+    patch.setattr(lifecycle_reclaim, "since_checkpoint_s", lambda seconds, every_s: np.asarray(seconds))
 
 
 @planted("what is stopped for others counts as a loss", check=TRIALS)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from argosy.lifecycle import charges, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.actions import NoteHeld, StopAttempt, YieldInstance
+from argosy.model.checkpoints import since_checkpoint_s
 from argosy.model.costs import Work
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
@@ -53,10 +54,14 @@ def note_held(state: State, action: NoteHeld, now: float) -> None:
 
 def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) -> None:
     """The time of an attempt that is over, and settled. What was displaced is paid by the run that it was stopped for;
-    by its own where that is over by now."""
+    by its own where that is over by now. Until its last checkpoint, it was of use to its own run."""
     table, seconds = state.attempts, float(run.tasks["seconds"][end.index])
     payer = state.run_by_number(int(table["for_run"][row])) if end.account is Account.PREEMPTED else None
     work = work_of(run, end)
+    if end.account is Account.PREEMPTED:
+        lost_s = float(since_checkpoint_s(seconds, run.terms.checkpoint_s))
+        charges.book(state, run, instance, seconds - lost_s, Work.USEFUL if work is Work.REDONE else work)
+        seconds = lost_s
     if table["left_at"][row]:
         if work is not Work.USEFUL:
             charges.unbook(state, run, end.index, work)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from argosy.model.attempts import AttemptStatus
+from argosy.model.checkpoints import since_checkpoint_s
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
@@ -173,5 +174,6 @@ def to_be_displaced_usd(state: State, run: Run, at: float) -> float:
         started_at = float(table["started_at"][row])
         if its is not None and instance is not None and started_at:
             share = its.needs.share_of(instance.total)
-            usd += max(0.0, at - started_at) * share * instance.price_usd_per_hour / 3600
+            lost_s = float(since_checkpoint_s(max(0.0, at - started_at), its.terms.checkpoint_s))
+            usd += lost_s * share * instance.price_usd_per_hour / 3600
     return usd

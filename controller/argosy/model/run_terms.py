@@ -260,6 +260,7 @@ class RunTerms:
     owner: str  # "" = the queue's own
     priority: int  # within its queue, higher first
     preemptible: bool | None  # whether its tasks may be stopped for other queues; None = as its queue says
+    checkpoint_s: float  # its programs save their work every so many seconds of an attempt; 0 = never
 
     @property
     def serves(self) -> bool:
@@ -334,6 +335,7 @@ class RunTerms:
             owner=str(spec.get("owner") or ""),
             priority=int(spec.get("priority") or 0),
             preemptible=spec.get("preemptible"),
+            checkpoint_s=float(spec.get("checkpoint", {}).get("everySeconds", 0)),
         )
 
 

@@ -19,6 +19,7 @@ from argosy.market.daemons import daemons_of
 from argosy.model.actions import Launch, NoteHeld, StopAttempt, YieldInstance
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.checkpoints import since_checkpoint_s
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.run_terms import DEFAULT_QUEUE
@@ -226,12 +227,15 @@ class _Reclaiming:
         return self._columns(known, places[table.instance_number[known]], runs), known
 
     def _columns(self, rows: IntArray, places: IntArray, runs: Sequence[Run]) -> Holders:
-        """rows: of the table of attempts. The loss is what was paid for each."""
+        """rows: of the table of attempts. The loss is what was paid for each since its last checkpoint, and what its
+        next start will take."""
         started_at = self.moment.state.attempts["started_at"][rows]
         needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)
         sizes = np.array([each.total for each in self.instances], dtype=np.float64).reshape(-1, 3)
         prices = np.array([each.price_usd_per_hour for each in self.instances])
-        seconds = np.where(started_at > 0, np.maximum(0.0, self.moment.now - started_at), 0.0)
+        every_s = np.array([run.terms.checkpoint_s for run in runs])
+        lost_s = since_checkpoint_s(np.maximum(0.0, self.moment.now - started_at), every_s) + self.moment.policy.start_s
+        seconds = np.where(started_at > 0, lost_s, 0.0)
         losses = seconds * part_of(needs, sizes[places]) * prices[places] / HOUR_S
         sharers = np.array([self.order.row[run.id] for run in runs], dtype=np.int64)
         return Holders(places, sharers, needs, losses)

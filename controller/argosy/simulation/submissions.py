@@ -37,6 +37,9 @@ def drawn_jobs(faults: Faults, seed: int, tasks: int) -> list[SimulatedJob]:
     return with_dependencies(jobs, faults, seed)
 
 
+CHECKPOINT_S = 15  # less than any attempt may take
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """One run that is being thought up. What not every run has is drawn by name, so that the others stay the same."""
@@ -71,6 +74,8 @@ class _Draft:
             shortest_s, longest_s = LONG_S
         if self.faults.on("queue") or self.faults.on("preemption"):
             spec |= terms_of(self.seed, self.number)
+        if self.faults.on("preemption") and self._share("checkpoint") < 0.4:
+            spec["checkpoint"] = {"everySeconds": CHECKPOINT_S}
         terms = {"timeout": self._timeout(hanging > 0.05), "capacity": capacity}
         spec |= {name: value for name, value in terms.items() if value}
         return SimulatedJob(

@@ -19,6 +19,7 @@ from argosy.spec.services import base_faults, service_faults
 from argosy.spec.serving import serving_faults
 from argosy.spec.shards import parse_range
 
+ATTEMPT_S = "attemptDurationSeconds"
 ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 
 
@@ -82,6 +83,9 @@ def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     timeout = data.get("timeout")
     if isinstance(timeout, Mapping) and not timeout:
         yield Fault("timeout", "must have attemptDurationSeconds or runDurationSeconds")
+    every_s, longest_s = _part(data, "checkpoint").get("everySeconds"), _part(data, "timeout").get(ATTEMPT_S)
+    if isinstance(every_s, int) and isinstance(longest_s, int) and every_s >= longest_s:
+        yield Fault("checkpoint.everySeconds", f"must be less than timeout.{ATTEMPT_S}, or no attempt makes one")
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

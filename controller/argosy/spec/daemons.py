@@ -22,6 +22,7 @@ _NOT_OF_DAEMONS = {
     "capacity": "nothing is bought for a daemon: it runs on the instances that others need",
     "retryStrategy": "a task of a daemon that ends is always started again",
     "timeout": "tasks of a daemon run as long as their instances",
+    "checkpoint": "tasks of a daemon are never stopped for others",
 }
 _GPU_FIELDS = ("gpus", "gpuModel", "gpuMemoryMib")
 

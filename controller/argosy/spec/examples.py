@@ -25,6 +25,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "owner": "alice",
         "priority": 10,
         "preemptible": True,
+        "checkpoint": {"everySeconds": 600},
         "run": ["python", "primes.py", "${start}", "${end}"],
         "workdir": ".",
         "setup": "pip install --no-index ./vendored",
@@ -40,6 +41,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "retryStrategy": {"attempts": 3},
         "timeout": {"attemptDurationSeconds": 1800},
     },
+    "CheckpointSpec": {"everySeconds": 600},
     "DaemonSpec": {
         "instances": "attribute:ecs.instance-type =~ m5.*",
         "update": {"minHealthyPercent": 80, "order": "stop-first"},

@@ -47,7 +47,7 @@ from argosy.spec.fields import (
 )
 from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
 from argosy.spec.serving import HealthSpec, OptionalHealth, OptionalPorts, PortSpec
-from argosy.spec.tries import ExitRuleSpec, RetrySpec, TimeoutSpec
+from argosy.spec.tries import CheckpointSpec, ExitRuleSpec, RetrySpec, TimeoutSpec
 
 
 class ContainerSpec(Strict):
@@ -342,6 +342,11 @@ class RunSpec(Strict):
         description="Whether its tasks may be stopped for a queue that may take room, where its queue leaves that to "
         "its runs or allows it. Default: as the queue says, and no where it says nothing.",
     )
+    checkpoint: CheckpointSpec | None = Field(
+        default=None,
+        description="That its program saves its work and goes on from there when it is started again. A task that has "
+        "just done so is the first to be stopped for a queue that may take room. Default: it begins anew.",
+    )
     compat: Literal["aws-batch"] | None = Field(
         default=None,
         description="aws-batch also sets AWS Batch's AWS_BATCH_JOB_ARRAY_INDEX, ..._ARRAY_SIZE and ..._ATTEMPT.",
@@ -366,6 +371,7 @@ _BY_PATH: dict[str, type[Strict]] = {
     "retryStrategy": RetrySpec,
     "retryStrategy.evaluateOnExit": ExitRuleSpec,
     "timeout": TimeoutSpec,
+    "checkpoint": CheckpointSpec,
     "service": ServiceSpec,
     "service.update": UpdateSpec,
     "daemon": DaemonSpec,

@@ -21,6 +21,7 @@ _NOT_OF_SERVICES = {
     "dependsOn": "a service is deployed, and waits for no run",
     "notBefore": "a service is started by its deployment",
     "timeout": "tasks of a service run until they are not wanted any more",
+    "checkpoint": "tasks of a service are never stopped for others",
 }
 _NOT_IN_CAPACITY = {
     "deadline": "a service is never done",

@@ -39,6 +39,12 @@ class RetrySpec(Strict):
     )
 
 
+class CheckpointSpec(Strict):
+    """How often a program saves its work."""
+
+    every_seconds: int = Field(ge=1, le=TIMEOUT_LIMIT_S, description="Seconds of an attempt from one to the next.")
+
+
 class TimeoutSpec(Strict):
     """How long one attempt may take, and how long the whole run."""
 

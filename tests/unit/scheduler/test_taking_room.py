@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from argosy.model.costs import Work
 from argosy.model.ended_attempts import Outcome
 from argosy.model.events import LaunchAccepted, SharingAsked
 from argosy.model.inbox import SharingRequest
+from argosy.model.reserve import to_be_displaced_usd
 from argosy.model.run_terms import RunTerms
 from argosy.model.sharing import Sharing
 from argosy.model.state import State
@@ -51,13 +53,15 @@ def document(**changes: Any) -> dict[str, Any]:
     return {"version": 1, "queues": queues, "reclaim": reclaim}
 
 
-def full(instances: int = 1, told_of: dict[str, Any] | None = None, **spec: Any) -> State:
+def full(instances: int = 1, told_of: dict[str, Any] | None = None, tasks: int = 100, **spec: Any) -> State:
     """The queue of the batch has all places, four on each instance. Task n has run for ten seconds less than n + 1."""
     state = state_with(fleet(spot_target=instances))
     for number in range(instances):
         told(state, host(number), container_instance(number))
     told(state, SharingAsked(SharingRequest(told_of or document(), 0, NOW)))
-    told(state, submitted(BATCH, 100, **{"queue": "batch"} | spec), prepared(BATCH))
+    if not tasks:
+        return state
+    told(state, submitted(BATCH, tasks, **{"queue": "batch"} | spec), prepared(BATCH))
     begun(state, decided(state, NOW, instances))
     for row in state.attempts.live().tolist():
         key = state.key_of(row)
@@ -282,3 +286,72 @@ def test_who_waits_no_more_is_forgotten() -> None:
     state = waits(full())
     told(state, SharingAsked(SharingRequest({"version": 1, "queues": {"prod": {}}}, 1, NOW)))
     assert [each for each in decided(state, LATER) if isinstance(each, NoteHeld)] == [NoteHeld(())]
+
+
+def saving(every_s: int) -> State:
+    """Those of a run whose programs save their work have all places."""
+    return waits(full(checkpoint={"everySeconds": every_s}))
+
+
+def test_who_has_just_saved_his_work_makes_room() -> None:
+    """They have run for 70, 80, 90 and 100 s: 30, 0, 10 and 20 s are lost of each."""
+    state = saving(40)
+    actions = decided(state, LATER)
+    (stop,) = stops(actions)
+    assert stop.key.index == 1
+    (kept,) = (each for each in actions if isinstance(each, YieldInstance))
+    price = state.instances[kept.instance_id].price_usd_per_hour
+    assert kept.lost_usd == pytest.approx(POLICY.start_s / 4 * price / 3_600), "its next start alone"
+
+
+def test_what_is_saved_was_of_use_and_only_what_is_lost_is_displaced() -> None:
+    state = taken(saving(80))  # 70 s, 0 s, 10 s and 20 s are lost: of the second one, and it has taken 80 s
+    (instance,) = state.instances.values()
+    assert instance.work[state.runs[BATCH].number] == pytest.approx([80 / 4, 0, 0, 0])
+    assert state.runs[PROD].number not in instance.work
+    state = taken(saving(75))  # 70, 5, 15 and 25 s
+    (instance,) = state.instances.values()
+    assert instance.work[state.runs[BATCH].number] == pytest.approx([75 / 4, 0, 0, 0])
+    assert instance.work[state.runs[PROD].number][Work.DISPLACED] == pytest.approx(5 / 4)
+
+
+def test_only_what_will_be_lost_is_reserved_in_a_budget() -> None:
+    state = saving(75)
+    begun(state, decided(state, LATER), LATER)
+    (instance,) = state.instances.values()
+    usd = to_be_displaced_usd(state, state.runs[PROD], LATER)
+    assert usd == pytest.approx(5 / 4 * instance.price_usd_per_hour / 3_600)
+
+
+def test_who_may_lose_little_more_in_this_hour_still_takes_room_from_who_saves_his_work() -> None:
+    little = document(perHourOfSpend=0.002)
+    assert not stops(decided(waits(full(told_of=little)), LATER)), "70 s of a fourth of the instance"
+    assert stops(decided(waits(full(told_of=little, checkpoint={"everySeconds": 40})), LATER))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_of_random_worlds_the_least_work_is_lost_by_a_plain_count(block: int) -> None:
+    """One task of each run, of which some save their work: seconds since the last time, counted by subtraction."""
+    for seed in range(25 * block, 25 * (block + 1)):
+        random = Random(seed)
+        state, ran, every = full(tasks=0), [random.randint(1, 4_000) for _ in range(4)], list[int]()
+        for number, seconds in enumerate(ran):
+            every.append(random.choice((0, 60, 600, random.randint(1, 5_000))))
+            says = {"checkpoint": {"everySeconds": every[-1]}} if every[-1] else {}
+            run_id = f"batch{number}-261121-062702-bbbb"
+            told(state, submitted(run_id, 1, queue="batch", **says), prepared(run_id))
+            begun(state, decided(state))
+            (row,) = state.attempts.here_of_run(state.runs[run_id].number).tolist()
+            key = state.key_of(row)
+            assert key is not None
+            told(state, LaunchAccepted(key, task_arn(row)), task(row, started_at=LATER - seconds))
+        (stop,) = stops(decided(waits(state), LATER))
+        lost = [left_over(seconds, period) for seconds, period in zip(ran, every, strict=True)]
+        stopped = int(stop.key.run_id.removeprefix("batch")[0])
+        assert lost[stopped] == min(lost), (seed, ran, every)
+
+
+def left_over(seconds: int, period: int) -> int:
+    while period and seconds >= period:
+        seconds -= period
+    return seconds

@@ -87,7 +87,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "colour: unknown field; known: version, kind, name, container, taskDefinition, run, workdir, setup,"
             " packages, job, inputs, result, resources, array, service, daemon,"
             " dependsOn, notBefore, output, placement, capacity, retryStrategy,"
-            " timeout, queue, owner, priority, preemptible, compat, tags"
+            " timeout, queue, owner, priority, preemptible, checkpoint, compat, tags"
         ],
     ),
     (
@@ -424,6 +424,12 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"timeout": {"attemptDurationSeconds": 14 * 86_400 + 1}},
         ["timeout.attemptDurationSeconds: must be at most 1209600"],
+    ),
+    ({"checkpoint": {"everySeconds": 0}}, ["checkpoint.everySeconds: must be at least 1"]),
+    ({"checkpoint": {}}, ["checkpoint.everySeconds: is required"]),
+    (
+        {"checkpoint": {"everySeconds": 600}, "timeout": {"attemptDurationSeconds": 600}},
+        ["checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt makes one"],
     ),
     ({"compat": "slurm"}, ["compat: must be 'aws-batch', not the text \"slurm\""]),
     (
