@@ -46,6 +46,7 @@ def environment(**changes: Any) -> dict[str, Any]:
         "kind": "service",
         "status": "COMPLETED",
         "statusReason": None,
+        "frozenByUser": False,
         "createdAt": CREATED_AT,
         "desired": 3,
         "healthy": 3,

@@ -31,6 +31,7 @@ DRAINED = "test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_
 HELD = "test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_tasks_count"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
 NOW_AND_THEN = "test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting"
+WAITS_FOR_THAW = "test_a_deployment_of_what_a_user_has_frozen_waits_for_the_thaw"
 ENDS_WELL = "test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed"
 
 
@@ -105,6 +106,14 @@ def frozen_is_replaced(patch: Patch) -> None:
         return rollout.step(slots, desired, terms, base=base)
 
     patch.setattr(environments, "step", step)
+
+
+@planted("a deployment thaws what a user has frozen", check=scenario(LONG_LIFE, WAITS_FOR_THAW))
+def deployments_thaw(patch: Patch) -> None:
+    def freeze_by_itself(env: Environment, why: str) -> None:
+        env.frozen_reason, env.frozen_by_user = why, bool(why) and env.frozen_by_user
+
+    patch.setattr(lifecycle_environments, "_freeze_by_itself", freeze_by_itself)
 
 
 @planted("how many healthy tasks can be done without is computed from all tasks", check=served())

@@ -51,6 +51,22 @@ def test_a_result_counts_whose_writer_was_cut_off_and_died_before_ecs_heard_of_i
     assert verdict.ok, told(verdict)
 
 
+def test_a_controller_that_died_before_its_first_heartbeat_is_brought_back_although_its_tick_is_disabled() -> None:
+    kinds = [
+        "crash",
+        "events-lost",
+        "fleet-replaced",
+        "preemption",
+        "server-error",
+        "shortage",
+        "store-outage",
+        "tick-disabled",
+    ]
+    verdict = run_trial(TrialPlan(700_222, frozenset(kinds), instances=6))
+    assert verdict.seen["tick-disabled"]
+    assert verdict.ok, told(verdict)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("block", range(100))
 def test_ten_thousand_seeds_violate_nothing(block: int) -> None:

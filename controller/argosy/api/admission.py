@@ -172,14 +172,15 @@ def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunS
         found = [
             *_placement_faults(data, limits),
             *_query_faults(data),
-            *(_limit_faults(data, limits) if limits else ()),
+            *(limit_faults(data, limits) if limits else ()),
         ]
         found += _deadline_faults(data, now)
         faults += [fault for fault in found if fault.path not in known]
     return spec, faults
 
 
-def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
+def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
+    """What of a spec, or of its JSON form, this deployment does not allow."""
     try:
         bucket, key = split_s3(data.get("output") or limits.default_output)
     except (ValueError, AttributeError):

@@ -15,7 +15,7 @@ from typing import Any
 from argosy import layout
 from argosy.api import environment_requests as requests
 from argosy.api import reading, spending
-from argosy.api.admission import fingerprint
+from argosy.api.admission import fingerprint, limit_faults
 from argosy.api.environment_views import endpoints, environment_view
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused
@@ -130,15 +130,19 @@ def _deploy(means: Means, request: requests.StartDeployment, request_id: str) ->
     env = _known(means, request.name)
     newest = _newest(means, env.name)
     number = request.revision or (newest["revision"] if newest else 0)
-    return _start(means, env, number, request.client_token or request_id)
+    token = _token(env, request.client_token or request_id)
+    if (used_for := _deployed_with(means, token)) not in (None, number) and request.revision is not None:
+        raise RequestRefused("ConflictException", f"this clientToken was already used for revision {used_for}")
+    return _start(means, env, number, token)
 
 
 def _roll_back(means: Means, request: requests.RollBackDeployment, request_id: str) -> JSON:
     env = _known(means, request.name)
-    before = _before(env)
-    if before is None:
+    token = _token(env, request.client_token or request_id)
+    number = _deployed_with(means, token) or _before(env)
+    if number is None:
         raise RequestRefused("ConflictException", f"{env.name} has no earlier revision that was completed")
-    return _start(means, env, before, request.client_token or request_id)
+    return _start(means, env, number, token)
 
 
 def _before(env: Environment) -> int | None:
@@ -148,12 +152,18 @@ def _before(env: Environment) -> int | None:
     return next((number for number in [env.completed, *reversed(done)] if number and number != present), None)
 
 
-def _start(means: Means, env: Environment, number: int, given: str) -> JSON:
+def _token(env: Environment, given: str) -> str:
+    """given: the client's."""
+    return hashlib.sha256(f"{env.name}#{given}".encode()).hexdigest()
+
+
+def _start(means: Means, env: Environment, number: int, token: str) -> JSON:
     body = means.store.read(_key(env.name, number)) if number else None
     if body is None:
         raise RequestRefused("ResourceNotFoundException", f"{env.name} has no revision {number}")
-    token = hashlib.sha256(f"{env.name}#{given}".encode()).hexdigest()
     revision, now = json.loads(body), means.now()
+    if _deployed_with(means, token) is None and (faults := [*limit_faults(revision["form"], means.limits)]):
+        raise SpecError(faults)  # the deployment has changed since the revision was stored
     request = EnvironmentRequest(
         env.name, now, "deploy", revision=number, token=token, submit=_run_of(means, revision, token, now)
     )
@@ -167,10 +177,15 @@ def _start(means: Means, env: Environment, number: int, given: str) -> JSON:
         created = True
     except AlreadyExists:
         created = False
-        earlier = means.store.read((inbox.TOKENS, token))
-        number = number if earlier is None else json.loads(earlier)["revision"]
+        number = _deployed_with(means, token) or number
     means.wake.controller()
     return {**_view(means, env), "deploying": number, "created": created}
+
+
+def _deployed_with(means: Means, token: str) -> int | None:
+    """The revision that this token has deployed."""
+    earlier = means.store.read((inbox.TOKENS, token))
+    return None if earlier is None else int(json.loads(earlier)["revision"])
 
 
 def _run_of(means: Means, revision: JSON, token: str, now: float) -> SubmitRequest:
@@ -197,11 +212,11 @@ def _change(means: Means, name: str, change: str, **fields: Any) -> JSON:
         place = inbox.inbox_key(now, f"{name}#{change}#{again}")
         try:
             means.store.create({(inbox.INBOX, place): inbox.to_bytes(request)})
-            break
         except AlreadyExists:
             continue  # somebody asked for the same at the same moment
-    means.wake.controller()
-    return _view(means, env)
+        means.wake.controller()
+        return _view(means, env)
+    raise RequestRefused("ConflictException", f"{name} is being changed by somebody else: ask again")
 
 
 def _stop(means: Means, request: requests.StopDeployment, request_id: str) -> JSON:
@@ -233,7 +248,7 @@ def _delete(means: Means, request: requests.DeleteEnvironment, request_id: str) 
 
 
 def _describe(means: Means, request: requests.DescribeEnvironment, request_id: str) -> JSON:
-    env, state = _known(means, request.name, even_left=True), reading.cluster(means.store)[0]
+    env, state = _shown(means, request.name), reading.cluster(means.store)[0]
     [(view, records)] = _seen(means, [env], state)
     if "endpoints" in request.include:
         view["endpoints"] = endpoints(env, records, state, means.now())
@@ -253,6 +268,12 @@ def _list(means: Means, request: requests.ListEnvironments, request_id: str) -> 
         "environments": _views(means, [state.environments[name] for name in page], state),
         "nextToken": page_token(page[-1]) if len(names) > len(page) else None,
     }
+
+
+def _shown(means: Means, name: str) -> Environment:
+    """Also one that is being deleted, until nothing of it is left. Raises RequestRefused."""
+    env = _environment(means, name)
+    return env if env is not None else _known(means, name)
 
 
 def _known(means: Means, name: str, *, even_left: bool = False) -> Environment:

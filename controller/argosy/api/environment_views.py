@@ -29,6 +29,7 @@ def environment_view(env: Environment, records: Mapping[str, RunRecord], state: 
         "kind": "daemon" if env.is_daemon else "service",
         "status": status_of(env, records),
         "statusReason": _reason(env, records) or None,
+        "frozenByUser": env.frozen_by_user,
         "createdAt": iso(env.created_at),
         "desired": env.desired,
         "healthy": sum(each["healthy"] for each in tasks.values()),

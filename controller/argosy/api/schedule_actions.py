@@ -115,7 +115,7 @@ def _delete(means: Means, request: DeleteSchedule, request_id: str) -> JSON:
 
 
 def _describe(means: Means, request: DescribeSchedule, request_id: str) -> JSON:
-    return full_schedule_view(_known(means, request.name), means.now())
+    return full_schedule_view(_known(means, request.name), means.now(), request.times)
 
 
 def _list(means: Means, request: ListSchedules, request_id: str) -> JSON:

@@ -12,6 +12,7 @@ from argosy.model.schedules.record import DEFAULT_START_WITHIN_S
 from argosy.spec.fields import Strict, refused
 
 SCHEDULE_PAGE_LIMIT = 50  # each is read with its spec
+MOST_TIMES = 100  # to come, of one schedule
 # EventBridge Scheduler retries for a minute to a day (RetryPolicy.MaximumEventAgeInSeconds).
 START_WITHIN_S = (60, 86_400)
 
@@ -58,10 +59,11 @@ class UpdateSchedule(Strict):
 
 
 class DescribeSchedule(Strict):
-    """One schedule with its spec, its next five times and its last twenty verdicts."""
+    """One schedule with its spec, its next times (`times` of them) and its last twenty verdicts."""
 
     action: Literal["DescribeSchedule"]
     name: ScheduleName
+    times: int = Field(default=5, ge=1, le=MOST_TIMES)
 
 
 class ListSchedules(Strict):

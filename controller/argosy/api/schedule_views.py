@@ -30,13 +30,13 @@ def schedule_view(schedule: Schedule, now: float) -> JSON:
     }
 
 
-def full_schedule_view(schedule: Schedule, now: float) -> JSON:
-    """Everything about one, its verdicts with the newest first."""
+def full_schedule_view(schedule: Schedule, now: float, times: int = 5) -> JSON:
+    """Everything about one, its verdicts with the newest first. times: so many of those to come."""
     return {
         **schedule_view(schedule, now),
         "createdAt": iso(schedule.created_at),
         "changedAt": iso(schedule.changed_at),
-        "nextTimes": [iso(each, "seconds") for each in schedule.next_times(now)],
+        "nextTimes": [iso(each, "seconds") for each in schedule.next_times(now, times)],
         "fires": [fire_view(each) for each in reversed(schedule.fires)],
         "spec": dict(schedule.spec),
     }

@@ -32,6 +32,11 @@ class Records:
     awaits_tick: bool = False  # whether the controller meant to go on after its last tick; an older one does not say
     is_leased: bool = False  # whether a controller works, or has died at work
 
+    @property
+    def means_to_go_on(self) -> bool:
+        """Whether a tick is to come: the last controller said so, or it died before it could say anything."""
+        return self.awaits_tick or (self.is_leased and self.heartbeat is None)
+
 
 def read(dynamodb: Any, table: str) -> Records | None:
     """None when there is no such table. Raises ClientError for any other failure."""

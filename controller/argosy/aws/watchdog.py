@@ -77,8 +77,7 @@ def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *,
     controller is about to take the request, it costs an invocation at most. Returns whether there is a reason."""
     if records.is_torn_down:
         return False
-    is_silent = records.awaits_tick and now - (records.heartbeat or 0.0) > SILENT_S
-    is_silent |= records.is_leased and records.heartbeat is None
+    is_silent = records.means_to_go_on and now - (records.heartbeat or 0.0) > SILENT_S
     if not is_silent and not cell_records.is_asked_for_more(dynamodb, table):
         return False
     events.enable_rule(Name=rule)

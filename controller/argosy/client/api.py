@@ -35,6 +35,8 @@ def _next_step(code: str, request_id: str, action: str, message: str) -> str:
     is_of_environments = action.endswith(_OF_ENVIRONMENTS)
     if code == "ConflictException" and (is_of_environments or action == "CancelRun"):
         return ""  # its message says what to do
+    if code == "ResourceNotFoundException" and "has no revision" in message:
+        return f"type `argosy env status {message.partition(' ')[0]}` to see the revisions there are"
     if code == "ResourceNotFoundException" and is_of_environments:
         return "type `argosy env list` to see the environments there are"
     if action == "ApplySharing":
@@ -256,9 +258,9 @@ class ApiClient:
         """The schedule's view. wanted: members of UpdateSchedule, camelCase."""
         return self._call("UpdateSchedule", **wanted)
 
-    def schedule(self, name: str) -> dict[str, Any]:
-        """A schedule with its spec, its next times and its last verdicts."""
-        return self._call("DescribeSchedule", name=name)
+    def schedule(self, name: str, times: int | None = None) -> dict[str, Any]:
+        """A schedule with its spec, its next times (as many as the api says, unless given) and its last verdicts."""
+        return self._call("DescribeSchedule", name=name, **({} if times is None else {"times": times}))
 
     def schedules(self) -> dict[str, Any]:
         """All of them, by name."""

@@ -42,7 +42,7 @@ def _fold_in(state: State, request: EnvironmentRequest) -> None:
     elif request.change == "scale" and request.desired is not None and not env.is_daemon:
         env.desired = request.desired
     elif request.change == "freeze":
-        env.frozen_reason = env.frozen_reason or request.reason or "frozen by a user"
+        _freeze(env, request.reason)
     elif request.change == "thaw":
         _thaw(env, request.requested_at)
     elif request.change == "stop":
@@ -88,7 +88,7 @@ def _delete(env: Environment, request: EnvironmentRequest) -> None:
     why = "the environment was deleted"
     _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, why)
     env.left, env.deleting = request.leaves_tasks, not request.leaves_tasks
-    env.frozen_reason = f"{why}, and its tasks were left" if env.left else ""
+    env.frozen_reason, env.frozen_by_user = f"{why}, and its tasks were left" if env.left else "", False
 
 
 def _revise(state: State, env: Environment, revision: Revision) -> None:
@@ -104,10 +104,21 @@ def _revise(state: State, env: Environment, revision: Revision) -> None:
         env.revisions.remove(oldest)
 
 
+def _freeze(env: Environment, why: str) -> None:
+    env.frozen_reason = why or env.frozen_reason or "frozen by a user"
+    env.frozen_by_user = True
+
+
+def _freeze_by_itself(env: Environment, why: str) -> None:
+    """What a user has frozen keeps his reason."""
+    if not env.frozen_by_user:
+        env.frozen_reason = why
+
+
 def _thaw(env: Environment, now: float) -> None:
     """What failed or was stopped is tried again, watched as any deployment is; of what was under way the clock of its
     progress stood still."""
-    was_frozen, env.frozen_reason = env.frozen_reason, ""
+    was_frozen, env.frozen_reason, env.frozen_by_user = env.frozen_reason, "", False
     deployment, target = env.deployment, env.target
     if deployment is None or target is None or not was_frozen:
         return
@@ -121,7 +132,7 @@ def _stop(env: Environment, request: EnvironmentRequest) -> None:
     """Its tasks stay as they are."""
     if env.deployment is not None and not env.deployment.has_ended:
         _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, request.reason)
-        env.frozen_reason = f"deployment {env.deployment.number} was stopped"
+        _freeze_by_itself(env, f"deployment {env.deployment.number} was stopped")
 
 
 def _end_deployment(env: Environment, status: DeploymentStatus, now: float, reason: str) -> None:
@@ -185,7 +196,8 @@ def begin_deployment(
         ServiceDeployment(number, revision.number, now, token, reason=reason, progress_at=now, is_rollback=is_rollback)
     )
     del env.deployments[: max(0, len(env.deployments) - MOST_DEPLOYMENTS)]
-    env.frozen_reason, env.failures = "", 0
+    _freeze_by_itself(env, "")  # a deployment of what a user has frozen waits for his thaw
+    env.failures = 0
 
 
 def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus = TaskStatus.PENDING) -> Run:
@@ -258,7 +270,7 @@ def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, no
         reason = f"deployment {failed.number} failed: {failed.reason}"
         begin_deployment(env, revision, now, is_rollback=True, reason=reason)
     else:
-        env.frozen_reason = f"deployment {failed.number} failed: {failed.reason}"
+        _freeze_by_itself(env, f"deployment {failed.number} failed: {failed.reason}")
 
 
 def note_closed(state: State, run: Run | RunRecord) -> None:

@@ -89,6 +89,7 @@ class Environment:
     deployments: list[ServiceDeployment] = field(default_factory=list)  # the latest last
     completed: int = 0  # the revision that a deployment last completed with; 0 = none
     frozen_reason: str = ""  # "" = it is not frozen
+    frozen_by_user: bool = False  # then nothing but a thaw ends it; what failed or was stopped may be deployed anew
     deleting: bool = False
     left: bool = False  # it was deleted and its tasks were left: frozen, until it is created again or deleted with them
     failures: int = 0  # on the user's account, outside of a deployment, since its tasks were last well for a while

@@ -91,7 +91,8 @@ def _is_kept_running(state: State, run: Run) -> bool:
 def _is_settled(moment: Moment, env: Environment) -> bool:
     """Whether it is as it is wanted, or has to wait for the end of a pause."""
     deployment = env.deployment
-    if env.deleting or (deployment is not None and not deployment.has_ended) or not is_at_rest(moment.state, env):
+    goes_on = deployment is not None and not (deployment.has_ended or env.frozen_reason)
+    if env.deleting or goes_on or not is_at_rest(moment.state, env):
         return False
     wanted = 0
     for run in (moment.state.runs[run_id] for run_id in env.runs() if run_id in moment.state.runs):

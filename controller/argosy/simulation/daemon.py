@@ -6,13 +6,13 @@ everything rests, for it must keep nothing awake, and then deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from argosy.model.environments import Environment
-from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.audit.facts import TrialFacts
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.environment_desk import EnvironmentDesk
 from argosy.simulation.service import Draw
@@ -29,17 +29,11 @@ PATIENCE_S = 9000.0  # after the faults: then it is deleted however it is
 
 
 class TrialDaemon:
-    """The one of a trial, and whoever deploys it. offered: as for `service.TrialService`."""
+    """The one of a trial, and whoever deploys it."""
 
-    def __init__(
-        self,
-        deployment: SimulatedDeployment,
-        stored: StoredState,
-        offered: MutableMapping[str, SimulatedJob],
-        seed: int,
-    ) -> None:
-        self._deployment, self._world, self._stored = deployment, deployment.world, stored
-        self._desk = EnvironmentDesk(deployment, NAME, offered)
+    def __init__(self, deployment: SimulatedDeployment, facts: TrialFacts, seed: int) -> None:
+        self._deployment, self._world, self._stored = deployment, deployment.world, facts.stored
+        self._desk = EnvironmentDesk(deployment, NAME, facts)
         self._draw, self._seed = Draw(seed, NAME), seed
         self._deployments = self._revisions = 0
         self._specs: dict[int, JSON] = {}

@@ -156,7 +156,7 @@ class SimulatedDeployment:
         if self._is_at_work() or self.invocations.is_scheduled or self.invocations.is_called:
             return False
         records = cell_records.read(self._client("dynamodb", self.services.dynamodb), TABLE)
-        return records is None or not records.awaits_tick  # the watchdog enables the tick
+        return records is None or not records.means_to_go_on  # the watchdog enables the tick
 
     @property
     def is_quiet(self) -> bool:

@@ -6,7 +6,7 @@ Who gets no answer asks again; who is told that it is too early, too. What is re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.model.damage import FAULTS
 from argosy.model.inbox import SubmitRequest
+from argosy.simulation.audit.facts import TrialFacts
 from argosy.simulation.boundary import Crash
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.front_desk import FrontDesk
@@ -37,11 +38,11 @@ class _Asked:
 
 
 class EnvironmentDesk:
-    """For the environment of that name. offered: by run id, the jobs that deployments bring along, which are the
-    trial's once there is such a run."""
+    """For the environment of that name. facts: told of the jobs that deployments bring along, which are the trial's
+    once there is such a run, and of thaws."""
 
-    def __init__(self, deployment: SimulatedDeployment, name: str, offered: MutableMapping[str, SimulatedJob]) -> None:
-        self._deployment, self._name, self._offered = deployment, name, offered
+    def __init__(self, deployment: SimulatedDeployment, name: str, facts: TrialFacts) -> None:
+        self._deployment, self._name, self._facts = deployment, name, facts
         self._desk = FrontDesk(deployment, self._named)
         self._wishes: deque[_Asked] = deque()
         self._job: Callable[[str], SimulatedJob] | None = None
@@ -81,6 +82,7 @@ class EnvironmentDesk:
         if request is None:
             return True
         wish.asked += 1
+        self._facts.thaws_asked[self._name] += wish.action == "ThawEnvironment"
         try:
             answer = self._desk.ask(request)
         except (Crash, ClientError, BotoCoreError, *FAULTS):
@@ -131,4 +133,4 @@ class EnvironmentDesk:
         """The api is about to store a deployment with this run. Its spec says what is wanted of it: who had no answer
         may take a revision of before for the one that he created."""
         if self._job is not None:
-            self._offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)
+            self._facts.offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)

@@ -6,13 +6,13 @@ alone until it is as it is wanted and for some minutes more, and then deleted, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from argosy.model.environments import Environment
-from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.audit.facts import TrialFacts
 from argosy.simulation.deployment import TARGET_GROUP, SimulatedDeployment
 from argosy.simulation.environment_desk import EnvironmentDesk
 from argosy.simulation.workload import CANARY, SimulatedJob
@@ -58,18 +58,11 @@ class Draw:
 
 
 class TrialService:
-    """The one of a trial, and whoever deploys it. offered: by run id, the jobs that its deployments bring along, which
-    are the trial's once there is such a run."""
+    """The one of a trial, and whoever deploys it."""
 
-    def __init__(
-        self,
-        deployment: SimulatedDeployment,
-        stored: StoredState,
-        offered: MutableMapping[str, SimulatedJob],
-        seed: int,
-    ) -> None:
-        self._deployment, self._world, self._stored = deployment, deployment.world, stored
-        self._desk = EnvironmentDesk(deployment, NAME, offered)
+    def __init__(self, deployment: SimulatedDeployment, facts: TrialFacts, seed: int) -> None:
+        self._deployment, self._world, self._stored = deployment, deployment.world, facts.stored
+        self._desk = EnvironmentDesk(deployment, NAME, facts)
         self._draw, self._seed = Draw(seed), seed
         self._draw_health = Draw(seed, "health")  # of its own, so that seeds stay what they were
         self._deployments = self._revisions = 0

@@ -112,13 +112,13 @@ class Trial:
         self.torn_documents = TornDocuments(self.deployment, self.auditor.facts, faults)
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
-        self.service = TrialService(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
+        self.service = TrialService(self.deployment, self.auditor.facts, plan.seed)
         self.queues = SharedQueues(self.deployment, faults)
         self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
             self.clock = ClockOfSchedules(self.deployment, self.jobs, self.auditor.facts)
-        self.daemon = TrialDaemon(self.deployment, self.auditor.stored, self.auditor.facts.offered, plan.seed)
+        self.daemon = TrialDaemon(self.deployment, self.auditor.facts, plan.seed)
         self.follower = Follower(self.deployment.store, self.world)
         self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from argosy.api.environment_actions import TRIES
 from argosy.lifecycle.environments import ask, forget
 from argosy.lifecycle.targets import begin_deregistering, begin_registering, note, note_failure
 from argosy.model import documents, inbox
@@ -15,6 +17,7 @@ from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import documents_of_commit
+from argosy.model.resources import Resources
 from argosy.model.setbacks import Subject, What
 from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S, last_revision_of_deleted
 from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
@@ -161,6 +164,71 @@ def test_the_same_token_deploys_once(desk: Desk) -> None:
     assert len(desk.state.environments["web"].deployments) == 1
 
 
+def test_a_token_that_has_deployed_another_revision_is_refused_where_one_is_named(desk: Desk) -> None:
+    created(desk)
+    deployed(desk, clientToken="t")
+    updated(desk, 1, "two")
+    said = refused(desk, "StartDeployment", name="web", revision=2, clientToken="t")
+    assert said == "this clientToken was already used for revision 1"
+    assert deployed(desk, clientToken="t")["deploying"] == 1  # whoever names none asks again
+    assert len(desk.state.environments["web"].deployments) == 1
+
+
+def test_a_roll_back_that_is_asked_for_again_is_the_same_one(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    env = desk.state.environments["web"]
+    env.deployments[0].status, env.completed = DeploymentStatus.COMPLETED, 1
+    desk.state.changed_environments.add("web")
+    updated(desk, 1, "two")
+    deployed(desk)
+    desk.time += 1
+    for created_now in (True, False):
+        answer = desk.body("RollBackDeployment", name="web", clientToken="t")
+        assert (answer["deploying"], answer["created"]) == (1, created_now)
+        desk.fold_in()
+    assert [each.revision for each in env.deployments] == [1, 2, 1]
+
+
+def test_a_revision_that_the_deployment_does_not_allow_any_more_is_not_deployed(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    desk.api.limits = replace(desk.api.limits, shapes={"t3.nano": Resources(128, 128, 0)})
+    before = dict(desk.store.items)
+    assert "resources" in refused(desk, "StartDeployment", name="web", clientToken="t")
+    assert desk.store.items == before
+
+
+def test_a_change_for_which_there_is_no_place_left_is_refused_and_not_lost(desk: Desk) -> None:
+    created(desk)
+    for _ in range(TRIES):
+        desk.body("FreezeEnvironment", name="web")
+    said = refused(desk, "FreezeEnvironment", name="web")
+    assert said == "web is being changed by somebody else: ask again"
+
+
+def test_a_deployment_of_what_a_user_has_frozen_is_accepted_and_waits(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    desk.time += 1
+    desk.body("FreezeEnvironment", name="web", reason="holidays")
+    desk.fold_in()
+    assert deployed(desk)["frozenByUser"] is True
+    shown = view(desk)
+    assert (shown["status"], shown["statusReason"], len(shown["deployments"])) == ("FROZEN", "holidays", 2)
+
+
+def test_one_that_is_being_deleted_is_shown_until_nothing_of_it_is_left(desk: Desk) -> None:
+    created(desk)
+    deployed(desk)
+    desk.time += 1
+    desk.body("DeleteEnvironment", name="web")
+    desk.fold_in()
+    assert view(desk)["status"] == "DELETING"
+    forgotten(desk)
+    assert "does not exist" in refused(desk, "DescribeEnvironment", name="web")
+
+
 def test_a_later_deployment_supersedes_the_one_under_way(desk: Desk) -> None:
     created(desk)
     deployed(desk)
@@ -275,7 +343,7 @@ def test_a_token_that_comes_again_is_answered_with_what_it_deployed(desk: Desk) 
     created(desk)
     deployed(desk, clientToken="mine")
     updated(desk, 1, "serve2")
-    again = deployed(desk, clientToken="mine", revision=2)
+    again = deployed(desk, clientToken="mine")
     assert (again["deploying"], again["created"]) == (1, False)
 
 

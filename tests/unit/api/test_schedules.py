@@ -167,6 +167,14 @@ class _NoImages:
         return None
 
 
+@pytest.mark.parametrize(("given", "times"), [({}, 5), ({"times": 1}, 1), ({"times": 100}, 100)])
+def test_so_many_of_its_times_are_told_as_are_asked_for(desk: ScheduleDesk, given: dict[str, int], times: int) -> None:
+    desk.every()
+    assert len(set(desk.body("DescribeSchedule", name="often", **given)["nextTimes"])) == times
+    for count in (0, 101):
+        assert desk.ask("DescribeSchedule", name="often", times=count)["statusCode"] == 400
+
+
 def test_a_change_at_the_same_moment_is_a_conflict(desk: ScheduleDesk) -> None:
     desk.every()
     create = desk.store.create

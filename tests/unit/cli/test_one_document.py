@@ -56,7 +56,7 @@ CASES: dict[str, list[list[str]]] = {
     "env update": [["SERVICE"], ["SERVICE", "--base", "2"]],
     "env deploy": [["web"], ["web", "--wait"], ["web", "--wait-timeout", "0"]],
     "env rollback": [["web"]],
-    "env status": [["web"]],
+    "env status": [["web"]],  # with --watch: tests/unit/cli/services/test_watching.py
     "env list": [[]],
     "env deployments": [["web"]],
     "env endpoints": [["web"]],

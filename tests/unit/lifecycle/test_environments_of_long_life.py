@@ -24,6 +24,7 @@ from argosy.model.state import State
 from argosy.model.stored_environments import ENVIRONMENT
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
+from argosy.scheduler.due import next_due
 from argosy.scheduler.environments import rollouts
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import NOW, container_instance, fleet, host, moment_of, prepared, state_with, task, told
@@ -213,6 +214,65 @@ def test_thawing_what_was_complete_or_is_under_way_begins_no_deployment() -> Non
     ask(state, "freeze")
     ask(state, "thaw")
     assert len(env.deployments) == 1
+
+
+def test_a_deployment_of_what_a_user_has_frozen_waits_for_the_thaw() -> None:
+    state = deployed()
+    ask(state, "freeze", reason="looking at it")
+    env = deploy(state, 1, NOW + 60)
+    assert [each.status for each in env.deployments] == [DeploymentStatus.SUPERSEDED, DeploymentStatus.IN_PROGRESS]
+    assert (env.frozen_reason, env.frozen_by_user) == ("looking at it", True)
+    ask(state, "thaw", NOW + 120)
+    assert env.deployment is not None
+    assert (env.frozen_reason, env.frozen_by_user, env.deployment.progress_at) == ("", False, NOW + 120)
+
+
+@pytest.mark.parametrize("back_to", [0, 1])
+def test_what_fails_or_is_stopped_while_it_is_frozen_stays_so_for_the_users_reason(back_to: int) -> None:
+    state = deployed()
+    env = state.environments["web"]
+    ask(state, "freeze", reason="looking at it")
+    environments.note_deployment(
+        state, NoteDeployment("web", DeploymentStatus.FAILED, "exit code 3", 0, 0, rolls_back_to=back_to), NOW
+    )
+    assert env.frozen_reason == "looking at it"
+    deploy(state, 1, NOW + 60)
+    ask(state, "stop", NOW + 90)
+    assert (env.frozen_reason, env.frozen_by_user) == ("looking at it", True)
+
+
+def test_what_failed_is_deployed_anew_without_a_thaw_unless_a_user_has_frozen_it_too() -> None:
+    state = deployed()
+    env = state.environments["web"]
+    failed = NoteDeployment("web", DeploymentStatus.FAILED, "exit code 3", 0, 0)
+    environments.note_deployment(state, failed, NOW)
+    assert env.frozen_reason == "deployment 1 failed: exit code 3"
+    deploy(state, 1, NOW + 60)
+    assert env.frozen_reason == ""
+    environments.note_deployment(state, failed, NOW + 90)
+    ask(state, "freeze")
+    deploy(state, 1, NOW + 120)
+    assert env.frozen_reason == "deployment 2 failed: exit code 3"
+
+
+def test_what_an_earlier_version_froze_has_no_user_who_did() -> None:
+    env = deployed().environments["web"]
+    stored = {name: value for name, value in env.to_json().items() if name != "frozen_by_user"}
+    assert Environment.from_json({**stored, "frozen_reason": "deployment 1 failed"}).frozen_by_user is False
+
+
+def test_a_controller_does_not_stay_for_a_deployment_that_is_frozen() -> None:
+    """Nobody thaws it for weeks: until then nothing is to be done."""
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    told(state, prepared(run.id))
+    for each in rollouts(moment_of(state)):
+        environments.note_deployment(state, each, NOW) if isinstance(each, NoteDeployment) else None
+    assert next_due(moment_of(state)) == NOW
+    ask(state, "freeze")
+    assert next_due(moment_of(state)) > NOW + 3600
+    assert env.deployment is not None
+    assert not env.deployment.has_ended
 
 
 def test_a_commit_counts_on_the_record_of_each_environment_that_an_action_changes() -> None:

@@ -9,6 +9,7 @@ import typer
 from argosy.cli import panels
 from argosy.cli.cluster.scale import scale, sentence
 from argosy.cli.command import command
+from argosy.cli.counts import CountCommand
 from argosy.cli.figures import counted
 from argosy.cli.moments import past_moment
 from argosy.cli.session import Session
@@ -19,7 +20,7 @@ KEPT_HOURS = 90 * 24.0
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The instances: how full they are, since when, at what price.")
     command(group, "cluster", panel=panels.CLUSTER, is_group=True)(cluster)
-    command(group, "scale", panel=panels.CLUSTER)(scale)
+    command(group, "scale", panel=panels.CLUSTER, form=CountCommand)(scale)
     app.add_typer(group, name="cluster", rich_help_panel=panels.CLUSTER)
     command(app, "instances", panel=panels.CLUSTER)(instances)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,16 +104,6 @@ class SpecRefused(CliError):
         undone = "changed" if (wanted or {}).get("kind") in ("service", "daemon") else "submitted"
         super().__init__(f"{name} has {counted(len(faults), 'fault')}; nothing was {undone}.", details=details)
         self.name, self.faults, self.wanted, self.document = name, list(faults), dict(wanted or {}), document
-
-    @staticmethod
-    @contextmanager
-    def as_of_schedules() -> Iterator[None]:
-        """For commands that submit nothing by themselves."""
-        try:
-            yield
-        except SpecRefused as refusal:
-            refusal.message = f"{refusal.name} has {counted(len(refusal.faults), 'fault')}; no schedule was changed."
-            raise
 
     def with_more(self, faults: Sequence[Fault]) -> SpecRefused:
         """The same refusal with faults found elsewhere; a fault that is known already is not repeated."""

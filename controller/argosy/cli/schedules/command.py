@@ -13,10 +13,11 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.problems import CliError
 from argosy.cli.runs.packed import folder_of, packed
-from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
+from argosy.cli.runs.spec_source import SpecChanges, load
 from argosy.cli.runs.submission import sent
 from argosy.cli.schedules import views
 from argosy.cli.schedules.options import OverlapRules, ScheduleArgument, Times
+from argosy.cli.schedules.refused import refusals
 from argosy.cli.session import Session, warn
 
 HELP = "Start runs by the clock."
@@ -67,7 +68,8 @@ def update(
         raise CliError("Say what is to change: --spec, --cron, --rate, --at, --zone, --overlap or --start-within.")
     fields["revision"] = session.api.schedule(name)["revision"] if revision is None else revision
     if spec is None:
-        _told(session, session.api.update_schedule(**fields))
+        with refusals():
+            _told(session, session.api.update_schedule(**fields))
         return
     _told(session, _with_spec(session, spec, changes, partial(session.api.update_schedule, **fields)))
 
@@ -83,9 +85,16 @@ def list_(session: Session) -> None:
         session.console.print("There are no schedules.")
 
 
-def show(session: Session, name: ScheduleArgument) -> None:
-    """One schedule: its next five times, and what became of the last ones."""
-    view = session.api.schedule(name)
+def show(
+    session: Session,
+    name: ScheduleArgument,
+    times: Annotated[
+        int | None,
+        typer.Option("--next", metavar="TIMES", min=1, help="How many times to come are shown. [default: 5]"),
+    ] = None,
+) -> None:
+    """One schedule: its next times, and what became of the last ones."""
+    view = session.api.schedule(name, times)
     if session.wants_json:
         session.print_json(view)
         return
@@ -144,10 +153,11 @@ _BODIES: dict[str, Any] = {
 
 def _with_spec(session: Session, file: Path, changes: SpecChanges, call: Any) -> Any:
     """What `call` answers to the spec of a file, whose program is uploaded."""
-    with SpecRefused.as_of_schedules():
+    with refusals({}):
         spec, document = load(file, changes)
         checked = partial(sent, name=str(file), document=document)
         form = packed(session, spec, folder_of(file), checked)
+    with refusals():
         return checked(lambda each: call(spec=each), form)
 
 

@@ -7,9 +7,11 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.counts import CountCommand
 from argosy.cli.figures import counted, duration
 from argosy.cli.options import SpecFile, WaitTimeout
 from argosy.cli.problems import RUN_FAILED, WAIT_TIMED_OUT, CliError
@@ -21,6 +23,7 @@ from argosy.client.deploying import followed
 from argosy.client.waiting import PatientLook, Pauses, WaitTimedOut
 
 LOOK_S = 2.0
+FROZEN = "it is frozen, so that waits for a thaw"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The environment: the name in its spec.")]
 ClientToken = Annotated[
     str | None, typer.Option("--client-token", help="Asking again with the same token deploys once.")
@@ -36,7 +39,8 @@ def register(app: typer.Typer) -> None:
         ("list", listed), ("deployments", deployments), ("scale", scale), ("freeze", freeze), ("thaw", thaw),
         ("stop", stop), ("delete", delete), ("endpoints", endpoints),
     ):  # fmt: skip
-        command(group, name, panel=panels.SERVICES)(body)
+        form = CountCommand if body is scale else TyperCommand
+        command(group, name, panel=panels.SERVICES, as_lines=body is status, form=form)(body)
     app.add_typer(group, name="env", rich_help_panel=panels.SERVICES)
 
 
@@ -120,8 +124,14 @@ def rollback(
 
 def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | None) -> None:
     name = view["name"]
+    waits = view["created"] and view["frozenByUser"]
+    if waits and not session.wants_json:
+        session.console.print(f"Revision {view['deploying']} of {name} is next; {FROZEN}: {view['statusReason']}.")
+        session.console.print(f"next: {session.again(f'env thaw {name}')}", style="dim")
     if wait or wait_timeout is not None:
         _follow(session, view, wait_timeout)
+        return
+    if waits and not session.wants_json:
         return
     if session.wants_json:
         session.print_json(view)
@@ -170,10 +180,19 @@ def _timed_out(session: Session, begun: Any, late: WaitTimedOut) -> CliError:
     )
 
 
-def status(session: Session, name: Name) -> None:
+def status(
+    session: Session,
+    name: Name,
+    watch: Annotated[bool, typer.Option("--watch", help="Look every two seconds, until it is gone or Ctrl-C.")] = False,
+) -> None:
     """How an environment is doing, and its latest deployments."""
     from argosy.cli.services.views import environment_lines, revision_table
 
+    if watch:
+        from argosy.cli.services.watching import watch as watched
+
+        watched(session, name)
+        return
     view = session.api.environment(name)
     if session.wants_json:
         session.print_json(view)
@@ -252,7 +271,7 @@ def scale(
     """How many tasks of a service are to run, without another revision."""
     view = session.api.scale_environment(name, desired)
     if view["status"] == "FROZEN" and not session.wants_json:
-        session.console.print(f"{name} is to have {counted(desired, 'task')}; it is frozen, so that waits for a thaw.")
+        session.console.print(f"{name} is to have {counted(desired, 'task')}; {FROZEN}.")
         session.console.print(f"next: {session.again(f'env thaw {name}')}", style="dim")
         return
     _changed(session, view, f"{name} is scaled to {desired}.")

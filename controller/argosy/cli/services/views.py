@@ -31,15 +31,23 @@ def _revisions(view: Any) -> str:
     return f"revision {target}" if target == newest else f"revision {target} (the newest is {newest})"
 
 
-def environment_lines(view: Any) -> list[str]:
-    """Its state in two or three lines."""
-    headline = f"{view['name']}  {view['status']}  {_revisions(view)}"
+def _counts(view: Any) -> str:
     counts = f"{view['healthy']:,} of {view['desired']:,} healthy, {view['running']:,} running"
     counts = f"daemon on instances that match: {counts}" if view["kind"] == "daemon" else counts
     counts += f", {view['pending']:,} waiting" if view["pending"] else ""
     counts += f", {view['outdated']:,} of other revisions" if view["outdated"] else ""
-    counts += f", {view['registeredTargets']:,} in target groups" if view["registeredTargets"] else ""
-    lines = [headline, counts]
+    return counts + (f", {view['registeredTargets']:,} in target groups" if view["registeredTargets"] else "")
+
+
+def environment_sentence(view: Any) -> str:
+    """Its state in one line."""
+    why = f" ({view['statusReason']})" if view["statusReason"] else ""
+    return f"{view['name']}  {view['status']}  {_revisions(view)}: {_counts(view)}{why}"
+
+
+def environment_lines(view: Any) -> list[str]:
+    """Its state in two or three lines."""
+    lines = [f"{view['name']}  {view['status']}  {_revisions(view)}", _counts(view)]
     if view["deployments"]:
         lines.append(deployment_line(view, view["deployments"][-1]))
     reason = view["statusReason"]

@@ -9,7 +9,7 @@ deployment completes with its tasks healthy and no other alive. E9: a revision w
 its own. E10: what an environment has cost counts every run that it ever had. E11: with a health command, a task counts
 as healthy only if the command ever said so, and only one of which it said the opposite is stopped as unhealthy. E12:
 what fails outside of a deployment is counted, only ends of the tasks' own are, and it is well again when all are
-healthy.
+healthy. E13: what a user has frozen, daemons too, stays so until somebody thaws or deletes it.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class EnvironmentChecker(Checker):
         """By name of the environment: what it was about then."""
         self._had: dict[str, set[str]] = {}
         """By name of the environment, the runs that it ever had."""
+        self._frozen: dict[str, float] = {}
+        """By name of an environment that a user has frozen, when it was made."""
+        self._thawed: Counter[str] = Counter()
+        """By name, how often it was thawed."""
         self.deployments: Counter[str] = Counter()
         """By status, those that were seen to end."""
 
@@ -91,6 +95,7 @@ class EnvironmentChecker(Checker):
                 self._check_rows(run_id, before or [])
         known, self._before = self._before, {}
         self._had = {name: self._had.get(name, set()) | {*env.all_runs()} for name, env in stored.environments.items()}
+        self._check_thaws()
         for name, env in self._services():
             of_env = {each.key: each for each in stored.live.values() if each.key.run_id in env.runs()}
             now = self._before[name] = _Known(env, of_env)
@@ -189,6 +194,17 @@ class EnvironmentChecker(Checker):
         self._check_failures(before.env, now, commit)
         self._check_adoption(before.env, env)
         self._check_costs(env)
+
+    def _check_thaws(self) -> None:
+        environments = self.facts.stored.environments
+        frozen = {name: env.created_at for name, env in environments.items() if env.frozen_by_user}
+        for name in self._frozen.keys() - frozen.keys() & environments.keys():
+            env = environments[name]
+            is_the_same = env.created_at == self._frozen[name] and not (env.deleting or env.left)
+            self._thawed[name] += is_the_same
+            if is_the_same and self._thawed[name] > self.facts.thaws_asked[name]:
+                self._violated("E13", env, "was frozen by a user, and is not any more, although nobody has thawed it")
+        self._frozen = frozen
 
     def _check_adoption(self, before: Environment, env: Environment) -> None:
         jobs, records = self.facts.jobs, self.facts.stored.records

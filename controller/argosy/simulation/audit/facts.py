@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, MutableMapping, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,6 +95,9 @@ class TrialFacts:
     """Whether the controller has left and is to come back with the next minute."""
     closed: dict[str, float] = field(default_factory=dict)
     """Region of a cell that is closed -> since when."""
+
+    thaws_asked: Counter[str] = field(default_factory=Counter)
+    """By name of an environment, how often somebody has asked for its thaw."""
 
     fires_answered: dict[str, str] = field(default_factory=dict)
     """Times of the schedule that were answered (ISO 8601), and the verdict that whoever fires was told."""

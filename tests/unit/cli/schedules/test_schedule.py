@@ -80,6 +80,55 @@ def test_a_fault_of_the_deployment_is_placed_in_the_file(file: str) -> None:
     assert "1 fault; no schedule was changed." in " ".join(result.stderr.split())
 
 
+TIMES = ("expression", "cron(0 3 30 2 ? *) never fires in UTC")
+NAMED = ("name", "must be a name")
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        ([TIMES], ["error: --cron, --rate or --at: cron(0 3 30 2 ? *) never fires in UTC; no schedule was changed."]),
+        ([NAMED], ["error: NAME: must be a name; no schedule was changed."]),
+        (
+            [TIMES, ("container.image", "is unknown")],
+            ["error: there are 2 faults; no schedule was changed.", f"  --cron, --rate or --at: {TIMES[1]}",
+             "  FILE:3:13: container.image: is unknown"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_typed_wrongly_has_no_place_in_the_file(
+    file: str, faults: list[tuple[str, str]], said: list[str]
+) -> None:
+    world = World().answers("CreateSchedule", api_error(400, "ValidationException", "invalid", *faults))
+    result = world.argosy("schedule", "create", "nightly", "--spec", file, "--cron", "0 3 30 2 ? *")
+    assert result.exit_code == 2
+    assert result.stderr.replace(file, "FILE").splitlines() == said
+
+
+def test_a_name_that_is_wrong_in_the_file_has_its_place_there(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(TEXT.replace("digits", "No Name", 1))
+    result = World().argosy("schedule", "create", "nightly", "--spec", str(tmp_path / "run.yaml"), "--rate", "1 day")
+    assert result.exit_code == 2
+    assert "run.yaml:2:1: name:" in result.stderr
+
+
+def test_an_update_without_a_file_is_refused_in_the_words_of_its_options() -> None:
+    world = World().answers("DescribeSchedule", VIEW)
+    world.answers("UpdateSchedule", api_error(400, "ValidationException", "invalid", ("startWithin", "is too long")))
+    result = world.argosy("schedule", "update", "nightly", "--start-within", "2d")
+    assert (result.exit_code, result.stderr) == (2, "error: --start-within: is too long; no schedule was changed.\n")
+    world.answers("UpdateSchedule", api_error(409, "ConflictException", "look at it again"))
+    assert world.argosy("schedule", "update", "nightly", "--zone", "UTC").stderr == "error: look at it again\n"
+
+
+def test_show_asks_for_as_many_times_as_are_wanted() -> None:
+    world = World().answers("DescribeSchedule", VIEW)
+    world.argosy("schedule", "show", "nightly", "--next", "7")
+    world.argosy("schedule", "show", "nightly")
+    asked = {"action": "DescribeSchedule", "name": "nightly"}
+    assert world.functions.requests == [{**asked, "times": 7}, asked]
+
+
 def test_update_asks_for_the_revision_that_there_is(file: str) -> None:
     world = World().answers("DescribeSchedule", VIEW).answers("UpdateSchedule", VIEW)
     assert world.argosy("schedule", "update", "nightly", "--overlap", "allow").exit_code == 0

@@ -87,6 +87,16 @@ def test_deploy_with_a_token_that_has_done_so_says_so() -> None:
     assert world.functions.requests[0]["clientToken"] == "mine"
 
 
+def test_deploy_of_what_a_user_has_frozen_says_that_it_waits() -> None:
+    world = World().answers("StartDeployment", deploying(2, frozenByUser=True, statusReason="looking at it"))
+    assert lines(world.argosy("env", "deploy", "web")) == [
+        "Revision 2 of web is next; it is frozen, so that waits for a thaw: looking at it.",
+        "next: argosy env thaw web",
+    ]
+    world.answers("DescribeEnvironment", seen(deployment(2, 2)))
+    assert lines(world.argosy("env", "deploy", "web", "--wait"))[2:] == ["deployment 2 to revision 2: COMPLETED"]
+
+
 def seen(*latest: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The environment with these deployments behind its first one."""
     return environment(deployments=[deployment(1), *latest], **changes)
@@ -318,6 +328,17 @@ def test_tasks_that_are_left_go_on_and_the_way_to_stop_them_is_told() -> None:
     shown = lines(World().answers("DescribeEnvironment", left).argosy("env", "status", "web"))
     assert shown[0].startswith("web  LEFT")
     assert shown[-1] == "next: argosy env delete web"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"), [(["env", "scale", "web", "-1"], "tasks"), (["cluster", "scale", "-1", "--json"], "instances")]
+)
+def test_a_count_below_zero_is_refused_in_one_sentence(words: list[str], what: str) -> None:
+    world = World()
+    result = world.argosy(*words)
+    assert result.exit_code == 2
+    assert result.stderr == f"error: -1 is no number of {what}: give 0 or more; nothing was changed.\n"
+    assert not world.functions.requests
 
 
 @pytest.mark.parametrize("words", [["scale", "web", "-1"], ["scale", "web"], ["deploy"], ["deploy", "web", "-w"]])

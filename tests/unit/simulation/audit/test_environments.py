@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment
@@ -34,7 +35,7 @@ class Stored:
         self.facts.stored.records[RUN_ID] = RunRecord.of_unreadable(RUN_ID)
         self.env(DeploymentStatus.IN_PROGRESS)
 
-    def env(self, status: DeploymentStatus, frozen: str = "") -> None:
+    def env(self, status: DeploymentStatus, frozen: str = "", **fields: Any) -> None:
         deployment = {"number": 1, "revision": 1, "started_at": 0.0, "status": str(status)}
         self.facts.stored.environments["web"] = Environment.from_json(
             {
@@ -45,6 +46,7 @@ class Stored:
                 "revisions": [{"number": 1, "created_at": 0.0, "run_id": RUN_ID}],
                 "deployments": [deployment],
                 "frozen_reason": frozen,
+                **fields,
             }
         )
 
@@ -91,6 +93,18 @@ def test_what_is_frozen_starts_and_replaces_nothing() -> None:
     assert stored.commit([RUNNING, PARKED, PARKED]) == []
     assert stored.commit([RUNNING, PENDING, PARKED]) == ["E4"]
     assert stored.commit([RUNNING, RUNNING, PARKED], launched=[1]) == ["E4"]
+
+
+@pytest.mark.parametrize(("fields", "said"), [({}, ["E13"]), ({"deleting": True}, []), ({"created_at": 9.0}, [])])
+def test_what_a_user_has_frozen_is_thawed_by_a_thaw_alone(fields: dict[str, Any], said: list[str]) -> None:
+    stored = Stored()
+    assert stored.commit([RUNNING, PARKED]) == []
+    for thaws in (1, 0):
+        stored.env(DeploymentStatus.IN_PROGRESS, "not now", frozen_by_user=True)
+        assert stored.commit([RUNNING, PARKED]) == []
+        stored.facts.thaws_asked["web"] += thaws
+        stored.env(DeploymentStatus.IN_PROGRESS, **({} if thaws else fields))
+        assert stored.commit([RUNNING, PARKED]) == ([] if thaws else said)
 
 
 def test_tasks_are_never_taken_away_numbered_anew_or_done() -> None:

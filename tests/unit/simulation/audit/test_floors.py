@@ -13,6 +13,7 @@ from tests.fakes.worlds import world
 
 SOUND: dict[str, Any] = {
     "instance_type": "c5.large", "owned": True, "agent_connected": True, "interrupted_at": 0.0, "rebalance_at": 0.0,
+    "draining_since": 0.0,
     "cordon": "", "absent_since": 0.0, "stopped_at": 0.0,
 }  # fmt: skip
 
