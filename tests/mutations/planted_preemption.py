@@ -43,7 +43,7 @@ def guard_without_weights(patch: Patch) -> None:
 @planted("who takes room may stand above those who give it", check=TRIALS)
 def guard_is_off(patch: Patch) -> None:
     patch.setattr(victims, "is_just", lambda *args: True)
-    patch.setattr(victims, "_may_go", lambda wish, holders, standing: holders.sharer != wish.sharer)
+    patch.setattr(victims, "_may_go", lambda wish, standing: np.arange(len(standing.used)) != wish.sharer)
 
 
 @planted("those who are not needed go as well", check=scenario(WORLDS, "test_who_is_not_needed_stays"))

@@ -22,7 +22,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions, spread_attribute
-from argosy.placement.supply import Supply
+from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.caps import CapRoom, prices
 from argosy.scheduler.dealing import FairDealing, LaunchRoom, QueueCaps
 from argosy.scheduler.fair_order import FairOrder
@@ -58,6 +58,7 @@ class Places:
     owed_used: Mapping[PoolPurchase, int] = field(default_factory=dict)  # ordered instances that the demand needs
     no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
     dealing: FairDealing | None = None  # where several share the cluster
+    here: Sequence[InstanceRow] = ()  # the instances that may be given work, as they were before `launches`
 
 
 NO_PLACES = Places()
@@ -122,6 +123,7 @@ def assign(
         owed=owed,
         owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
         dealing=dealing,
+        here=here.rows,
     )
 
 

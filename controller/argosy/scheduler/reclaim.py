@@ -68,7 +68,8 @@ def reclaims(
         if reclaim is not None and moment.now - sharing.held_since.get(run_id, moment.now) >= reclaim.after_s
     }
     if ripe and reclaim is not None:
-        acts += _Reclaiming(moment, reclaim, ripe, [*places.launches, *others], budgets, fitness).acts()
+        starting = replace(places, launches=(*places.launches, *others))
+        acts += _Reclaiming(moment, reclaim, ripe, starting, budgets, fitness).acts()
     return acts
 
 
@@ -103,10 +104,11 @@ class _Reclaiming:
         moment: Moment,
         reclaim: Reclaim,
         held: Mapping[str, _RunWithoutRoom],
-        launches: Sequence[Launch],
+        places: Places,
         budgets: Mapping[str, RunBudget],
         fitness: Mapping[str, Fitness],
     ) -> None:
+        """places: with all that starts in this tick."""
         self.moment, self.reclaim, self.budgets, self.fitness = moment, reclaim, budgets, fitness
         state = moment.state
         self.kept = kept_for_runs(state, moment.now)
@@ -118,17 +120,18 @@ class _Reclaiming:
         self.held = {run_id: each for run_id, each in held.items() if self.wanted[run_id] > 0}
         self.standing = _standing(moment, self.order, self.kept, self.promised)
         takers = {self.order.row[run_id] for run_id in held}  # only they stand higher by what starts in this tick
-        for launch in launches:
+        for launch in places.launches:
             run = state.runs[launch.key.run_id]
             if self.order.row[run.id] in takers and state.row_of(launch.key) is None:
                 self.standing.move(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
-        spared = self.kept.keys() | {launch.instance_id for launch in launches}
+        spared = self.kept.keys() | {launch.instance_id for launch in places.launches}
         self.instances = [each for each in state.instances.values() if each.placeable and each.id not in spared]
         self._rows: IntArray = np.zeros(0, dtype=np.int64)  # of the holders, in the table of attempts
         self._uses, self._daemons = uses_by_number(state), daemons_of(state)
         self._usd_left, self._queues = _usd_left(moment, reclaim), state.sharing.queues()
         self._caps = CapRoom.of(state)
-        for launch in launches:
+        self._free = self._free_on(places.here)
+        for launch in places.launches:
             self._count(state.runs[launch.key.run_id], state.instances[launch.instance_id])
         for name, number in self.kept.items():
             taker = state.run_by_number(number)
@@ -140,11 +143,10 @@ class _Reclaiming:
         found: Acts = []
         stopped, most = 0, max(1, min(MOST_STOPPED, len(self.moment.state.attempts.live()) // 100))
         holders, self._rows = self._holders()
-        free = np.array([self._free(place) for place in range(len(self.instances))], dtype=np.int64).reshape(-1, 3)
         waiting = dict(self.held)
         while waiting and stopped < most and self.reclaim.stops:
             held = min(waiting.values(), key=lambda each: self.standing.level(self.order.row[each.run.id]))
-            made = self._exchange(held, holders, free)
+            made = self._exchange(held, holders)
             if made is None:
                 del waiting[held.run.id]
                 continue
@@ -157,10 +159,10 @@ class _Reclaiming:
                 del waiting[held.run.id]
         return found or [*self._emptied()]
 
-    def _exchange(self, held: _RunWithoutRoom, holders: Holders, free: IntArray) -> Exchange | None:
+    def _exchange(self, held: _RunWithoutRoom, holders: Holders) -> Exchange | None:
         run = held.run
         wish = Wish(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
-        made = exchange(wish, holders, free, self.standing, lambda where, rows: self._fits(held, where, rows))
+        made = exchange(wish, holders, self.standing, lambda where, rows: self._fits(held, where, rows))
         budget = self.budgets.get(run.id)
         if made is None or made.loss > self._usd_left or (budget is not None and budget.left_usd < made.loss):
             return None
@@ -238,7 +240,7 @@ class _Reclaiming:
         seconds = np.where(started_at > 0, lost_s, 0.0)
         losses = seconds * part_of(needs, sizes[places]) * prices[places] / HOUR_S
         sharers = np.array([self.order.row[run.id] for run in runs], dtype=np.int64)
-        return Holders(places, sharers, needs, losses)
+        return Holders(places, sharers, needs, losses, self._free)
 
     def _row(self, where: int, without: Mapping[int, int] | None = None) -> InstanceRow:
         """The instance, without so many attempts of each run."""
@@ -247,9 +249,13 @@ class _Reclaiming:
         runs.subtract(without or {})
         return row_of(instance, runs, self._uses, self.moment.policy, self._daemons)
 
-    def _free(self, where: int) -> tuple[int, int, int]:
-        row = self._row(where)
-        return max(0, row.cpu_units), max(0, row.memory_mib), max(0, row.gpus)
+    def _free_on(self, here: Sequence[InstanceRow]) -> IntArray:
+        """(instances, 3) before this tick's launches, which go elsewhere. here: rows that placement has made; they are
+        made anew only for the others."""
+        known = {row.id: row for row in here}
+        rows = [known.get(each.id) or self._row(where) for where, each in enumerate(self.instances)]
+        free = [(row.cpu_units, row.memory_mib, row.gpus) for row in rows]
+        return np.maximum(0, np.array(free, dtype=np.int64).reshape(-1, 3))
 
     def _fits(self, held: _RunWithoutRoom, where: int, rows: Sequence[int]) -> bool:
         """Whether placement puts the task there without those attempts. A group that keeps together goes nowhere

@@ -11,8 +11,9 @@ Of the exchanges that may be made, the one is chosen that loses the least work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -30,33 +31,65 @@ Fits = Callable[[int, Sequence[int]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Tasks that may be stopped."""
+    """Tasks that may be stopped, and what is free beside them. Nothing of it changes between the exchanges of a tick
+    but the instances that are spared, so that many thousands of tasks are sorted once."""
 
     place: IntArray  # (tasks,) row of their instance
     sharer: IntArray  # (tasks,)
     takes: IntArray  # (tasks, limits)
     loss: FloatArray  # (tasks,) what the work is worth that is lost, in USD
-    stay: BoolArray = field(init=False)  # (tasks,) whether they may not be stopped any more, which changes
-    _sorted: dict[tuple[int, ...], IntArray] = field(init=False, default_factory=dict)
+    free: IntArray  # (instances, limits)
+    _spared: set[int] = field(init=False, default_factory=set)
+    _by_place: IntArray = field(init=False)  # all rows, by instance
+    _begins: IntArray = field(init=False)  # (instances + 1,) where each one's rows begin in it
+    _by_price: dict[bytes, IntArray] = field(init=False, default_factory=dict)
+    _ranked: dict[tuple[bytes, bytes], list[int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stay", np.zeros(len(self.place), dtype=np.bool_))
+        by_place = np.argsort(self.place, kind="stable")
+        object.__setattr__(self, "_by_place", by_place)
+        object.__setattr__(self, "_begins", np.searchsorted(self.place[by_place], np.arange(len(self.free) + 1)))
 
     def __len__(self) -> int:
         return len(self.place)
 
     def spare(self, place: int) -> None:
         """Nobody is stopped on this instance from now on."""
-        self.stay[self.place == place] = True
+        self._spared.add(place)
 
-    def by_price(self, wish: Wish) -> IntArray:
-        """All rows: by instance, and there by what is lost for each part of the task that finds its room by it. One
-        order for all tasks of a size: many thousands are sorted once a tick."""
-        key = tuple(wish.takes.tolist())
-        if key not in self._sorted:
+    def on(self, place: int) -> IntArray:
+        """The rows of an instance, ascending."""
+        return self._by_place[self._begins[place] : self._begins[place + 1]]
+
+    def places(self, wish: Wish, goes: BoolArray) -> Iterator[int]:
+        """Instances where it would fit if all tasks of those sharers went, those first where the work that is lost
+        seems least. goes: (sharers,)."""
+        key = wish.takes.tobytes(), goes.tobytes()
+        if key not in self._ranked:
+            self._ranked[key] = self._rank(wish, goes)
+        return (each for each in self._ranked[key] if each not in self._spared)
+
+    def _rank(self, wish: Wish, goes: BoolArray) -> list[int]:
+        rows = self._priced(wish)
+        rows = rows[goes[self.sharer[rows]]]
+        place = self.place[rows]
+        begins = np.append(True, place[1:] != place[:-1])[: len(place)]
+        first = np.maximum.accumulate(np.where(begins, np.arange(len(place)), 0))
+        sums, losses = np.cumsum(self.takes[rows], axis=0), np.cumsum(self.loss[rows])
+        sums = sums - (sums - self.takes[rows])[first]
+        losses = losses - (losses - self.loss[rows])[first]
+        enough = ((self.free[place] + sums) >= wish.takes).all(axis=1)
+        places, at = np.unique(place[enough], return_index=True)
+        found: list[int] = places[np.lexsort((places, losses[enough][at]))].tolist()
+        return found
+
+    def _priced(self, wish: Wish) -> IntArray:
+        """All rows: by instance, and there by what is lost for each part of the task that finds its room by it."""
+        key = wish.takes.tobytes()
+        if key not in self._by_price:
             rows = np.arange(len(self))
-            self._sorted[key] = np.lexsort((rows, _price(wish, self, rows), self.place))
-        return self._sorted[key]
+            self._by_price[key] = np.lexsort((rows, _price(wish, self, rows), self.place))
+        return self._by_price[key]
 
 
 @dataclass(slots=True)
@@ -84,6 +117,12 @@ class Standings:
         level = int(scaled(used, self.limits.capacity, to.weight[at], to.parts[at], factor).max(initial=0))
         return level if to.weight[sharer] else FULL + level
 
+    def levels(self) -> IntArray:
+        """(sharers,) of all of them, as `level`."""
+        weight, parts = self.sharers.weight[:, None], self.sharers.parts[:, None]
+        levels = scaled(self.used, self.limits.capacity, weight, parts).max(axis=1, initial=0)
+        return np.where(self.sharers.weight > 0, levels, FULL + levels)
+
     def move(self, sharer: int, more: IntArray) -> None:
         """It uses so much more from now on."""
         self.used[sharer] = np.maximum(0, self.used[sharer] + more)
@@ -106,15 +145,15 @@ class Exchange:
     loss: float  # USD
 
 
-def exchange(wish: Wish, holders: Holders, free: IntArray, standing: Standings, fits: Fits) -> Exchange | None:
-    """The one that loses least; None where no task may be stopped for this one. free: (instances, limits)."""
+def exchange(wish: Wish, holders: Holders, standing: Standings, fits: Fits) -> Exchange | None:
+    """The one that loses least; None where no task may be stopped for this one."""
     if not standing.sharers.weight[wish.sharer]:
         return None
-    may_go = _may_go(wish, holders, standing)
+    goes = _may_go(wish, standing)
     found = [
         each
-        for place in _places(wish, holders, free, may_go)
-        if (each := _picked(wish, holders, free, standing, place, may_go)) is not None
+        for place in islice(holders.places(wish, goes), MOST_TRIED)
+        if (each := _picked(wish, holders, standing, place, goes)) is not None
     ]
     found.sort(key=lambda each: (each.loss, each.place))
     return next((each for each in found if fits(each.place, each.victims)), None)
@@ -139,28 +178,11 @@ def _is_just(wish: Wish, holders: Holders, standing: Standings, rows: IntArray, 
     return True
 
 
-def _may_go(wish: Wish, holders: Holders, standing: Standings) -> BoolArray:
-    """(tasks,) of sharers who stand higher now: a first sieve, not the guard."""
-    height = standing.level(wish.sharer, wish.takes)
-    higher = np.array([standing.level(row) >= height for row in range(len(standing.used))], dtype=np.bool_)
-    found: BoolArray = higher[holders.sharer] & (holders.sharer != wish.sharer) & ~holders.stay
-    return found
-
-
-def _places(wish: Wish, holders: Holders, free: IntArray, may_go: BoolArray) -> list[int]:
-    """Instances where it would fit if all went who may, those first where the work that is lost seems least."""
-    rows = holders.by_price(wish)
-    rows = rows[may_go[rows]]
-    place = holders.place[rows]
-    begins = np.append(True, place[1:] != place[:-1])[: len(place)]
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(place)), 0))
-    sums, losses = np.cumsum(holders.takes[rows], axis=0), np.cumsum(holders.loss[rows])
-    sums = sums - (sums - holders.takes[rows])[first]
-    losses = losses - (losses - holders.loss[rows])[first]
-    enough = ((free[place] + sums) >= wish.takes).all(axis=1)
-    places, at = np.unique(place[enough], return_index=True)
-    order = np.lexsort((places, losses[enough][at]))
-    return [int(each) for each in places[order][:MOST_TRIED]]
+def _may_go(wish: Wish, standing: Standings) -> BoolArray:
+    """(sharers,) who stand higher now: a first sieve, not the guard."""
+    goes: BoolArray = standing.levels() >= standing.level(wish.sharer, wish.takes)
+    goes[wish.sharer] = False
+    return goes
 
 
 def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
@@ -172,14 +194,13 @@ def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
     return found
 
 
-def _picked(
-    wish: Wish, holders: Holders, free: IntArray, standing: Standings, where: int, may_go: BoolArray
-) -> Exchange | None:
+def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes: BoolArray) -> Exchange | None:
     """Who goes on one instance: those first who cost least for what they give, until it fits; then whoever is not
     needed stays, the dearest first. If that is not just, once more with those left out who would make it unjust."""
-    rows = np.flatnonzero(may_go & (holders.place == where))
+    rows = holders.on(where)
+    rows = rows[goes[holders.sharer[rows]]]
     rows = rows[np.lexsort((rows, _price(wish, holders, rows)))]
-    missing = wish.takes - free[where]
+    missing = wish.takes - holders.free[where]
     for picky in (False, True):
         chosen = _trimmed(holders, _enough(wish, holders, standing, rows, missing, picky), missing)
         if chosen and is_just(wish, holders, standing, chosen):
