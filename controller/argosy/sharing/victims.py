@@ -120,8 +120,8 @@ class Standings:
     def levels(self) -> IntArray:
         """(sharers,) of all of them, as `level`."""
         weight, parts = self.sharers.weight[:, None], self.sharers.parts[:, None]
-        levels = scaled(self.used, self.limits.capacity, weight, parts).max(axis=1, initial=0)
-        return np.where(self.sharers.weight > 0, levels, FULL + levels)
+        levels: IntArray = scaled(self.used, self.limits.capacity, weight, parts).max(axis=1, initial=0)
+        return levels + np.where(self.sharers.weight > 0, 0, FULL)
 
     def move(self, sharer: int, more: IntArray) -> None:
         """It uses so much more from now on."""
