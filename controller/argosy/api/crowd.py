@@ -7,7 +7,7 @@ that could use other instances as well, so much less waits there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -92,7 +92,18 @@ class Market:
         open_to = [each for _, each in able if vcpus_of(each) <= left.get(quota_of(each), math.inf)]
         full = [] if open_to else sorted(able, key=lambda one: one[0])
         quotas = tuple(dict.fromkeys(quota_of(each) for _, each in full))
-        return cls(best, max(0, instances_left(moment)) if open_to else 0, quotas)
+        return cls(best, max(0, min(instances_left(moment), _in_quotas(open_to, left))), quotas)
+
+
+def _in_quotas(open_to: Sequence[Offer], left: Mapping[QuotaKey, int]) -> int:
+    """How many instances of these the quotas leave: of each, those with the fewest vCPUs."""
+    vcpus: dict[QuotaKey, int] = {}
+    for offer in open_to:
+        key = quota_of(offer)
+        if key not in left:
+            return ANY
+        vcpus[key] = min(vcpus.get(key, ANY), vcpus_of(offer))
+    return sum(left[key] // each for key, each in vcpus.items())
 
 
 def crowd_of(moment: Moment, run: Run, batch: Batch, market: Market, everywhere: bool = False) -> Crowd:

@@ -162,7 +162,7 @@ def _with_start(told: PlaceInLine, crowd: Crowd, wait_s: float) -> PlaceInLine:
     runs_ahead = int(np.count_nonzero(found.ahead))
     told = replace(told, ahead=int(found.ahead.sum()), runs_ahead=runs_ahead)
     if unknown and 2 * unknown > int(counts.sum()):
-        return replace(told, why_unknown=_nobody_knows(crowd, counts))
+        return replace(told, why_unknown=nobody_knows(crowd, counts))
     if found.starts_in_s is None:
         return replace(told, ahead=0, runs_ahead=0, why_unknown=_no_end(told))
     return _in_range(told, crowd, found, counts, wait_s)
@@ -182,7 +182,7 @@ def _in_range(told: PlaceInLine, crowd: Crowd, found: StartCourse, counts: IntAr
     )
 
 
-def _nobody_knows(crowd: Crowd, counts: IntArray) -> str:
+def nobody_knows(crowd: Crowd, counts: IntArray) -> str:
     """The runs of which nothing is known that come first, or have the places, the largest first."""
     rows = [int(row) for row in np.argsort(-counts, kind="stable") if counts[row] and not crowd.known[row]]
     names = ", ".join(crowd.order.runs[row].id for row in rows[:2]) + (" and others" if len(rows) > 2 else "")
