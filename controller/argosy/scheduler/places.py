@@ -104,10 +104,10 @@ def assign(
     )
     lineup = replace(lineup, supply=seen)
     here, coming = lineup.here, lineup.coming
-    placed, not_here = place_now([ask.batch for ask in asks], lineup, fitness, dealing)
+    counted_on = _instances_in_use(moment.state, runs)
+    placed, not_here = place_now(_beside_elsewhere(asks, here, counted_on), lineup, fitness, dealing)
     if caps is not None:
         placed, not_here = caps.kept_to(placed, not_here)
-    counted_on = _instances_in_use(moment.state, runs)
     for number, row in placed:
         counted_on[asks[number].run.id].add(here.row(row).id)
     on_here = [(number, here.row(row).id, count) for (number, row), count in sorted(placed.items())]
@@ -271,8 +271,17 @@ def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[L
     return found
 
 
+def _beside_elsewhere(asks: Sequence[Ask], here: Supply, in_use: Mapping[str, set[str]]) -> list[Batch]:
+    """Per ask, what is to be placed. Instances that may be given nothing, such as warned ones, count among those that
+    a run may use for as long as it has tasks there; the kernel sees none of them."""
+    if all(ask.batch.max_instances is None for ask in asks):
+        return [ask.batch for ask in asks]
+    seen = {row.id for row in here.rows}
+    return [_still_allowed(ask.batch, ask.run, len(in_use[ask.run.id] - seen)) for ask in asks]
+
+
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
-    """The batch on instances that are still to come: as many more as the run's own limit leaves."""
+    """The batch beside so many other instances: on as many more as the run's own limit leaves."""
     if run.terms.max_instances is None or batch.max_instances is None:
         return batch
     more = run.terms.max_instances - used

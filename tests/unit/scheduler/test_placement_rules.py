@@ -11,7 +11,7 @@ import pytest
 from argosy.api.explaining import explain_run
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.actions import Action, HaltRun, Launch, PrepareRun, Remark, SetTarget
-from argosy.model.events import LaunchAccepted, RunPrepared
+from argosy.model.events import InterruptionWarned, LaunchAccepted, RunPrepared
 from argosy.model.policy import Policy
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
@@ -372,3 +372,15 @@ def test_a_function_that_fails_while_buying_is_caught_as_well() -> None:
     state = ready(state_with(fleet()), placement={"strategy": [FAILING]})
     (halt,) = decided(state, HaltRun, functions=OwnFunctions.load([FAILING]))
     assert halt.run_id == RUN_ID
+
+
+@pytest.mark.parametrize(("most", "on"), [(1, set()), (2, {instance_id(2)})])
+def test_a_warned_instance_counts_among_those_that_a_run_may_use_until_its_tasks_have_ended(
+    most: int, on: set[str]
+) -> None:
+    state = ready(cluster(2), tasks=4, capacity={"maxInstances": most})
+    launched(state, 0, 1, on=1)
+    told(state, task(1), InterruptionWarned(instance_id(1)))
+    assert {name for _, name in where(state)} == on
+    told(state, task(1, "STOPPED", version=3))
+    assert {name for _, name in where(state)} == {instance_id(2)}
