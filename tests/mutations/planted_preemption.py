@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from argosy.lifecycle import accounts
 from argosy.lifecycle import reclaim as lifecycle_reclaim
 from argosy.model.attempts import StopCause
+from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
-from argosy.scheduler import queue, reclaim
+from argosy.scheduler import backfill, queue, reclaim
 from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -78,9 +80,11 @@ def preempted_counts_as_a_loss(patch: Patch) -> None:
     patch.setitem(accounts._OURS, StopCause.PREEMPTED, accounts.Account.LOST)
 
 
-@planted("the room is open to all", check=TRIALS)
+@planted("the room is open to all", check=scenario(
+    "tests.simulation.test_backfill", "trials_find_nothing", range(2, 3)
+))  # fmt: skip
 def room_is_open_to_all(patch: Patch) -> None:
-    def off_limits(run: Run, kept: Mapping[str, int]) -> tuple[str, ...]:
+    def off_limits(run: Run, kept: Mapping[str, int], *more: object) -> tuple[str, ...]:
         return ()
 
     patch.setattr(queue, "off_limits", off_limits)
@@ -125,3 +129,29 @@ def history_takes_room(patch: Patch) -> None:
             wish, holders, standing, rows, False
         )
     )  # fmt: skip
+
+
+@planted("work of which nobody knows how long it lasts starts in room that is kept for others", check=scenario(
+    "tests.simulation.test_backfill", "trials_find_nothing", range(4, 7)
+))  # fmt: skip
+def guests_of_unknown_length(patch: Patch) -> None:
+    patch.setattr(backfill, "longest_stay_s", lambda run, policy: 0.0)
+
+
+@planted("who uses room that is kept for others puts off when it is needed, and more may come", check=scenario(
+    "tests.unit.scheduler.test_backfill", "test_what_came_in_later_does_not_put_the_moment_off"
+))  # fmt: skip
+def guests_make_room_for_guests(patch: Patch) -> None:
+    real = backfill._as_if_alone
+
+    def as_if_alone(instance: Instance, *given: Any) -> Any:
+        return real(replace(instance, yields_since=float("inf")), *given)
+
+    patch.setattr(backfill, "_as_if_alone", as_if_alone)
+
+
+@planted("a task in room that is kept for others is taken to end at its time-out at once", check=scenario(
+    "tests.unit.scheduler.test_backfill", "test_a_time_out_counts_with_the_time_to_answer_it"
+))  # fmt: skip
+def guests_end_at_once(patch: Patch) -> None:
+    patch.setattr(backfill, "STOPPING_S", 0.0)

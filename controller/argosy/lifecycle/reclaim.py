@@ -29,6 +29,7 @@ def begin_yield(state: State, action: YieldInstance, now: float) -> None:
     instance, run = state.instances[action.instance_id], state.runs[action.run_id]
     charges.count_on(state, run, instance, now)
     instance.yields_to, instance.yields_tasks, instance.yields_until = run.number, action.tasks, action.until
+    instance.yields_since = now
     state.changed_instances.add(instance.id)
     if action.lost_usd:
         lately = tuple(each for each in state.sharing.displaced if each[0] > now - HOUR_S)
@@ -41,7 +42,7 @@ def note_launch(state: State, run: Run, instance: Instance) -> None:
     if instance.yields_to == run.number and instance.yields_tasks:
         instance.yields_tasks -= 1
         if not instance.yields_tasks:
-            instance.yields_to, instance.yields_until = 0, 0.0
+            instance.yields_to, instance.yields_until, instance.yields_since = 0, 0.0, 0.0
         state.changed_instances.add(instance.id)
 
 

@@ -76,6 +76,7 @@ class Instance:
     yields_to: int = 0  # Run.number; 0 = it takes everybody's
     yields_tasks: int = 0
     yields_until: float = 0.0
+    yields_since: float = 0.0  # 0 = not known: an earlier version began it
     private_ip: str = ""
     public_ip: str = ""
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)

@@ -25,6 +25,7 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import Assignment, place, place_further
 from argosy.placement.strategy import spread_attribute
+from argosy.scheduler.backfill import needed_from, open_to
 from argosy.scheduler.on_demand_base import tasks_of_base
 from argosy.scheduler.outlook import expected_end
 from argosy.scheduler.roster import Lineup
@@ -66,12 +67,13 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     on-demand. at_most: by run id, the number of tasks that it may ask for."""
     shunned, until = shunned_by(moment.state), moment.now + moment.policy.linger_s
     kept = kept_for_runs(moment.state, moment.now)
+    needed = needed_from(moment, kept)
     asks: list[Ask] = []
     for run in runs:
         batch = batch_of(moment.state, run, until, shunned, purchases(run, moment))
         count = min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
-        batch = replace(batch, constraints=batch.constraints + off_limits(run, kept))
+        batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
         asks += _split(run, batch, moment)
     return asks
 

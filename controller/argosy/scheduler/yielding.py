@@ -33,9 +33,10 @@ def _waits(run: Run | None) -> bool:
     return run is not None and run.ready and bool(run.tasks.counts()[TaskStatus.PENDING])
 
 
-def off_limits(run: Run, kept: Mapping[str, int]) -> tuple[str, ...]:
-    """The constraint that keeps a run's tasks off what is kept for others. kept: from `kept_for_runs`."""
-    others = sorted(name for name, number in kept.items() if number != run.number)
+def off_limits(run: Run, kept: Mapping[str, int], open_to: Collection[str] = ()) -> tuple[str, ...]:
+    """The constraint that keeps a run's tasks off what is kept for others. kept: from `kept_for_runs`. open_to: ids of
+    those instances that its tasks have left by the time that they are needed (`backfill`)."""
+    others = sorted(name for name, number in kept.items() if number != run.number and name not in open_to)
     return (f"not(ec2InstanceId in [{', '.join(others)}])",) if others else ()
 
 

@@ -45,6 +45,8 @@ class SharedQueues:
         """How often a queue has a cap in a unit."""
         self.remembers = 0.3
         """How often a document says that what was used lately counts."""
+        self.drains = 0.2
+        """How often room is taken by emptying instances only."""
         self._takes_room = False
 
     def plan(self, faulty_s: float) -> None:
@@ -107,6 +109,6 @@ class SharedQueues:
         for name in NAMES:
             says = (True, True, None, False)[int(4 * share(self._seed, "gives up", number, name))]
             queues[name] |= {} if says is None else {"preemptible": says}
-        by = "preempt" if share(self._seed, "by", number) < 0.8 else "drain"
+        by = "preempt" if share(self._seed, "by", number) < 1 - self.drains else "drain"
         after_s = 30 * int(6 * share(self._seed, "after", number))
         return {"reclaim": {"by": by, "afterSeconds": after_s, "perHourOfSpend": 1}}

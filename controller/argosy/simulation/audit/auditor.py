@@ -15,6 +15,7 @@ from typing import Any
 
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
+from argosy.simulation.audit.backfill import BackfillChecker
 from argosy.simulation.audit.caps import CapChecker
 from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.cluster_course import ClusterCourseChecker
@@ -76,6 +77,7 @@ class Auditor:
         self.caps = CapChecker(facts)
         self.updates = UpdateChecker(facts)
         self.preemption = PreemptionChecker(facts)
+        self.backfill = BackfillChecker(facts)
         self.quiet = QuietChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
@@ -104,6 +106,7 @@ class Auditor:
             self.caps,
             self.updates,
             self.preemption,
+            self.backfill,
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

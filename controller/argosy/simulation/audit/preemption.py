@@ -2,8 +2,7 @@
 
 S5, from what is stored: where attempts are asked to stop for a run, its queue may take room and theirs give it; none of
 theirs stands lower afterwards than that run's; none of their tasks was stopped too often before; no more work is lost
-in an hour than is allowed. Room that is kept is given to nobody else. And what was stopped is nobody's failure and no
-loss.
+in an hour than is allowed. And what was stopped is nobody's failure and no loss.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from argosy.model.attempts import StopCause
 from argosy.model.resources import Resources
 from argosy.model.sharing import Reclaim, ShareQueue
-from argosy.model.tasks import TaskStatus
+from argosy.simulation.audit.backfill import kept_for
 from argosy.simulation.audit.facts import Checker, Commit, TrialFacts
 from argosy.simulation.audit.sharing import Party, party_of
 from argosy.simulation.audit.stored_state import StoredAttempt
@@ -37,7 +36,6 @@ class PreemptionChecker(Checker):
         self.guarded = 0
         """Of them, those beside which it could be judged who stands lower."""
         self._live: dict[Place, StoredAttempt] = {}
-        self._instances: dict[str, JSON] = {}
         self._preempted: dict[tuple[str, int], int] = {}
         self._displaced: tuple[tuple[float, float], ...] = ()
 
@@ -52,9 +50,8 @@ class PreemptionChecker(Checker):
         if fresh and self._is_clear():
             self._is_just(fresh)
         self._is_within_the_hour()
-        self._is_kept(commit.intents)
         self._counts_for_nothing(commit)
-        self._live, self._instances = dict(stored.live), dict(stored.instances)
+        self._live = dict(stored.live)
         self._displaced = stored.sharing.displaced
         self._preempted = {
             (each.key.run_id, each.key.index): int(stored.task_tables[each.key.run_id]["preempted"][each.key.index])
@@ -113,7 +110,7 @@ class PreemptionChecker(Checker):
             if live.key.run_id in stored.root.get("runs", ()) and live.stop_cause != StopCause.PREEMPTED:
                 self._add(use, live.key.run_id, 1)
         for instance in stored.instances.values():
-            run_id = self._kept_for(instance)
+            run_id = kept_for(self.facts, instance)
             if run_id:
                 self._add(use, run_id, int(instance["yields_tasks"]))
         parties = {self._party(run_id) for run_id in stored.root.get("runs", ())}
@@ -145,26 +142,6 @@ class PreemptionChecker(Checker):
         most = reclaim.per_hour_of_spend * sum(each["price_usd_per_hour"] for each in alive)
         if lost > most + ROUNDING:
             self.facts.violated("S5", f"work worth {lost:.6f} USD is lost in an hour; {most:.6f} may be")
-
-    def _is_kept(self, intents: Iterable[StoredAttempt]) -> None:
-        """Judged by what was stored before, while the clocks of controllers agree."""
-        if self.facts.clocks_differ_s:
-            return
-        for intent in intents:
-            run_id = self._kept_for(self._instances.get(intent.instance, {}))
-            if run_id and run_id != intent.key.run_id:
-                told = f"{intent.key} is started on {intent.instance}, which is kept for {run_id}"
-                self.facts.violated("S5", told, run_id, intent.key.run_id)
-
-    def _kept_for(self, instance: JSON) -> str:
-        """The run that it is kept for now; "" = none that waits."""
-        stored = self.facts.stored
-        if self.facts.world.now >= float(instance.get("yields_until", 0.0)):
-            return ""
-        run_id = self._name(int(instance.get("yields_to", 0)))
-        table = stored.task_tables.get(run_id)
-        is_open = run_id in stored.root.get("runs", ()) and table is not None and not stored.records[run_id].halted
-        return run_id if is_open and table is not None and (table["status"] == TaskStatus.PENDING).any() else ""
 
     def _counts_for_nothing(self, commit: Commit) -> None:
         stored = self.facts.stored
