@@ -3,8 +3,9 @@ actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.targets import begin_to_drain
 from argosy.scheduler.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
 
-SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
+STATUSES = tuple(SlotStatus)
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
 
 
@@ -40,18 +41,40 @@ class Tasks:
     ending: dict[str, int]  # by run, attempts that were told to stop
 
 
+class _Host(NamedTuple):
+    """What an instance is to the tasks there. ends: they are told to stop by now, because it goes."""
+
+    leaves: bool
+    is_spot: bool
+    ends: bool
+
+
+class _Hosts(dict[bytes, _Host]):
+    """By name. Each is looked at once a tick, however many tasks run there."""
+
+    def __init__(self, moment: Moment) -> None:
+        super().__init__()
+        self._moment = moment
+
+    def __missing__(self, name: bytes) -> _Host:
+        instance = self._moment.state.instances.get(name.decode())
+        is_spot = instance is None or instance.purchase is Purchase.SPOT
+        found = self[name] = _Host(_leaves(instance), is_spot, ends_with_instance(instance, self._moment))
+        return found
+
+
 def rollouts(moment: Moment) -> list[Action]:
     """What all environments need; of daemons also their launches, for whoever may launch. One at which our own code
     fails is left as it is."""
     environments = moment.state.environments.values()
     leaving = _leaving(moment.state) if environments else frozenset()
-    found: list[Action] = []
+    found, hosts = list[Action](), _Hosts(moment)
     for env in environments:
         try:
             if env.is_daemon:
                 found += daemon_rollout(moment, env)
             else:
-                found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env))
+                found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env, hosts))
         except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
             found.append(EnvironmentFailed(env.name, f"{type(error).__name__}: {error}"))
     return found
@@ -95,13 +118,13 @@ def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> b
     return not (table["stop_cause"][rows].any() or leaving.intersection(table["instance"][rows].tolist()))
 
 
-def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
+def _rollout(moment: Moment, env: Environment, hosts: _Hosts) -> Iterator[Action]:
     state = moment.state
     if is_left_alone(state, env):
         yield from left_alone(env)
         return
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
-    tasks = tasks_of(moment, env, runs)
+    tasks = _tasks_of(moment, env, runs, hosts)
     target = state.runs.get(env.target.run_id) if env.target else None
     if target is not None and target.halted:
         target = None
@@ -125,7 +148,7 @@ def _rollout(moment: Moment, env: Environment) -> Iterator[Action]:
     yield from retirements(env, runs, busy, is_held=standing.is_held)
 
 
-def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
+def _tasks_of(moment: Moment, env: Environment, runs: Sequence[Run], hosts: _Hosts) -> Tasks:
     """What there is of an environment's tasks."""
     found: list[Slot] = []
     state, rows = moment.state, dict[tuple[str, int], int]()
@@ -133,10 +156,9 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
     draining = begin_to_drain(moment, env)
     for run in runs:
         is_target = env.target is not None and env.target.run_id == run.id
-        alive = _alive(moment, run, is_target, draining)
-        for row, slot, is_ending in alive:
+        for row, slot, host, was_told in _alive(moment, run, is_target, hosts):
             rows[run.id, slot.index] = row
-            if is_ending:
+            if was_told or (slot.is_sent and (host.ends or row in draining)):
                 ending[run.id] = ending.get(run.id, 0) + 1
             else:
                 found.append(slot)
@@ -150,26 +172,22 @@ def tasks_of(moment: Moment, env: Environment, runs: Sequence[Run]) -> Tasks:
     return Tasks((*found, *of_suspended), rows, ending)
 
 
-def _alive(moment: Moment, run: Run, is_target: bool, draining: Set[int]) -> Iterator[tuple[int, Slot, bool]]:
-    """Of each live attempt its row, its slot, and whether it was told to stop, or is in this very tick."""
-    table, instances = moment.state.attempts, moment.state.instances
+def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator[tuple[int, Slot, _Host, bool]]:
+    """Of each live attempt its row, its slot, its instance, and whether it was told to stop."""
+    table = moment.state.attempts
     rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
-    names = ("index", "status", "stop_cause", "instance")
-    healthy, failing = (
-        healthy_rows(table, rows, run.terms, moment.now),
-        failing_rows(table, rows, run.terms, moment.now),
+    status = table["status"][rows]
+    healthy = healthy_rows(table, rows, run.terms, moment.now)
+    so_far = np.where(
+        status != AttemptStatus.RUNNING, SlotStatus.STARTING, np.where(healthy, SlotStatus.HEALTHY, SlotStatus.YOUNG)
     )
-    for row, is_healthy, fails, index, status, cause, name in zip(
-        *(each.tolist() for each in (rows, healthy, failing)), *(table[name][rows].tolist() for name in names),
-        strict=True,
-    ):  # fmt: skip
-        instance, so_far = instances.get(name.decode()), SlotStatus.STARTING
-        if status == AttemptStatus.RUNNING:
-            so_far = SlotStatus.HEALTHY if is_healthy else SlotStatus.YOUNG
-        is_spot = instance is None or instance.purchase is Purchase.SPOT
-        slot = Slot(run.id, index, so_far, is_target, _leaves(instance), is_spot, fails, is_sent=status in SENT)
-        goes_now = slot.is_sent and (row in draining or ends_with_instance(instance, moment))
-        yield row, slot, cause != StopCause.NONE or goes_now
+    is_sent = (status == AttemptStatus.LAUNCHED) | (status == AttemptStatus.RUNNING)
+    was_told = table["stop_cause"][rows] != StopCause.NONE
+    fails = failing_rows(table, rows, run.terms, moment.now)
+    columns = rows, table["index"][rows], so_far, fails, is_sent, was_told, table["instance"][rows]
+    for row, index, reached, ill, sent, told, name in zip(*(each.tolist() for each in columns), strict=True):
+        host = hosts[name]
+        yield row, Slot(run.id, index, STATUSES[reached], is_target, host.leaves, host.is_spot, ill, sent), host, told
 
 
 def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:

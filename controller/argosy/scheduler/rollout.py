@@ -76,7 +76,8 @@ def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen:
         return Step(parks=tuple(slot for slot in slots if slot.status is SlotStatus.PENDING))
     staying = _staying(slots, desired, min(base, desired))
     failing = [slot for slot in slots if slot.is_target and slot.is_failing]
-    going = [slot for slot in slots if slot not in staying and slot not in failing]
+    all_stay = len(staying) == len(slots)  # as in most ticks: slots are many, and comparing them takes its time
+    going = [] if all_stay else [slot for slot in slots if slot not in staying and slot not in failing]
     parks = tuple(slot for slot in going if slot.status is SlotStatus.PENDING)
     healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
     lent = _staying(slots, desired, 0) - staying if base else set()
@@ -103,6 +104,8 @@ def _staying(slots: Sequence[Slot], desired: int, base: int) -> set[Slot]:
     furthest, and of these first those that spot cannot take. Before them as many as the base takes: those that spot
     cannot take, and what waits for a place, which is asked for there."""
     fit = [slot for slot in slots if slot.is_target and not (slot.leaves or slot.is_failing)]
+    if not base and len(fit) <= desired:
+        return set(fit)
     fit.sort(key=lambda slot: (-slot.status, slot.is_spot, slot.index))
     able = [slot for slot in fit if slot.status is not SlotStatus.PENDING and not slot.is_spot]
     able += [slot for slot in fit if slot.status is SlotStatus.PENDING]
