@@ -80,6 +80,12 @@ class Arns:
         return [f"arn:{self.partition}:s3:::{name}" for name in buckets]
 
 
+def signed_for(settings: Settings) -> dict[str, str]:
+    """For whom those sign their requests who want to prove who they are (`model/signed_requests.py`)."""
+    host = f"sts.{settings.region}.{cdk.Aws.URL_SUFFIX}"
+    return {"host": host, "deployment": f"{cdk.Aws.ACCOUNT_ID}/{settings.region}/{settings.prefix}"}
+
+
 def allow(
     actions: Iterable[str], resources: Iterable[str], **conditions: dict[str, str | list[str]]
 ) -> iam.PolicyStatement:

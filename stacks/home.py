@@ -149,5 +149,6 @@ class HomeStack(cdk.Stack):
             "ARGOSY_TASK_ROLE_ARN": roles.task.role_arn,
             "ARGOSY_API_FUNCTION_ARN": grants.Arns(settings).function("api"),
             "ARGOSY_SCHEDULES_ROLE_ARN": grants.Arns(settings).role("schedules"),
+            "ARGOSY_IDENTITY": self.to_json_string(grants.signed_for(settings)),
             "ARGOSY_SETTINGS": settings.to_json(),
         }

@@ -92,6 +92,7 @@ class Outputs(Construct):
             "queueUrl": home.store.queue.queue_url,
             "python": settings.python,
             "allowExec": settings.allow_exec,
+            "identity": grants.signed_for(settings),
         }
         return ssm.StringParameter(
             self,

@@ -54,7 +54,8 @@ def spec(**overrides: Any) -> dict[str, Any]:
 def submitted(run_id: str = RUN_ID, tasks: int = 10, expects_result: bool = False, **overrides: Any) -> RunSubmitted:
     output = f"s3://results/{run_id}/"
     image = "" if "taskDefinition" in overrides else "argosy/digits"
-    request = SubmitRequest(run_id, NOW, spec(**overrides), tasks, image, output, expects_result)
+    proven = str(overrides.get("owner", ""))  # an owner who is named here has proven to be it
+    request = SubmitRequest(run_id, NOW, spec(**overrides), tasks, image, output, expects_result, proven)
     return RunSubmitted(request)
 
 

@@ -27,7 +27,7 @@ from argosy.engine.report import TickReport
 from argosy.model.damage import UNREADABLE
 from argosy.model.entrances import alias_in
 from argosy.model.policy import Policy
-from argosy.ports import Caller
+from argosy.ports import Caller, Identities
 from argosy.settings.settings import Settings
 
 logger = Logger(service="argosy")
@@ -256,7 +256,17 @@ def api_of_process() -> Any:
         fleets=[(cell, kind, zone) for cell in settings.cells for kind, zone in settings.pools(cell)],
         clock=AwsScheduleClock(partial(clients.get, "scheduler"), target, time.time),
         announce=Announcer(clients.get("events")).announce,
+        identities=_identities(),
     )
+
+
+def _identities() -> Identities | None:
+    """Local mode asks nobody: there no signature proves anything."""
+    from argosy.aws.identities import StsIdentities
+    from argosy.model.signed_requests import SignedFor
+
+    found = _json("ARGOSY_IDENTITY")
+    return StsIdentities(SignedFor(**found)) if found else None
 
 
 class Announcer:

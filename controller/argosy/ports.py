@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from argosy.model.actions import Action
 from argosy.model.events import Event
 from argosy.model.schedules.record import Schedule
+from argosy.model.signed_requests import SignedFor
 from argosy.model.state import State
 
 Key = tuple[str, str]  # partition, sort key
@@ -176,6 +177,21 @@ class ScheduleClock(Protocol):
 class ImageResolver(Protocol):
     def resolve(self, image: str) -> str | None:
         """`argosy/NAME` -> its image in this deployment; other names unchanged; None = unknown."""
+
+
+class SignatureRefused(Exception):
+    """AWS knows no signature like that. Its message is AWS's code."""
+
+
+class IdentityUnknown(Exception):
+    """AWS cannot be asked at this moment whose a signature is."""
+
+
+class Identities(Protocol):
+    signed_for: SignedFor
+
+    def arn(self, headers: Mapping[str, str]) -> str:
+        """Whose signature that is, of headers that were checked. Raises SignatureRefused and IdentityUnknown."""
 
 
 class ItemsReader(Protocol):

@@ -1,20 +1,26 @@
-"""Which bugs are planted? Part of them: who may use a queue."""
+"""Which bugs are planted? Part of them: who may use a queue, and whose a run is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from argosy.api import entrance, requests
+from argosy.api import entrance, identity, requests, submit_actions
 from argosy.lifecycle import apply
+from argosy.model import sharers
 from argosy.model.entrances import queue_of
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import Run
+from argosy.model.sharers import queue_of_run
+from argosy.model.sharing import ShareQueue
+from argosy.model.signed_requests import SignedFor
 from argosy.model.state import State
+from argosy.scheduler import fair_order
 from tests.fakes.entrances import shared_desk
 from tests.mutations.catalogue import Check, Found, Patch, planted, scenario
 
-ENTRANCE = "tests.unit.api.test_entrance"
+ENTRANCE, MEMBERS = "tests.unit.api.test_entrance", "tests.simulation.test_members"
 
 
 def at_the_desk(test: str, *arguments: Any) -> Check:
@@ -53,3 +59,51 @@ def all_dependents_go(patch: Patch) -> None:
         return real(state, run_id, replace(request, queue=""))
 
     patch.setattr(apply.dependencies, "cancelled_with", cancelled_with)
+
+
+@planted("an owner whom nobody has proven has a place of his own", check=scenario(
+    "tests.unit.scheduler.test_sharing_a_cluster", "test_owners_whom_nobody_has_proven_share_one_place"
+))  # fmt: skip
+def names_are_places(patch: Patch) -> None:
+    def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> tuple[str, str]:
+        name = queue_of_run(run, queues)
+        return name, (run.proven_owner or run.terms.owner) if queues[name].by_owner else ""
+
+    patch.setattr(fair_order, "sharer_of", sharer_of)
+    patch.setattr(sharers, "sharer_of", sharer_of)
+
+
+@planted("an owner is believed who has proven nothing", check=scenario(
+    MEMBERS, "trials_find_nothing", range(1)
+))  # fmt: skip
+def owners_are_believed(patch: Patch) -> None:
+    real = submit_actions.new_run
+
+    def new_run(means: Any, admission: Any, token: str, attempt: int) -> Any:
+        return real(replace(means, owner=admission.form.get("owner", "")), admission, token, attempt)
+
+    patch.setattr(submit_actions, "new_run", new_run)
+
+
+@planted("changes through an entrance take a run to another queue", check=scenario(
+    MEMBERS, "trials_find_nothing", range(3)
+))  # fmt: skip
+def members_go_anywhere(patch: Patch) -> None:
+    updates_go_anywhere(patch)
+
+
+@planted("what was signed may be another request", check=scenario(
+    "tests.unit.api.test_identity", "other_requests_are_refused"
+))  # fmt: skip
+def requests_are_not_looked_at(patch: Patch) -> None:
+    real = SignedFor.headers
+
+    def headers(signed_for: SignedFor, action: str, text: str) -> dict[str, str]:
+        return real(signed_for, action, "the same for all")
+
+    patch.setattr(SignedFor, "headers", headers)
+
+
+@planted("a signature is for ever", check=scenario("tests.unit.api.test_identity", "old_signatures_are_refused"))
+def signatures_never_age(patch: Patch) -> None:
+    patch.setattr(identity, "_check_date", lambda text, now: None)

@@ -176,7 +176,9 @@ class Controlled:
             "container": {"image": "argosy/digits", "command": ["work"]},
             **overrides,
         }
-        request = SubmitRequest(run_id, now, spec(**overrides), tasks, "argosy/digits", output, expects_result)
+        proven = str(overrides.get("owner", ""))  # an owner who is named here has proven to be it
+        image = "argosy/digits"
+        request = SubmitRequest(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
         self.put(request, run_id)
         return run_id
 

@@ -290,3 +290,14 @@ def test_what_is_no_arn_of_a_function_is_not_taken_for_the_owners_call(engine: A
     for arn in ("argosy-api", "arn:aws:iam::123456789012:role/argosy-api:x", f"{ARN}:q-a:b"):
         with pytest.raises(ValueError, match="is no ARN of a function"):
             handlers.api({"action": "ListRuns"}, context("r", arn))
+
+
+def test_who_sends_a_request_is_asked_where_the_deployment_says_for_whom_it_is_signed(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert handlers.api_of_process().identities is None  # as in local mode
+    handlers.forget_process()
+    place = {"host": "sts.us-east-1.amazonaws.com", "deployment": "123456789012/us-east-1/argosy"}
+    monkeypatch.setenv("ARGOSY_IDENTITY", json.dumps(place))
+    assert handlers.api_of_process().identities.signed_for.host == "sts.us-east-1.amazonaws.com"
+    handlers.forget_process()

@@ -23,6 +23,7 @@ from argosy.api import (
 )
 from argosy.api.changes import ChangesExpired
 from argosy.api.entrance import confined
+from argosy.api.identity import opened, owner_of
 from argosy.api.means import Actions, Means
 from argosy.api.refusals import RequestRefused, envelope_of_error, envelope_of_faults
 from argosy.api.requests import parse_request
@@ -49,10 +50,14 @@ class Api(Means):
         """The reply, as an envelope. `request_id` stands in errors and replaces a missing client token. alias: of the
         function, with which it was invoked; "" = none, as its owner does."""
         try:
-            parsed, means = parse_request(request, REQUESTS), self
+            inner, proof = opened(request)
+            parsed, means = parse_request(inner, REQUESTS), self
             if alias:
                 parsed, queue = confined(self, parsed, alias)
                 means = replace(self, queue=queue)
+            if proof is not None and self.identities is not None:
+                action, sessions = type(parsed).__name__, self.limits.session_owners
+                means = replace(means, owner=owner_of(proof, action, self.identities, self.now(), sessions))
             return {"statusCode": 200, "body": _ACTIONS[type(parsed)](means, parsed, request_id)}
         except SpecError as refusal:
             return envelope_of_faults(refusal.faults, request_id)

@@ -54,6 +54,7 @@ class DeploymentLimits:
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
     input_buckets: frozenset[str] = frozenset()  # that programs may read, beside `buckets`
     target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give
+    session_owners: tuple[str, ...] = ()  # globs of roles whose sessions' names say who has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         families=settings.families,
         input_buckets=frozenset(settings.input_buckets),
         target_groups=settings.target_groups,
+        session_owners=settings.session_owners,
     )
 
 

@@ -100,6 +100,7 @@ def _admitted(means: Means, spec: Any) -> JSON:
         "image": admission.image,
         "specSha256": fingerprint(admission.form),
         "notes": [*admission.notes],
+        "provenOwner": means.owner,
     }
 
 
@@ -199,6 +200,7 @@ def _run_of(means: Means, revision: JSON, token: str, now: float) -> SubmitReque
         image=revision["image"],
         output=layout.run_output(means.limits.default_output, run_id),
         expects_result=False,
+        proven_owner=str(revision.get("provenOwner") or ""),
     )
     stored_form(request)
     return request

@@ -83,13 +83,19 @@ def start_now(means: Means, schedule: Schedule, token: str) -> str:
     if earlier is not None:
         means.wake.controller()  # the first call may have ended between storing and waking
         return earlier
-    run = new_run(means, admitted(means, schedule.spec), token, schedule.version)
+    its = _as_owner(means, schedule)
+    run = new_run(its, admitted(its, schedule.spec), token, schedule.version)
     fire = Fire(float(int(now)), now, FireVerdict.RAN, run.run_id, by_hand=True)
     open_now = (*open_runs(means, schedule), run.run_id)
     known = replace(schedule.with_fire(fire), runs=open_now)
     schedule_store.write(means.store, known, now, Beside(items=dict(run.items), expires_at=dict(run.expires_at)))
     means.wake.controller()
     return run.run_id
+
+
+def _as_owner(means: Means, schedule: Schedule) -> Means:
+    """Its runs are whose its spec is, whoever starts them."""
+    return replace(means, owner=schedule.proven_owner)
 
 
 def token_of(*parts: object) -> str:
@@ -146,10 +152,9 @@ def _start(means: Means, asked: Asked, attempt: int, *, waited: bool = False) ->
     if waited:
         asked = replace(asked, schedule=replace(schedule, waits=0.0))
         beside.waits(schedule.name, asked.now, waits=False)
+    its, token = _as_owner(means, schedule), token_of(schedule.name, asked.time)
     try:
-        run = new_run(
-            means, admitted(means, schedule.spec), token_of(schedule.name, asked.time), schedule.version + attempt
-        )
+        run = new_run(its, admitted(its, schedule.spec), token, schedule.version + attempt)
     except SpecError as refusal:
         why = "; ".join(fault.text() for fault in refusal.faults)
         return _store(means, asked, asked.verdict(FireVerdict.REFUSED, why[:1000]), beside, again=waited)

@@ -18,7 +18,7 @@ from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.schedules.record import Schedule
 from argosy.model.state import State
-from argosy.ports import ObjectReader, ScheduleClock, StaleState, Store, Wake
+from argosy.ports import Identities, ObjectReader, ScheduleClock, StaleState, Store, Wake
 from argosy.spec.fields import Strict
 
 READ_TRIES = 5
@@ -53,8 +53,10 @@ class Means:
     announce: Callable[[str, dict[str, Any]], None] = lambda what, detail: (
         None
     )  # to whoever listens: detail-type, detail
+    identities: Identities | None = None  # says who sends a request; None = nobody can say
     # Of the request that is being answered.
     queue: str = ""  # through whose entrance it came; "" = it may change the whole deployment
+    owner: str = ""  # who sends it, as AWS says; "" = nobody has proven it
 
     def record(self, run_id: str) -> RunRecord:
         """Raises RequestRefused for a run that does not exist."""

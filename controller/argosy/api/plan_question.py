@@ -37,6 +37,7 @@ def answer(means: Means, admission: Admission) -> dict[str, Any]:
         fleets=means.fleets,
         home=means.cells[0],
         warnings=[*about_money, *admission.notes],
+        owner=means.owner,
     )
     shared = shared_end(question)
     reply = plan_run(question)

@@ -53,6 +53,7 @@ def _create(means: Means, request: CreateSchedule, request_id: str) -> JSON:
         changed_at=now,
         begins=now,
         seen_until=now,
+        proven_owner=means.owner,
     )
     if earlier is not None and earlier.state is not ScheduleState.DELETED:
         if not _is_same(earlier, wanted):
@@ -74,6 +75,8 @@ def _update(means: Means, request: UpdateSchedule, request_id: str) -> JSON:
         given["start_within_s"] = float(request.start_within)
     if request.overlap is not None:
         given["overlap"] = Overlap(request.overlap)
+    if request.spec is not None:
+        given["proven_owner"] = means.owner
     wanted = replace(known, **given, revision=known.revision + 1, changed_at=now)
     if (wanted.expression, wanted.zone) != (known.expression, known.zone):
         wanted = replace(wanted, begins=now, seen_until=now)  # its earlier times were of another expression

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from math import inf
@@ -18,7 +19,9 @@ from argosy.model import documents, inbox
 from argosy.model.damage import Damage
 from argosy.model.inbox import SharingRequest
 from argosy.model.moment import Moment
+from argosy.model.sharers import queue_of_run
 from argosy.model.sharing import SHARING, UNITS, Sharing, sharing_in
+from argosy.model.state import State
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
 from argosy.spec.sharing import parse_sharing, promised_too_much
@@ -66,6 +69,7 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
     state = means.whole_state()
     moment = Moment(state, as_registered(load_catalogue(), state.pools.values()), means.now(), means.policy)
     latest = state.sharing.latest
+    owners = _owners(state)
     limit, alive = state.sharing.usd_per_hour, (each for each in state.instances.values() if each.alive)
     return {
         "revision": state.sharing.revision,
@@ -82,6 +86,7 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
                 "name": each.name,
                 "weight": each.weight,
                 "within": "owners" if each.by_owner else None,
+                "owners": owners.get(each.name, []) if each.by_owner else None,
                 "runs": each.runs,
                 "waiting": each.waiting,
                 "running": each.running,
@@ -113,6 +118,20 @@ def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
             for each in quotas_by_queue(moment)
         ],
     }
+
+
+def _owners(state: State) -> dict[str, list[JSON]]:
+    """By queue, whose runs are open in it."""
+    queues = state.sharing.queues()
+    counts = Counter(
+        (queue_of_run(run, queues), run.proven_owner or run.terms.owner, bool(run.proven_owner))
+        for run in state.runs.values()
+        if not run.is_daemon
+    )
+    found: dict[str, list[JSON]] = {}
+    for (queue, name, proven), runs in sorted(counts.items()):
+        found.setdefault(queue, []).append({"name": name or None, "proven": proven, "runs": runs})
+    return found
 
 
 def in_force(means: Means) -> Sharing:

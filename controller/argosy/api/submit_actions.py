@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -102,10 +103,18 @@ def admitted(means: Means, spec: Any) -> Admission:
     """What a run of this spec would be now. Raises SpecError with every fault."""
     admission = admit(spec, means.limits, means.sources, means.now())
     check_queue(means, admission.form)
+    _check_owner(means, admission.form)
     has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
     if has_cap and (faults := hourly_faults(admission.form, means.market())):
         raise SpecError(faults)
     return admission
+
+
+def _check_owner(means: Means, form: Mapping[str, Any]) -> None:
+    """Raises SpecError for a spec that names somebody else than who sends it."""
+    if means.owner and form.get("owner") not in (None, means.owner):
+        told = f"is {means.owner}, who signs this request: leave it out, or send the request unsigned (--unsigned)"
+        raise SpecError([Fault("owner", told)])
 
 
 def warnings_of(means: Means, admission: Admission) -> list[str]:
@@ -164,6 +173,7 @@ def _submit_request(means: Means, admission: Admission, run_id: str, now: float)
         image=admission.image,
         output=layout.run_output(admission.form.get("output", means.limits.default_output), run_id),
         expects_result=shards.expects_result(admission.form),
+        proven_owner=means.owner,
     )
 
 
@@ -172,6 +182,7 @@ def _plan(means: Means, request: requests.PlanRun, request_id: str) -> dict[str,
 
     admission = admit(request.spec, means.limits, means.sources, means.now())
     check_queue(means, admission.form)
+    _check_owner(means, admission.form)
     kind = admission.form.get("kind")
     if kind in DEPLOYED:
         raise SpecError([Fault("kind", f"a {kind} is never done, so that it has no plan of its cost and its end")])

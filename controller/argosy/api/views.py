@@ -53,6 +53,8 @@ def run_view(record: RunRecord) -> JSON:
         "startedAt": iso(record.started_at),
         "stoppedAt": iso(record.stopped_at),
         "output": record.output,
+        "owner": record.proven_owner or record.owner or None,
+        "ownerProven": bool(record.proven_owner),
         "gpus": record.needs.gpus,
         "tasks": _task_counts(record.task_count, record.counts),
         "attempts": record.attempts,

@@ -70,6 +70,16 @@ _Queue = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+_Unsigned = Annotated[
+    bool,
+    typer.Option(
+        "--unsigned",
+        envvar="ARGOSY_UNSIGNED",
+        show_envvar=False,
+        help="Prove no owner of what is started. [env ARGOSY_UNSIGNED]",
+        rich_help_panel=_PANEL,
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")]
 
 _JsonLines = Annotated[
@@ -82,6 +92,7 @@ _CONNECTION: dict[str, tuple[Any, Any]] = {
     "profile": (_Profile, None),
     "stage": (_Stage, "main"),
     "entrance": (_Queue, ""),
+    "unsigned": (_Unsigned, False),
 }
 
 
@@ -119,7 +130,8 @@ def command(
             given = {option: values.pop(option) for option in added}
             wants_json, wants_lines = given.pop("wants_json", False), given.pop("wants_lines", False)
             tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
-            session = Session(tools, Connection(**given), wants_json or wants_lines, wants_lines)
+            signs = not given.pop("unsigned", False)
+            session = Session(tools, Connection(**given, signs=signs), wants_json or wants_lines, wants_lines)
             with reported():
                 for each in runs:
                     values[each] = session.run_id(values[each]) if values[each] else None

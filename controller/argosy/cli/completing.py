@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 PROPOSED = 100  # the newest runs
@@ -17,7 +19,7 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     from argosy.client.run_names import LAST
 
     tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
-    given = {name: ctx.params.get(name) for name in ("endpoint_url", "region", "profile")}
+    given: dict[str, Any] = {name: ctx.params.get(name) for name in ("endpoint_url", "region", "profile")}
     stage, entrance = ctx.params.get("stage") or "main", ctx.params.get("entrance") or ""
     connection = Connection(**given, stage=stage, entrance=entrance, patience_s=WAIT_S)
     reply = answer_or(None, lambda: Access(connection, tools.clients).api.runs(PROPOSED))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli.outside_text import say
 from argosy.client.access import Access
 from argosy.client.api import ApiClient
-from argosy.client.aws_clients import Connection, make_client
+from argosy.client.aws_clients import Connection, find_credentials, make_client
 from argosy.client.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Tools:
     new_token: Callable[[], str] = lambda: uuid.uuid4().hex
     is_terminal: Callable[[], bool] = lambda: bool(sys.stdout.isatty())
     open_page: Callable[[str], object] = _open_page
+    credentials: Callable[[Connection], Any] = find_credentials
 
 
 @dataclass
@@ -63,7 +64,7 @@ class Session:
     @cached_property
     def access(self) -> Access:
         """The deployment as this user reaches it."""
-        return Access(self.connection, self.tools.clients)
+        return Access(self.connection, self.tools.clients, self.tools.credentials)
 
     @property
     def deployment(self) -> Deployment:
@@ -134,6 +135,8 @@ class Session:
             flags.append(f"--stage {connection.stage}")
         if connection.entrance != shell.get("ARGOSY_QUEUE", ""):
             flags.append(f"--as-queue {shlex.quote(connection.entrance)}")
+        if not connection.signs and not shell.get("ARGOSY_UNSIGNED"):
+            flags.append("--unsigned")
         return " ".join(["argosy", words, *flags])
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from argosy.client.api import ApiClient
-from argosy.client.aws_clients import Connection, make_client
+from argosy.client.aws_clients import Connection, find_credentials, make_client
 from argosy.client.deployment import Deployment, find_deployment
+from argosy.client.identity import Signer
 
 
 @dataclass
 class Access:
-    """One user's access to one deployment. make: (connection, service name) -> boto3 client."""
+    """One user's access to one deployment. make: (connection, service name) -> boto3 client. credentials: what
+    its requests are signed with."""
 
     connection: Connection
     make: Callable[[Connection, str], Any] = make_client
+    credentials: Callable[[Connection], Any] = find_credentials
     _clients: dict[tuple[str, str | None], Any] = field(default_factory=dict)
 
     def client(self, service: str, region: str | None = None) -> Any:
@@ -38,4 +41,10 @@ class Access:
     @cached_property
     def api(self) -> ApiClient:
         """Raises ArgosyError when there is no deployment."""
-        return ApiClient(self.client("lambda"), self.deployment.api_function, self.connection.entrance)
+        return ApiClient(self.client("lambda"), self.deployment.api_function, self.connection.entrance, self._signer())
+
+    def _signer(self) -> Signer | None:
+        signed_for = self.deployment.signed_for
+        if signed_for is None or not self.connection.signs:
+            return None
+        return Signer(signed_for, partial(self.credentials, self.connection), self.deployment.region)

@@ -7,7 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from argosy.client.errors import ArgosyError, error_code
+from argosy.client.identity import Signer
 from argosy.model.entrances import alias_of
+from argosy.model.signed_requests import PROOF, TEXT, WITH_SPECS
 
 PAGE_OF_RUNS = 100
 PAGE_OF_SCHEDULES = 50
@@ -58,9 +60,9 @@ def _next_step(code: str, request_id: str, action: str, message: str) -> str:
 class ApiClient:
     """One deployment's api. Each method returns the reply's body, and raises ApiError or what botocore raises."""
 
-    def __init__(self, functions: Any, function_name: str, queue: str = "") -> None:
-        """queue: through whose entrance; "" = the whole deployment's."""
-        self._functions, self._queue = functions, queue
+    def __init__(self, functions: Any, function_name: str, queue: str = "", signer: Signer | None = None) -> None:
+        """queue: through whose entrance; "" = the whole deployment's. signer: proves who asks; None = nothing does."""
+        self._functions, self._queue, self._signer = functions, queue, signer
         self._function_name = function_name
         self._through = {"Qualifier": alias_of(queue)} if queue else {}
 
@@ -301,9 +303,9 @@ class ApiClient:
             raise
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
-        request = json.dumps({"action": action, **fields})
+        payload = self._payload(action, json.dumps({"action": action, **fields}))
         try:
-            answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode(), **self._through)
+            answer = self._functions.invoke(FunctionName=self._function_name, Payload=payload, **self._through)
         except Exception as fault:
             if error_code(fault) == "ResourceNotFoundException":
                 raise _no_function(self._function_name, self._queue) from fault
@@ -317,6 +319,11 @@ class ApiClient:
             raise ApiError(reply["statusCode"], reply["body"]["error"], action)
         body: dict[str, Any] = reply["body"]
         return body
+
+    def _payload(self, action: str, request: str) -> bytes:
+        """Signed where it says what is to be started: then it is known whose that is."""
+        proof = self._signer.headers(action, request) if self._signer and action in WITH_SPECS else None
+        return (json.dumps({TEXT: request, PROOF: proof}) if proof else request).encode()
 
 
 def _no_function(function_name: str, queue: str) -> ArgosyError:

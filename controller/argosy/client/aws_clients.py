@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,18 @@ from argosy.model.entrances import QUEUE_NAME
 DEFAULT_REGION = "us-east-1"
 API_TIMEOUT_S = 70  # the api function may take a minute; botocore's own default would retry at 60 s
 CONNECT_TIMEOUT_S = 60  # botocore's own
+_ABOUT_CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_PROFILE",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+)
+_SESSIONS: dict[Any, Any] = {}
+_GUARD = Lock()
 POOL_SIZE = 32  # parallel GETs of results
 
 
@@ -26,6 +39,7 @@ class Connection:
     profile: str | None = None
     stage: str = "main"
     entrance: str = ""  # through which queue's the api is called; "" = as one who may change the whole deployment
+    signs: bool = True  # whether it proves who asks, where the deployment can verify that
     patience_s: float | None = None  # how long a call may take; None = as long as the api function may
 
     def check(self) -> None:
@@ -54,15 +68,31 @@ class Connection:
         return host in ("localhost", "::1") or host.startswith("127.")
 
 
+def find_credentials(connection: Connection) -> Any:
+    """Those that a client of this connection signs with, as botocore has them; None where there are none."""
+    found = _session(connection).get_credentials()
+    return None if found is None else found.get_frozen_credentials()
+
+
+def _session(connection: Connection) -> Any:
+    """The same one again: whoever has to type a code for it types one."""
+    import boto3
+
+    found = tuple(map(os.environ.get, _ABOUT_CREDENTIALS)), connection.profile, connection.region
+    with _GUARD:
+        if found not in _SESSIONS:
+            _SESSIONS[found] = boto3.Session(profile_name=connection.profile, region_name=connection.region)
+        return _SESSIONS[found]
+
+
 def make_client(connection: Connection, service: str) -> Any:
     """A boto3 client. A loopback endpoint gets dummy credentials unless a profile or keys are set.
 
     It needs no real ones, and looking for them in the instance metadata would cost a second.
     """
-    import boto3
     from botocore.config import Config
 
-    session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
+    session = _session(connection)
     keys: dict[str, str] = {}
     if connection.is_loopback and not connection.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
         keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
@@ -75,10 +105,11 @@ def make_client(connection: Connection, service: str) -> Any:
         user_agent_extra="argosy-cli",
         s3={"addressing_style": "path"} if connection.is_loopback else {},
     )
-    return session.client(
-        service,
-        region_name=session.region_name or DEFAULT_REGION,
-        endpoint_url=connection.endpoint_url,
-        config=config,
-        **keys,
-    )
+    with _GUARD:  # a session makes one client at a time
+        return session.client(
+            service,
+            region_name=session.region_name or DEFAULT_REGION,
+            endpoint_url=connection.endpoint_url,
+            config=config,
+            **keys,
+        )

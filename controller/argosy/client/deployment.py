@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, error_code
 from argosy.model.arns import cell_of
+from argosy.model.signed_requests import SignedFor
 from argosy.spec.program import STOCK_PYTHON
 
 Client = Callable[[str], Any]
@@ -28,6 +29,7 @@ class Deployment:
     log_group: str
     cells: tuple[str, ...] = ()
     python: str = STOCK_PYTHON  # of the image argosy/python
+    signed_for: SignedFor | None = None  # for whom requests are signed; None = nobody verifies signatures
     allow_exec: bool | None = None  # whether commands may be run in its tasks; None = it does not say
 
 
@@ -88,8 +90,13 @@ def _from_parameter(client: Client, prefix: str) -> Deployment | None:
         log_group=body["logGroup"],
         cells=tuple(body.get("cells") or ()),
         python=str(body.get("python") or STOCK_PYTHON),
+        signed_for=_signed_for(body.get("identity")),
         allow_exec=body.get("allowExec"),
     )
+
+
+def _signed_for(said: Any) -> SignedFor | None:
+    return SignedFor(str(said["host"]), str(said["deployment"])) if said else None
 
 
 def _from_stack(client: Client, prefix: str) -> Deployment | None:

@@ -1,4 +1,4 @@
-"""Which run does a person mean: by its id, the beginning of it, its name, or `last`?"""
+"""Which run does a person mean (by its id, the beginning of it, its name, or `last`), and what is its owner called?"""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ LAST = "last"
 SEARCHED = 500  # the newest runs, among which a name or a beginning is looked for
 NAMED = 5  # candidates that are listed
 _ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
+
+
+def owner_of(view: Mapping[str, Any]) -> str:
+    """`alice`, or `alice (unproven)` where only a spec says so; empty where nobody is named."""
+    name = str(view.get("owner") or "")
+    return name if not name or view.get("ownerProven") else f"{name} (unproven)"
 
 
 class RunsListed(Protocol):

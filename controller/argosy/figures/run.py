@@ -12,6 +12,7 @@ import numpy as np
 
 from argosy.client.failures import FailuresAlike, kinds_of
 from argosy.client.progress import CANCELLING, TERMINAL
+from argosy.client.run_names import owner_of
 from argosy.figures import axes, lanes, spending, svg
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.history import TENTHS, Attempts, Fate, Floats
@@ -69,6 +70,8 @@ def _facts(view: View) -> Iterator[tuple[str, str]]:
         yield SERVICE, view["environment"]
     if view.get("statusReason"):
         yield "reason", view["statusReason"]
+    if owner := owner_of(view):
+        yield "owner", owner
     yield "submitted", clock(view["submittedAt"])
     if view.get("stoppedAt"):
         yield "ended", clock(view["stoppedAt"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from argosy.client.run_names import owner_of
 from argosy.figures.document import Figure, Page, Table, Tile, status_pill
 from argosy.figures.markup import element
 from argosy.figures.numbers import clock, counted, money
@@ -43,12 +44,13 @@ def _list(runs: Sequence[View], more: bool) -> Figure:
             f"{view['tasks']['succeeded']:,} of {view['tasks']['total']:,}",
             f"{view['tasks']['failed']:,}",
             f"{view['interruptions']:,}",
+            owner_of(view) or "-",
             money(view["costUsd"]),
             money(view["onDemandCostUsd"]),
             clock(view["submittedAt"]),
         )
         for view in runs
     ]
-    heads = ("Run", "Status", ">Succeeded", ">Failed", ">Interruptions", ">Cost", ">On demand", "Submitted")
+    heads = ("Run", "Status", ">Succeeded", ">Failed", ">Interruptions", "Owner", ">Cost", ">On demand", "Submitted")
     older = "Older ones: argosy runs --limit 1000." if more else ""
     return Figure("runs", "Newest runs", table=Table(heads, rows, more=older, stacks=True), wide=True)

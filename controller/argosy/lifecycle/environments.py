@@ -181,6 +181,7 @@ def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRe
         revision.run_id, other.run_id = run.id, ""
         env.completed = revision.number if env.completed == other.number else env.completed
         run.change_spec({**submit.spec, "array": run.spec["array"]})  # whose size tasks are told: see `content_of`
+        run.proven_owner = submit.proven_owner
         state.new_runs.add(run.id)  # its spec is stored again
         state.changed_runs.add(run.id)
         return True
@@ -211,6 +212,7 @@ def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus 
         image=request.image,
         output=request.output,
         expects_result=request.expects_result,
+        proven_owner=request.proven_owner,
         tasks=TaskTable(rows),
     )
     if status is not TaskStatus.PENDING:

@@ -28,6 +28,7 @@ class SubmitRequest:
     image: str  # resolved; empty when the spec names a task definition
     output: str  # s3://bucket/prefix/<runId>/
     expects_result: bool
+    proven_owner: str = ""  # whose run it is, as AWS says; "" = nobody has proven it
     kind: str = "submit"
 
 

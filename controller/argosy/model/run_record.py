@@ -100,6 +100,8 @@ class RunRecord:
     unmet: tuple[str, ...] = ()
     not_before: float = 0.0
     held_until: float = 0.0
+    proven_owner: str = ""
+    owner: str = ""  # whom its spec names
     queue: str = ""  # "" = not known: an earlier version stored it
     priority: int = 0
     max_instances: int | None = None
@@ -160,6 +162,7 @@ class RunRecord:
             output=request.output,
             image=request.image,
             expects_result=request.expects_result,
+            proven_owner=request.proven_owner,
             needs=terms.needs,
             counts=(request.task_count, *NO_COUNTS[1:]),
             deadline_at=None if terms.deadline is None else terms.deadline.for_run(request.submitted_at),
@@ -217,6 +220,7 @@ def _terms_of(terms: RunTerms) -> dict[str, Any]:
         "shard_size",
         "depends_on",
         "queue",
+        "owner",
         "priority",
         "max_instances",
         "max_concurrent",

@@ -143,6 +143,7 @@ class Run:
     unmet: list[str] = field(default_factory=list)  # ids of runs that it depends on and whose end is not known yet
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
     held_until: float = 0.0  # when it had waited for all that held it; durations count from here. 0 = nothing did
+    proven_owner: str = ""  # whose it is, as AWS said when it was submitted; "" = what its spec says is unproven
     terms: RunTerms = field(init=False)  # what `spec` says, with the changes
     committed: RunFacts | None = field(default=None, init=False)  # None = nothing of it was committed yet
 

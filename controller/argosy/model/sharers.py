@@ -19,9 +19,10 @@ def queue_of_run(run: Run, queues: Mapping[str, ShareQueue]) -> str:
 
 
 def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> Sharer:
-    """As far as this run is concerned."""
+    """As far as this run is concerned. Owners whom nobody has proven share one place: a name that is made up gains
+    nothing."""
     name = queue_of_run(run, queues)
-    return name, run.terms.owner if queues[name].by_owner else ""
+    return name, run.proven_owner if queues[name].by_owner else ""
 
 
 def live_by_number(state: State) -> dict[int, int]:

@@ -33,11 +33,13 @@ class PlanQuestion:
     fleets: Sequence[tuple[str, str, str]]  # (cell, instance type, zone) of all that are deployed, seen yet or not
     home: str  # the home cell
     warnings: Sequence[str] = ()  # what the run's submitter would be warned of
+    owner: str = ""  # who has proven to be it; "" = nobody
 
     def on_copy(self, form: Mapping[str, Any], needs: Resources | None = None) -> tuple[Moment, Run]:
         """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the
         question's own."""
         moment, run = with_run(self.moment, form, needs or self.needs, self.task_count)
+        run.proven_owner = self.owner
         moment.state.pools.update(not_seen_yet(moment.state.pools, self.fleets))
         return moment, run
 

@@ -46,6 +46,7 @@ class Client:
                 region=region or _of_shell(_REGION_VARIABLES),
                 profile=profile,
                 stage=stage or os.environ.get("ARGOSY_STAGE") or "main",
+                signs=not os.environ.get("ARGOSY_UNSIGNED"),
                 entrance=queue if queue is not None else os.environ.get("ARGOSY_QUEUE", ""),
             )
         )

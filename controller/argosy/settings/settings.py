@@ -35,6 +35,7 @@ from argosy.settings.values import (
     QuotaName,
     Region,
     RetentionDays,
+    RoleGlob,
     Seconds,
     Share,
     SubnetId,
@@ -191,6 +192,8 @@ class Settings(_SettingsModel):
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
     # Whether those who use the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
     allow_exec: bool = False
+    # Roles whose sessions are named by somebody else than who takes them (SAML, OIDC): their users are owners each.
+    session_owners: Annotated[Listed[RoleGlob], Field(max_length=20)] = ()
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     # Target groups of the owner's load balancers, by the name that services give: their tasks are registered there.

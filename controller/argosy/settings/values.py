@@ -114,6 +114,7 @@ TargetGroupArn = Annotated[
     ),
 ]
 FamilyGlob = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]{1,255}$")]
+RoleGlob = Annotated[str, Field(pattern=r"^[\w+=,.@*-]{1,64}$")]  # IAM's rules for the name of a role
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]

@@ -33,6 +33,7 @@ from argosy.simulation.boundary import Boundary, CallConditions, Crash, Life
 from argosy.simulation.controllers import OpenLease, Process, SimulatedController
 from argosy.simulation.deployed_fleets import STAGE, fleet_is_ours
 from argosy.simulation.invocations import FUNCTION, OF_RULE, TICK_RULE, Invocations, PatientQueue
+from argosy.simulation.members import Members
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.own_faults import OwnFaults
 from argosy.simulation.recorded import RecordedTrial
@@ -91,6 +92,8 @@ class SimulatedDeployment:
         """The cells that the settings name."""
         self.is_torn_down = False
         """Whether the deletion of its stacks has begun."""
+        self.members = Members()
+        """How its users come in."""
         self.recorded: RecordedTrial | None = None
         """Where the controllers that are added from now on record what they do."""
         self.boundary = Boundary(regions, conditions, self._intrude)

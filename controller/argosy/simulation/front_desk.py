@@ -10,9 +10,11 @@ from argosy.api.admission import DeploymentLimits, Sources
 from argosy.aws.definitions import EcsDefinitions
 from argosy.layout import split_s3
 from argosy.model import inbox
+from argosy.model.entrances import alias_of
 from argosy.ports import ImageResolver, Key
 from argosy.simulation.boundary import Life
 from argosy.simulation.deployment import TABLE, TARGET_GROUP, SimulatedDeployment
+from argosy.simulation.members import UNNAMED, Came
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.workload import BUCKET
 from argosy.simulation.world import target_group_arn
@@ -68,10 +70,13 @@ class FrontDesk:
         self._deployment, self._named, self._images = deployment, named, images or AnyImage()
         self._count = 0
 
-    def ask(self, request: JSON) -> JSON:
-        """The answer of one invocation of the function. Raises what ends it, as boto3 and a dead process do."""
+    def ask(self, request: JSON, came: Came = UNNAMED) -> JSON:
+        """The answer of one invocation of the function. came: how whoever asks comes in. Raises what ends it, as boto3
+        and a dead process do."""
         self._count += 1
-        return self._api(request).handle(request, f"request-{self._count}")
+        event = self._deployment.members.event(request, came.owner, self._deployment.world.now)
+        alias = alias_of(came.queue) if came.queue else ""
+        return self._api(request).handle(event, f"request-{self._count}", alias)
 
     def _api(self, request: JSON) -> Api:
         """A fresh process: one that dies answers nothing any more."""
@@ -95,4 +100,5 @@ class FrontDesk:
             now=world.clock,
             policy=deployment.policy,
             fleets=deployment.pools,
+            identities=deployment.members,
         )

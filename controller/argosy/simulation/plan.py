@@ -53,6 +53,8 @@ class TrialPlan:
     """The chance that it has a schedule."""
     updates: float = 0.0
     """The chance that its users change their runs while these are open."""
+    members: float = 0.0
+    """The chance that users come through entrances of queues, and that one of them proves nothing."""
     limit_s: float = 4 * 3600.0
     """How long everything may take to come to its end once the faults have ended."""
 

@@ -31,6 +31,7 @@ from argosy.simulation.follower import Follower
 from argosy.simulation.invocations import TICK_RULE
 from argosy.simulation.kept_size import KeptSize
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
+from argosy.simulation.members import Members
 from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
 from argosy.simulation.recorded import RecordedTrial
@@ -135,7 +136,9 @@ class Trial:
 
     def run_faulty_phase(self) -> None:
         """The faults strike, and users submit, cancel and try again."""
-        world, outline = self.world, self.outline
+        world, outline, seed = self.world, self.outline, self.plan.seed
+        self.deployment.members = Members(seed, share(seed, "members") < self.plan.members)
+        self.auditor.facts.came = self.deployment.members.came
         if self.cell is not None:
             self.cell.begin(self.auditor, outline.faulty_s)
         self.watchdogs.begin()

@@ -24,12 +24,13 @@ from argosy.simulation.changed_runs import changes_of
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
 from argosy.simulation.front_desk import FrontDesk
+from argosy.simulation.members import UNNAMED, Came
 from argosy.simulation.workload import SimulatedJob
 
 JSON = dict[str, Any]
 
 MOST_RETRIES = 2  # of a run
-REFUSED = (400, 404, 409)
+REFUSED = (400, 403, 404, 409)
 MORE_MONEY = 4  # times the hourly cap that was too small
 
 
@@ -63,6 +64,8 @@ class Users:
         self._submitted = 0
         """The number of the job that is being submitted."""
         self._wishes: list[_Wish] = []
+        self._left_out: set[int] = set()
+        """Jobs whose queue was not there, so that their users came without an alias."""
         self._answered: set[tuple[str, int]] = set()
         """Wishes to retry: run id, and how often it had been retried."""
 
@@ -105,10 +108,10 @@ class Users:
     def _later(self, after_s: float, ask: Callable[[], bool]) -> None:
         self._wishes.append(_Wish(self._world.now + after_s, ask))
 
-    def _ask(self, request: JSON) -> JSON | None:
-        """The api's answer; None where there was none."""
+    def _ask(self, request: JSON, came: Came = UNNAMED) -> JSON | None:
+        """The api's answer; None where there was none. came: how the user comes in."""
         try:
-            answer = self._desk.ask(request)
+            answer = self._desk.ask(request, came)
         except (Crash, ClientError, BotoCoreError, *FAULTS):
             return None
         return answer if answer["statusCode"] == 200 or answer["statusCode"] in REFUSED else None
@@ -119,14 +122,23 @@ class Users:
         job = self._jobs.pop(self._run_ids[number])
         self._run_ids[number], self._number_of[run_id] = run_id, number
         self._jobs[run_id] = replace(job, run_id=run_id)
+        self._deployment.members.came[run_id] = self._came(number)
+
+    def _came(self, number: int) -> Came:
+        came = self._deployment.members.of(number, self._jobs[self._run_ids[number]].spec)
+        return came._replace(queue="") if number in self._left_out else came
 
     def _submit(self, number: int) -> bool:
         self._submitted = number
         job = self._with_real_dependencies(self._jobs[self._run_ids[number]])
         self._jobs[self._run_ids[number]] = job
-        answer = self._ask({"action": "SubmitRun", "clientToken": f"job-{number}", "spec": dict(job.spec)})
+        request = {"action": "SubmitRun", "clientToken": f"job-{number}", "spec": dict(job.spec)}
+        answer = self._ask(request, self._came(number))
         if answer is None or answer["statusCode"] == 200:
             return answer is not None
+        if answer["statusCode"] == 403:
+            self._left_out.add(number)
+            return False
         paths = [each["path"] for each in answer["body"]["error"].get("fieldList", ())]
         capacity = job.spec.get("capacity", {})
         offered: Mapping[str, Any]
@@ -164,7 +176,7 @@ class Users:
         """What is refused is not asked for again: the run has ended, or has spent more. One that is not known yet is
         changed later."""
         request: JSON = {"action": "UpdateRun", "runId": self._run_ids[number], "changes": changes}
-        answer = self._ask({**request, "clientToken": token})
+        answer = self._ask({**request, "clientToken": token}, self._came(number))
         return answer is not None and answer["statusCode"] != 404
 
     def _scale(self, instances: int, types: Sequence[str], lasts_s: float | None) -> bool:

@@ -332,7 +332,8 @@ class RunSpec(Strict):
         default=None, description="Where it waits when a limit is reached; `argosy queues` lists them. Default default."
     )
     owner: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
-        default=None, description="Whose run it is, in a queue that is shared by owners: a name that nobody checks."
+        default=None,
+        description="Whose run it is, as long as nobody has proven it: a signed request does.",
     )
     priority: Annotated[int, Field(ge=-100, le=100)] | None = Field(
         default=None, description="Which runs of the queue come first: higher before lower, then older. Default 0."

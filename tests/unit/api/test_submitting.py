@@ -65,6 +65,8 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "attempts": 0,
         "interruptions": 0,
         "preemptions": 0,
+        "owner": None,
+        "ownerProven": False,
         "costUsd": 0.0,
         "onDemandCostUsd": 0.0,
         "usefulUsd": 0.0,

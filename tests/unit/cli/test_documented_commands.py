@@ -211,7 +211,17 @@ def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
     covered: dict[str, set[str]] = {"schema": set()}
     for line, values in CASES:
         covered.setdefault(line.split()[0], set()).update(values)
-    everywhere = {"endpoint_url", "region", "profile", "stage", "entrance", "wants_json", "wants_lines", "help"}
+    everywhere = {
+        "endpoint_url",
+        "region",
+        "profile",
+        "stage",
+        "entrance",
+        "unsigned",
+        "wants_json",
+        "wants_lines",
+        "help",
+    }
     for name, found in GROUP.commands.items():
         own = {each.name for each in found.params if each.param_type_name == "option"} - everywhere
         assert own <= covered[name], name

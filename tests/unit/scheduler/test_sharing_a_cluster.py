@@ -67,6 +67,17 @@ def test_owners_divide_the_weight_of_their_queue() -> None:
     assert launches(decided(state, max_instances=4)) == {other: 8, alice: 4, bob: 4}
 
 
+def test_owners_whom_nobody_has_proven_share_one_place() -> None:
+    """However many names somebody makes up."""
+    state = shared(cluster(4), OWNERS)
+    alice = run(state, 1, 900, queue="team", owner="alice")
+    made_up = [run(state, number, 900, queue="team", owner=f"name-{number}") for number in range(2, 6)]
+    for each in made_up:
+        state.runs[each].proven_owner = ""
+    found = launches(decided(state, max_instances=4))
+    assert (found[alice], sum(found.get(each, 0) for each in made_up)) == (8, 8)
+
+
 def test_a_run_whose_queue_is_there_no_more_is_in_the_default_one() -> None:
     state = shared(cluster(4))
     gone = run(state, 1, 1_000, queue="research")

@@ -14,6 +14,7 @@ from argosy.cli.figures import counted
 from argosy.cli.problems import CliError
 from argosy.cli.runs.spec_source import read_text
 from argosy.cli.session import Session
+from argosy.client.run_names import owner_of
 
 _UNITS = {"usdPerHour": "USD/h", "vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
 _Words = Annotated[
@@ -100,11 +101,23 @@ def _show(session: Session) -> None:
         shown.add_row(each["name"], str(each["weight"]), share, *use, *numbers, *last)
     session.console.print(shown)
     session.console.print(_said_of(view))
+    for each in view["queues"]:
+        if each.get("owners"):
+            session.console.print(_owners_said(each))
     if (most := view["usdPerHour"]["limit"]) is not None:
         used = view["usdPerHour"]["used"]
         session.console.print(f"All instances together cost {used:,.2f} of at most {most:,.2f} USD an hour.")
     for quota in view.get("quotas", ()):  # a deployment of before shows none
         session.console.print(_quota_said(quota))
+
+
+def _owners_said(queue: Any) -> str:
+    said = ", ".join(
+        f"{owner_of({'owner': each['name'] or 'nobody', 'ownerProven': each['proven']})} {counted(each['runs'], 'run')}"
+        for each in queue["owners"]
+    )
+    note = "" if all(each["proven"] for each in queue["owners"]) else "; those who are unproven share one place"
+    return f"Owners in {queue['name']}: {said}{note}."
 
 
 def _quota_said(quota: Any) -> str:
@@ -131,7 +144,8 @@ def _lately_of(queue: Any) -> str:
     """The part of the cluster that it used lately, and what its weight counts for that; each owner's where its weight
     is divided among them."""
     said = [
-        (f"{each['owner']} " if each["owner"] else "") + f"{each['use']:.0%}, weight x{each['factor']:.3g}"
+        (f"{name} " if (name := each["owner"] or ("unproven" if queue["within"] else "")) else "")
+        + f"{each['use']:.0%}, weight x{each['factor']:.3g}"
         for each in queue["lately"]
     ]
     return "; ".join(said) or "-"

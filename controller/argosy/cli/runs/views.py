@@ -13,6 +13,7 @@ from argosy.cli.runs.event_sentences import changes_in_words
 from argosy.cli.tables import PlainTable, facts_grid
 from argosy.client.failures import FailuresAlike
 from argosy.client.progress import TERMINAL
+from argosy.client.run_names import owner_of
 
 View = Mapping[str, Any]
 COLOURS = {
@@ -57,6 +58,7 @@ def facts(view: View) -> RenderableType:
         ("reason", view.get("statusReason")),
         ("waiting", view.get("waiting")),
         ("in line", _in_line(view)),
+        ("owner", owner_of(view)),
         ("tasks", task_counts(view["tasks"])),
         ("attempts", attempts(view)),
         ("instances", f"{view['instances']:,} used{_gpus(view)}"),
@@ -122,8 +124,10 @@ def exit_words(kinds: Sequence[FailuresAlike]) -> str:
 
 
 def run_table(runs: Sequence[View]) -> PlainTable:
+    owned = any(map(owner_of, runs))
     table = PlainTable(
         "RUN",
+        *(["OWNER"] if owned else []),
         "STATUS",
         ">DONE",
         ">FAILED",
@@ -138,6 +142,7 @@ def run_table(runs: Sequence[View]) -> PlainTable:
         tasks, status = view["tasks"], view["status"]
         table.add_row(
             view["runId"],
+            *([owner_of(view) or "-"] if owned else []),
             PlainText(status, COLOURS.get(status, "")),
             "service" if view.get("environment") else f"{tasks['succeeded']:,}/{tasks['total']:,}",
             f"{tasks['failed']:,}",

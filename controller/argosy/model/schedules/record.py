@@ -95,6 +95,8 @@ class Schedule:
     """The last ones, the newest last."""
     runs: tuple[str, ...] = ()
     """Ids of runs that were open when somebody last looked, the newest last."""
+    proven_owner: str = ""
+    """Of its runs: who has written its spec, as AWS said; "" = nobody has proven it."""
     waits: float = 0.0
     """The time whose start waits for a run to end; 0 = none."""
 

@@ -34,6 +34,7 @@ from argosy.simulation.audit.instances import InstanceChecker
 from argosy.simulation.audit.journal import JournalChecker
 from argosy.simulation.audit.launches import LaunchChecker
 from argosy.simulation.audit.markers import MarkerChecker
+from argosy.simulation.audit.members import MembersChecker
 from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.preemption import PreemptionChecker
 from argosy.simulation.audit.progress import ProgressChecker
@@ -76,6 +77,7 @@ class Auditor:
         self.sharing = SharingChecker(facts)
         self.caps = CapChecker(facts)
         self.updates = UpdateChecker(facts)
+        self.members = MembersChecker(facts)
         self.preemption = PreemptionChecker(facts)
         self.backfill = BackfillChecker(facts)
         self.quiet = QuietChecker(facts)
@@ -105,6 +107,7 @@ class Auditor:
             self.sharing,
             self.caps,
             self.updates,
+            self.members,
             self.preemption,
             self.backfill,
             self.journal,

@@ -14,6 +14,7 @@ from argosy.model.run_changes import changed
 from argosy.simulation.audit.stored_state import StoredAttempt, StoredState
 from argosy.simulation.audit.trail import AuditTrail
 from argosy.simulation.deployed_fleets import Bill
+from argosy.simulation.members import Came
 from argosy.simulation.regions import Regions
 from argosy.simulation.workload import SimulatedJob
 from argosy.simulation.world import World
@@ -104,6 +105,8 @@ class TrialFacts:
 
     damaged: set[str] = field(default_factory=set)
     """Ids of runs of which a stored document was torn."""
+    came: Mapping[str, Came] = field(default_factory=dict)
+    """By run id, how it came in."""
     ledger_is_lost: bool = False
     """Whether one of them was a record, which holds what its run has cost."""
 

@@ -168,4 +168,4 @@ class PreemptionChecker(Checker):
         return (run_says is True and queue_says is not False) or (queue_says is True and run_says is not False)
 
     def _party(self, run_id: str) -> Party:
-        return party_of(self.facts.spec_of(run_id), self.facts.stored.sharing.queues())
+        return party_of(self.facts, run_id, self.facts.stored.sharing.queues())

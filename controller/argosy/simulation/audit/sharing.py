@@ -21,6 +21,7 @@ from argosy.model.sharing import ShareQueue
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.audit.facts import Checker, Commit, TrialFacts
 from argosy.simulation.audit.stored_state import StoredAttempt
+from argosy.simulation.members import UNNAMED
 
 JSON = dict[str, Any]
 Party = tuple[str, str]  # queue, and the owner where it is shared by owners
@@ -127,7 +128,7 @@ class SharingChecker(Checker):
         return {run_id for run_id, since in self._quiet_since.items() if now - since >= SETTLED_S}
 
     def _party(self, run_id: str, queues: dict[str, ShareQueue]) -> Party:
-        return party_of(self.facts.spec_of(run_id), queues)
+        return party_of(self.facts, run_id, queues)
 
     def _live(self, parties: dict[str, Party], live: Iterable[StoredAttempt]) -> Counter[Party]:
         """By sharer, its live attempts."""
@@ -138,11 +139,11 @@ class SharingChecker(Checker):
         return json.dumps({name: spec.get(name) for name in STARTED}, sort_keys=True)
 
 
-def party_of(spec: Mapping[str, Any], queues: Mapping[str, ShareQueue]) -> Party:
-    """Who shares the cluster as far as a run is concerned."""
-    name = spec.get("queue", "default")
+def party_of(facts: TrialFacts, run_id: str, queues: Mapping[str, ShareQueue]) -> Party:
+    """Who shares the cluster as far as a run is concerned. Those who have not proven who they are are one."""
+    name = facts.spec_of(run_id).get("queue", "default")
     name = name if name in queues else "default"
-    return name, str(spec.get("owner", "")) if queues[name].by_owner else ""
+    return name, facts.came.get(run_id, UNNAMED).owner if queues[name].by_owner else ""
 
 
 def _may_start(record: RunRecord) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from argosy.simulation.plan import TrialPlan
     from argosy.simulation.scale.run import ScaleRun
 
+MEMBERS = 0.3  # of the trials: users come through entrances of queues
 UPDATED = 0.3  # of the trials: users change their runs while these are open
 SCHEDULED = 0.3  # of the trials: what the clock starts is in the mix
 FEW_TRIALS = 20  # starting another process takes a second
@@ -90,7 +91,7 @@ def _plans(options: Options, kinds: frozenset[str]) -> list[TrialPlan]:
     instances = options.instances or USUAL_INSTANCES
     first = TrialPlan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
     if kinds and options.spec is None:
-        first = replace(first, schedules=SCHEDULED, updates=UPDATED)
+        first = replace(first, schedules=SCHEDULED, updates=UPDATED, members=MEMBERS)
     if options.spec is not None:
         first = _of_spec(first, options.spec, options.task_seconds)
     return [replace(first, seed=options.seed + number) for number in range(options.trials)]

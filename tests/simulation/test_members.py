@@ -1,0 +1,65 @@
+"""Users come through entrances of queues, prove who they are or do not, and nothing goes where it may not (S10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from argosy.simulation.faults import kinds_of
+from argosy.simulation.plan import TEST_POLICY, TrialPlan
+from argosy.simulation.trial import Trial
+from argosy.simulation.workload import SimulatedJob
+
+RUNS, TASKS = 8, 6
+FAULTS = "crash,reply-lost,effect-lost,two-versions,overlap"
+OWNERS = ("alice", "bob", "carol", "carol")
+
+
+def job(number: int, queues: bool) -> SimulatedJob:
+    spec = {
+        "version": 1,
+        "name": "shared",
+        "container": {"image": "argosy/digits", "command": ["work"]},
+        "resources": {"vcpus": 1, "memory": 1024},
+        "array": {"size": TASKS},
+        "owner": OWNERS[number % len(OWNERS)],
+        **({"queue": "research"} if number % 2 and queues else {}),
+    }
+    return SimulatedJob(f"shared-270115-0800{number:02d}-0000", spec, TASKS, 60.0)
+
+
+def trial(seed: int, kinds: str = "", members: float = 1.0) -> Trial:
+    jobs = tuple(job(number, not kinds) for number in range(RUNS))
+    plan = TrialPlan(seed, kinds_of(kinds or "queue"), instances=3, jobs=jobs, updates=1.0)
+    plan = replace(plan, every_kind=not kinds, faulty_s=900.0, types=("c5.xlarge",), policy=TEST_POLICY)
+    return Trial(replace(plan, members=members))
+
+
+def trials_find_nothing(seeds: range) -> int:
+    """For planted bugs: raises AssertionError at the first violation. How many runs came through an entrance."""
+    came = 0
+    for seed in seeds:
+        each = trial(seed)
+        assert each.run().violations == []
+        came += sum(bool(how.queue) for how in each.deployment.members.came.values())
+    return came
+
+
+@pytest.mark.slow
+def test_what_came_through_an_entrance_stays_there_and_is_whose_it_was() -> None:
+    assert trials_find_nothing(range(3)) > 8
+
+
+@pytest.mark.slow
+def test_so_it_is_where_calls_and_controllers_fail() -> None:
+    each = trial(1, FAULTS)
+    assert each.run().violations == []
+    assert {record.proven_owner for record in each.auditor.stored.records.values()} == {"", "alice", "bob"}
+
+
+@pytest.mark.slow
+def test_without_members_everybody_proves_whom_his_spec_names() -> None:
+    each = trial(2, members=0.0)
+    assert each.run().violations == []
+    assert {record.proven_owner for record in each.auditor.stored.records.values()} == {*OWNERS}
