@@ -90,10 +90,18 @@ def _steps(view: View) -> list[tuple[str, str]]:
     if view["status"] == "LEFT":
         return [("Stop its tasks:", f"argosy env delete {name}"), ("Take them over:", "argosy env create FILE")]
     if view["status"] == "FROZEN":
-        return [("Go on:", f"argosy env thaw {name}"), ("Go back:", f"argosy env rollback {name}")]
+        back = [("Go back:", f"argosy env rollback {name}")] if _has_earlier(view) else []
+        return [("Go on:", f"argosy env thaw {name}"), *back]
     if view["targetRevision"] != view["latestRevision"]:
         return [("Deploy the newest revision:", f"argosy env deploy {name}")]
-    return [("Update it:", "argosy env update FILE"), ("More or fewer tasks:", f"argosy env scale {name} TASKS")]
+    scale = [("More or fewer tasks:", f"argosy env scale {name} TASKS")] if view["kind"] == "service" else []
+    return [("Update it:", "argosy env update FILE"), *scale]
+
+
+def _has_earlier(view: View) -> bool:
+    """Whether there is a revision to go back to."""
+    completed = {each["revision"] for each in view["deployments"] if each["status"] == "COMPLETED"}
+    return bool((completed | {view["completedRevision"]}) - {view["targetRevision"], None})
 
 
 def _over_time(view: View, seen: ServiceSeen) -> Figure:

@@ -167,8 +167,12 @@ def _next(view: View, now: float) -> Figure:
     if not view["nextTimes"]:
         never = "It is paused." if view["state"] == "PAUSED" else "None: its times are over."
         return Figure(key, title, empty=never)
-    rows = [(local_time(each, view["zone"]), clock(each), _left(each, now)) for each in view["nextTimes"]]
-    return Figure(key, title, table=Table((view["zone"], "UTC", ">In"), rows))
+    if view["zone"] == "UTC":
+        table = Table(("UTC", ">In"), [(clock(each), _left(each, now)) for each in view["nextTimes"]])
+    else:
+        rows = [(local_time(each, view["zone"]), clock(each), _left(each, now)) for each in view["nextTimes"]]
+        table = Table((view["zone"], "UTC", ">In"), rows)
+    return Figure(key, title, table=table)
 
 
 def _verdicts(view: View) -> Figure:

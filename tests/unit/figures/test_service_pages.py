@@ -6,6 +6,8 @@ import re
 from html import unescape
 from typing import Any
 
+import pytest
+
 from argosy.client.failures import FailuresAlike
 from argosy.figures.document import Page, parts
 from argosy.figures.environment import ServiceSeen, environment_page
@@ -125,10 +127,24 @@ def test_one_that_was_never_deployed_says_so_everywhere() -> None:
     assert "1, not deployed yet" in text_of(page, "summary")
 
 
-def test_a_frozen_environment_names_the_ways_out() -> None:
-    page = environment_page(environment(status="FROZEN", statusReason="a look"), ServiceSeen(NOW))
-    assert "argosy env thaw web" in text_of(page, "summary")
-    assert "argosy env rollback web" in text_of(page, "summary")
+@pytest.mark.parametrize(("target", "can_go_back"), [(1, False), (2, True)])
+def test_a_frozen_environment_names_the_ways_out(target: int, can_go_back: bool) -> None:
+    frozen = environment(status="FROZEN", statusReason="a look", targetRevision=target)
+    said = text_of(environment_page(frozen, ServiceSeen(NOW)), "summary")
+    assert "argosy env thaw web" in said
+    assert ("argosy env rollback web" in said) is can_go_back
+
+
+@pytest.mark.parametrize(("kind", "is_scaled"), [("service", True), ("daemon", False)])
+def test_only_a_service_is_offered_more_tasks(kind: str, is_scaled: bool) -> None:
+    said = text_of(environment_page(environment(kind=kind), ServiceSeen(NOW)), "summary")
+    assert ("argosy env scale web TASKS" in said) is is_scaled
+
+
+def test_a_schedule_by_utc_tells_each_time_once() -> None:
+    said = text_of(schedule_page(schedule(zone="UTC"), NOW), "next")
+    assert "2026-11-21 07:40:00 UTC" in said
+    assert "+0000" not in said
 
 
 def test_tasks_that_were_left_may_be_stopped_or_taken_over() -> None:
