@@ -15,7 +15,7 @@ from argosy.aws import shutdown
 from argosy.aws.observer import Observer
 from argosy.lifecycle import accounts, attempts, revival
 from argosy.model.events import InterruptionWarned
-from argosy.scheduler import capacity, upkeep
+from argosy.scheduler import affordable, quotas, upkeep
 from tests.builders import NOW, instance_id
 from tests.fakes.aws import timed_out
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -92,7 +92,7 @@ def new_tasks_are_missed_at_once(patch: Patch) -> None:
     check=scenario(DECIDE, "test_what_is_on_order_counts_for_the_most_instances_of_the_deployment"),
 )
 def promises_take_no_room(patch: Patch) -> None:
-    reworded(patch, capacity.instances_left, " - sum(moment.promised.values())", "")
+    reworded(patch, affordable.instances_left, " - sum(moment.promised.values())", "")
 
 
 @planted(
@@ -100,7 +100,7 @@ def promises_take_no_room(patch: Patch) -> None:
     check=scenario(LIMITS, "test_an_instance_that_is_about_to_go_takes_its_quota_until_it_is_gone", WARNED),
 )
 def releasing_instances_take_no_quota(patch: Patch) -> None:
-    reworded(patch, capacity._vcpus_left, "instance.alive and instance.owned", "instance.counts_for_target")
+    reworded(patch, quotas.vcpus_left, "instance.alive and instance.owned", "instance.counts_for_target")
 
 
 @planted(

@@ -14,12 +14,14 @@ from argosy.model.attempts import StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
-from argosy.scheduler import backfill, queue, reclaim
+from argosy.scheduler import backfill, environments, queue, reclaim
+from argosy.scheduler.emptying import Emptying
 from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
 from tests.mutations.catalogue import Patch, planted, scenario
 
 WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.test_taking_room"
+EMPTIED = "tests.scenarios.test_emptied_instances"
 TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", range(6, 7))
 
 
@@ -73,6 +75,27 @@ def checkpoints_do_not_count(patch: Patch) -> None:
 ))  # fmt: skip
 def all_is_displaced(patch: Patch) -> None:
     patch.setattr(lifecycle_reclaim, "since_checkpoint_s", lambda seconds, every_s: np.asarray(seconds))
+
+
+@planted("a service stays on an instance that is emptied for others", check=scenario(
+    EMPTIED, "test_a_service_moves_to_other_instances_first_and_never_has_fewer_tasks"
+))  # fmt: skip
+def services_stay(patch: Patch) -> None:
+    patch.setattr(environments, "emptied_for", lambda state, now: {})
+
+
+@planted("an instance is emptied although what its services have finds no room elsewhere", check=scenario(
+    EMPTIED, "test_an_instance_whose_services_find_no_room_elsewhere_is_not_emptied"
+))  # fmt: skip
+def emptied_without_room(patch: Patch) -> None:
+    patch.setattr(Emptying, "_has_room_elsewhere", lambda self, where: True)
+
+
+@planted("an instance is emptied whose going does not help", check=scenario(
+    EMPTIED, "test_where_the_going_of_an_instance_does_not_help_none_is_emptied"
+))  # fmt: skip
+def emptied_for_nothing(patch: Patch) -> None:
+    patch.setattr(Emptying, "_opens", lambda self, where, batch: True)
 
 
 @planted("what is stopped for others counts as a loss", check=TRIALS)

@@ -129,6 +129,16 @@ def use_of_quotas_is_forgotten(patch: Patch) -> None:
     patch.setattr(affordable, "use_of_quotas", lambda moment, keys: {})
 
 
+@planted("an order that serves more tasks takes what is due to others", check=scenario(
+    QUOTAS, "test_who_has_his_turn_loses_nothing_because_more_tasks_of_others_could_be_served"
+))  # fmt: skip
+def more_tasks_are_better(patch: Patch) -> None:
+    real = capacity.buy
+    patch.setattr(
+        capacity, "buy", lambda parts, offers, limits, *more: real(parts, offers, replace(limits, in_turn=False), *more)
+    )
+
+
 @planted("results are looked up for the first run first", check=scenario(
     CLUSTER, "test_result_look_ups_and_closings_take_turns"
 ))  # fmt: skip

@@ -29,7 +29,7 @@ def begin_yield(state: State, action: YieldInstance, now: float) -> None:
     instance, run = state.instances[action.instance_id], state.runs[action.run_id]
     charges.count_on(state, run, instance, now)
     instance.yields_to, instance.yields_tasks, instance.yields_until = run.number, action.tasks, action.until
-    instance.yields_since = now
+    instance.yields_since, instance.is_emptied = now, action.is_emptied
     state.changed_instances.add(instance.id)
     if action.lost_usd:
         lately = tuple(each for each in state.sharing.displaced if each[0] > now - HOUR_S)
@@ -43,6 +43,7 @@ def note_launch(state: State, run: Run, instance: Instance) -> None:
         instance.yields_tasks -= 1
         if not instance.yields_tasks:
             instance.yields_to, instance.yields_until, instance.yields_since = 0, 0.0, 0.0
+            instance.is_emptied = False
         state.changed_instances.add(instance.id)
 
 

@@ -173,6 +173,9 @@ class _Ask:
 
     def is_better(self, order: Order, other: Order) -> bool:
         """Whether it leaves fewer tasks without an offer, or as many and is cheaper."""
+        both = zip(order.shortfalls, other.shortfalls, strict=True)
+        if self.limits.in_turn and any(one.tasks > before.tasks for one, before in both):
+            return False
         here, there = order.uncovered, other.uncovered
         return here < there or (here == there and self.price(order) < self.price(other) * (1 - ROUNDING))
 

@@ -69,6 +69,7 @@ class OrderLimits:
     usd_per_hour: float = math.inf  # what the added instances may cost
     usd_limit: str = ""  # which limit that comes from, for sentences
     purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
+    in_turn: bool = False  # whether nobody loses by it that others are better served
 
 
 @dataclass(frozen=True, slots=True)

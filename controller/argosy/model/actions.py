@@ -71,6 +71,7 @@ class YieldInstance:
     tasks: int
     until: float  # epoch seconds
     lost_usd: float = 0.0  # what the work is worth that is stopped for it
+    is_emptied: bool = False  # whether all that is there goes, not only what the tasks need
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Instance:
     yields_tasks: int = 0
     yields_until: float = 0.0
     yields_since: float = 0.0  # 0 = not known: an earlier version began it
+    is_emptied: bool = False  # whether all that is there is to go before
     private_ip: str = ""
     public_ip: str = ""
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)

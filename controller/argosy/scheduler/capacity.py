@@ -83,9 +83,8 @@ def buy_in_turn(
     cut = [max(0, each.batch.count - its.tasks) for each, its in zip(backlog, due, strict=True)]
     turn = sorted(range(len(backlog)), key=lambda number: cut[number] > 0)
     asked = [(number, tasks, shut) for number in turn for tasks, shut in due[number].parts(backlog[number].batch.count)]
-    order = buy(
-        [_part(backlog[number], tasks, shut) for number, tasks, shut in asked], offers, limits, fitness, patterns
-    )
+    parts = [_part(backlog[number], tasks, shut) for number, tasks, shut in asked]
+    order = buy(parts, offers, replace(limits, in_turn=True), fitness, patterns)
     found = [Shortfall(0)] * len(backlog)
     for (number, _, _), its in zip(asked, order.shortfalls, strict=True):
         found[number] = Shortfall(found[number].tasks + its.tasks, found[number].reason or its.reason)

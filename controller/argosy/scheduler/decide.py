@@ -149,9 +149,14 @@ def _place_and_buy(
         *_remarks(moment, places, order, capped),
         *steers(moment, places, order),
         *_notes(order, moment.now),
-        *reclaims(moment, places, order, [*staying, *unsent], capped.budgets, fitness),
+        *reclaims(moment, _with(places, staying, unsent), order, capped.budgets, offers, fitness),
         *([NoteFloor(order.why_small)] if order.why_small != state.floor.waiting else []),
     ]
+
+
+def _with(places: Places, *launches: Sequence[Launch]) -> Places:
+    """What else starts in this tick."""
+    return replace(places, launches=(*places.launches, *(each for some in launches for each in some)))
 
 
 def _attempt_seconds(state: State) -> float | None:

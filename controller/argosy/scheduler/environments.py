@@ -18,7 +18,6 @@ from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.serving_rows import all_are_well, failing_rows, healthy_rows
-from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.daemon_environments import daemon_rollout
 from argosy.scheduler.deployments import DeploymentStanding, left_alone, progress, recovered, retirements
@@ -27,6 +26,7 @@ from argosy.scheduler.on_demand_base import base_of, lacking
 from argosy.scheduler.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.targets import begin_to_drain
 from argosy.scheduler.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
+from argosy.scheduler.yielding import emptied_for
 
 STATUSES = tuple(SlotStatus)
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
@@ -55,6 +55,8 @@ class _Hosts(dict[bytes, _Host]):
     def __init__(self, moment: Moment) -> None:
         super().__init__()
         self._moment = moment
+        self.emptied = {name.encode(): number for name, number in emptied_for(moment.state, moment.now).items()}
+        """By name, for which run it is emptied."""
 
     def __missing__(self, name: bytes) -> _Host:
         instance = self._moment.state.instances.get(name.decode())
@@ -67,7 +69,7 @@ def rollouts(moment: Moment) -> list[Action]:
     """What all environments need; of daemons also their launches, for whoever may launch. One at which our own code
     fails is left as it is."""
     environments = moment.state.environments.values()
-    leaving = _leaving(moment.state) if environments else frozenset()
+    leaving = _leaving(moment) if environments else frozenset()
     found, hosts = list[Action](), _Hosts(moment)
     for env in environments:
         try:
@@ -88,9 +90,11 @@ def given_up_by(steps: Sequence[Action]) -> set[str]:
     }
 
 
-def _leaving(state: State) -> frozenset[bytes]:
+def _leaving(moment: Moment) -> frozenset[bytes]:
     """Names of instances whose tasks are replaced."""
-    return frozenset(name.encode() for name, instance in state.instances.items() if _leaves(instance))
+    state = moment.state
+    going = {name for name, instance in state.instances.items() if _leaves(instance)}
+    return frozenset(name.encode() for name in going | emptied_for(state, moment.now).keys())
 
 
 def _leaves(instance: Instance | None) -> bool:
@@ -187,7 +191,8 @@ def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator
     columns = rows, table["index"][rows], so_far, fails, is_sent, was_told, table["instance"][rows]
     for row, index, reached, ill, sent, told, name in zip(*(each.tolist() for each in columns), strict=True):
         host = hosts[name]
-        yield row, Slot(run.id, index, STATUSES[reached], is_target, host.leaves, host.is_spot, ill, sent), host, told
+        leaves = host.leaves or hosts.emptied.get(name, run.number) != run.number
+        yield row, Slot(run.id, index, STATUSES[reached], is_target, leaves, host.is_spot, ill, sent), host, told
 
 
 def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:

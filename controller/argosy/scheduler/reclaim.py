@@ -7,7 +7,6 @@ of it may happen.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +15,14 @@ import numpy as np
 
 from argosy.market.buy import NO_FITNESS, Order
 from argosy.market.daemons import daemons_of
-from argosy.model.actions import Launch, NoteHeld, StopAttempt, YieldInstance
+from argosy.market.limits import is_quota
+from argosy.model.actions import NoteHeld, StopAttempt, YieldInstance
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.checkpoints import since_checkpoint_s
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
+from argosy.model.pools import Offer
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.sharers import queue_of_run
@@ -31,8 +32,9 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.budget import RunBudget
-from argosy.scheduler.capacity import DEPLOYMENT
+from argosy.scheduler.capacity import DEPLOYMENT, DEPLOYMENT_USD, order_limits
 from argosy.scheduler.caps import CapRoom, part_of, units_of
+from argosy.scheduler.emptying import Emptying
 from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.places import Places, RunPlaces
 from argosy.scheduler.rows import row_of, uses_by_number
@@ -52,13 +54,12 @@ def reclaims(
     moment: Moment,
     places: Places,
     order: Order,
-    others: Sequence[Launch],
     budgets: Mapping[str, RunBudget],
+    offers: Sequence[Offer],
     fitness: Mapping[str, Fitness] = NO_FITNESS,
 ) -> Acts:
     """Who waits for room that it may take; and what is kept, and stopped, for those who have waited for long enough.
-    others: what starts in this tick beside `places.launches`. budgets: by run id; who has one must be able to pay for
-    what is lost."""
+    places: with all that starts in this tick. budgets: by run id; who has one must be able to pay for what is lost."""
     sharing, reclaim = moment.state.sharing, moment.state.sharing.reclaim
     held = _held(moment, places, order) if reclaim is not None else {}
     acts: Acts = [] if held.keys() == sharing.held_since.keys() else [NoteHeld(tuple(sorted(held)))]
@@ -68,8 +69,7 @@ def reclaims(
         if reclaim is not None and moment.now - sharing.held_since.get(run_id, moment.now) >= reclaim.after_s
     }
     if ripe and reclaim is not None:
-        starting = replace(places, launches=(*places.launches, *others))
-        acts += _Reclaiming(moment, reclaim, ripe, starting, budgets, fitness).acts()
+        acts += _Reclaiming(moment, reclaim, ripe, places, budgets, (offers, fitness)).acts()
     return acts
 
 
@@ -91,9 +91,14 @@ def _held(moment: Moment, places: Places, order: Order) -> dict[str, _RunWithout
     found = {}
     for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
         queue = queues.get(its.run.terms.queue) or queues[DEFAULT_QUEUE]
-        if queue.preempts and queue.weight and shortfall.tasks and shortfall.reason == DEPLOYMENT:
+        if queue.preempts and queue.weight and shortfall.tasks and _is_of_all(moment, shortfall.reason):
             found[its.run.id] = _RunWithoutRoom(its, min(shortfall.tasks, its.left_over.count))
     return found
+
+
+def _is_of_all(moment: Moment, reason: str) -> bool:
+    """Whether it is a limit that others may have reached: instances, dollars or vCPUs of the deployment."""
+    return reason in (DEPLOYMENT, DEPLOYMENT_USD.format(moment.state.sharing.usd_per_hour)) or is_quota(reason)
 
 
 class _Reclaiming:
@@ -106,10 +111,10 @@ class _Reclaiming:
         held: Mapping[str, _RunWithoutRoom],
         places: Places,
         budgets: Mapping[str, RunBudget],
-        fitness: Mapping[str, Fitness],
+        market: tuple[Sequence[Offer], Mapping[str, Fitness]],
     ) -> None:
-        """places: with all that starts in this tick."""
-        self.moment, self.reclaim, self.budgets, self.fitness = moment, reclaim, budgets, fitness
+        """places: with all that starts in this tick. market: what may be bought, and users' own functions."""
+        self.moment, self.reclaim, self.budgets, (offers, self.fitness) = moment, reclaim, budgets, market
         state = moment.state
         self.kept = kept_for_runs(state, moment.now)
         self.order = FairOrder.of(state, list(state.runs.values()))
@@ -126,6 +131,7 @@ class _Reclaiming:
                 self.standing.move(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
         spared = self.kept.keys() | {launch.instance_id for launch in places.launches}
         self.instances = [each for each in state.instances.values() if each.placeable and each.id not in spared]
+        self._emptying = Emptying(moment, self.instances, self._row, offers, order_limits(moment), self.fitness)
         self._rows: IntArray = np.zeros(0, dtype=np.int64)  # of the holders, in the table of attempts
         self._uses, self._daemons = uses_by_number(state), daemons_of(state)
         self._usd_left, self._queues = _usd_left(moment, reclaim), state.sharing.queues()
@@ -161,12 +167,14 @@ class _Reclaiming:
 
     def _exchange(self, held: _RunWithoutRoom, holders: Holders) -> Exchange | None:
         run = held.run
-        wish = Wish(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
-        made = exchange(wish, holders, self.standing, lambda where, rows: self._fits(held, where, rows))
+        made = exchange(self._wish(run), holders, self.standing, lambda where, rows: self._fits(held, where, rows))
         budget = self.budgets.get(run.id)
         if made is None or made.loss > self._usd_left or (budget is not None and budget.left_usd < made.loss):
             return None
         return made
+
+    def _wish(self, run: Run) -> Wish:
+        return Wish(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
 
     def _stops(self, held: _RunWithoutRoom, made: Exchange) -> Acts:
         run, instance, state = held.run, self.instances[made.place], self.moment.state
@@ -271,52 +279,28 @@ class _Reclaiming:
 
     def _emptied(self) -> Iterator[YieldInstance]:
         """Whoever stands lowest of those who find no room gets an instance that takes no new work of others until it is
-        empty; one at a time. Those whose work is there must not stand lower for it in the end."""
+        empty; one at a time. Those whose work ends there must not stand lower for it in the end."""
         for held in sorted(self.held.values(), key=lambda each: self.standing.level(self.order.row[each.run.id])):
             if self.promised[held.run.number]:
                 continue
-            soonest = sorted((self._emptied_in(instance), where) for where, instance in enumerate(self.instances))
-            found = next(
-                (each for seconds, each in soonest if seconds < math.inf and self._may_empty(held, each)), None
-            )
+            candidates = self._emptying.candidates(_one(held.places.left_over))
+            found = next((where for where in candidates if self._may_empty(held, where)), None)
             if found is not None:
-                until = self.moment.now + EMPTIED_S
-                yield YieldInstance(self.instances[found].id, held.run.id, self._room(held, found), until)
+                until, batch = self.moment.now + EMPTIED_S, held.places.left_over
+                tasks = self._emptying.room(found, replace(batch, count=self.wanted[held.run.id]))
+                yield YieldInstance(self.instances[found].id, held.run.id, max(1, tasks), until, is_emptied=True)
                 return
 
-    def _emptied_in(self, instance: Instance) -> float:
-        """Seconds until its last task is expected to end; infinite where none runs, or a service's does."""
-        state, table = self.moment.state, self.moment.state.attempts
-        longest = -math.inf
-        for row in table.on_instance(instance.id):
-            run, started_at = state.run_by_number(int(table["run"][row])), float(table["started_at"][row])
-            if run is None or (run.terms.serves and not run.is_daemon):
-                return math.inf
-            if not run.is_daemon:
-                past = self.moment.now - started_at if started_at else 0.0
-                longest = max(longest, run.expected_seconds(self.moment.policy.attempt_s) - past)
-        return max(0.0, longest) if longest > -math.inf else math.inf
-
     def _may_empty(self, held: _RunWithoutRoom, where: int) -> bool:
-        rows = self.moment.state.attempts.on_instance(self.instances[where].id)
-        runs = [self.moment.state.run_by_number(int(self.moment.state.attempts["run"][row])) for row in rows]
-        found = [(row, run) for row, run in zip(rows, runs, strict=True) if run is not None and not run.is_daemon]
         if not self._is_within_cap(held.run, self.instances[where]):
             return False
-        wish = Wish(self.order.row[held.run.id], np.array(held.run.needs, dtype=np.int64))
-        known = np.array([row for row, _ in found], dtype=np.int64)
-        holders = self._columns(known, np.full(len(found), where), [run for _, run in found])
-        return is_just(wish, holders, self.standing, range(len(found)))
-
-    def _room(self, held: _RunWithoutRoom, where: int) -> int:
-        """How many of its tasks the empty instance takes; one where its type is wrong: then it is given back."""
-        name = self.instances[where].id.encode()
-        runs: Mapping[int, int] = self.moment.state.attempts.runs_on_instance.get(name, {})
-        of_daemons = {run.number for run in self.moment.state.runs.values() if run.is_daemon}
-        row = self._row(where, {number: count for number, count in runs.items() if number not in of_daemons})
-        batch = replace(held.places.left_over, count=self.wanted[held.run.id], max_instances=None)
-        left = int(place([batch], Supply.of([row]), fitness=self.fitness).unplaced.sum())
-        return max(1, batch.count - left)
+        state, those = self.moment.state, self._emptying.runs_on(where, serves=False)
+        rows = [(row, int(state.attempts["run"][row])) for row in state.attempts.on_instance(self.instances[where].id)]
+        runs = {number: state.run_by_number(number) for number in those}
+        known = [(row, run) for row, number in rows if (run := runs.get(number)) is not None]
+        placed = np.array([row for row, _ in known], dtype=np.int64)
+        holders = self._columns(placed, np.full(len(known), where), [run for _, run in known])
+        return is_just(self._wish(held.run), holders, self.standing, range(len(known)))
 
 
 def _standing(moment: Moment, order: FairOrder, kept: Mapping[str, int], promised: Mapping[int, int]) -> Standings:

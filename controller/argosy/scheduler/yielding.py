@@ -40,6 +40,14 @@ def off_limits(run: Run, kept: Mapping[str, int], open_to: Collection[str] = ())
     return (f"not(ec2InstanceId in [{', '.join(others)}])",) if others else ()
 
 
+def emptied_for(state: State, now: float) -> dict[str, int]:
+    """Those of `kept_for_runs` that are emptied for the run: what services have there moves elsewhere."""
+    if not any(instance.is_emptied for instance in state.instances.values()):
+        return {}
+    kept = kept_for_runs(state, now)
+    return {name: number for name, number in kept.items() if state.instances[name].is_emptied}
+
+
 def idle_yields(moment: Moment, wanted: Collection[str]) -> frozenset[str]:
     """Instances that are kept for a run whose tasks do not fit there: they go as soon as they are empty, so that
     another type can be bought."""

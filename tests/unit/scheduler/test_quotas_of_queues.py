@@ -156,3 +156,13 @@ def test_an_instance_type_that_nobody_knows_takes_nothing_of_a_quota() -> None:
     told(state, host(1), container_instance(1))
     moment = moment_of(state, policy=replace(POLICY, vcpu_quotas=quotas(standard=16)), catalogue={})
     assert vcpus_left(moment) == {(CELL, "spot", "standard"): 16}
+
+
+def test_who_has_his_turn_loses_nothing_because_more_tasks_of_others_could_be_served() -> None:
+    """Dollars for one large instance of the other queue, or for small ones with a GPU."""
+    state = deployment("c5.4xlarge", "g4dn.xlarge", document={**QUEUES, "limits": {"usdPerHour": 0.43}})
+    run(state, 1, 100)
+    second = run(state, 2, 1, queue="research", **GPU)
+    types, short = bought(state)
+    assert set(types) == {"g4dn.xlarge"}
+    assert short[second][0] == 0
