@@ -52,10 +52,12 @@ def _largest_cluster(moment: Moment) -> Resources | None:
 def rest_s(run: Run, moment: Moment, whole: Resources | None) -> float:
     """Seconds that the rest of it takes at most, whatever the order of its tasks, if it has all of that to itself:
     Graham's bound for tasks on equal workers. What has begun counts as if it were to begin."""
-    tasks = int(run.tasks.counts()[_LEFT].sum())
     seconds = run.expected_seconds(moment.policy.attempt_s)
     longest_s = max(seconds, run.longest_s)
-    at_once = max(1, min(_places(run, whole), run.terms.max_concurrent or tasks))
+    at_once = max(1, min(_places(run, whole), run.terms.max_concurrent or run.task_count))
+    if run.task_count <= at_once:
+        return longest_s
+    tasks = int(run.tasks.counts()[_LEFT].sum())
     return longest_s if tasks <= at_once else longest_s + (tasks * seconds - longest_s) / at_once
 
 
