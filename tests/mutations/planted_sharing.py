@@ -349,3 +349,13 @@ def deadlines_across_queues(patch: Patch) -> None:
 ))  # fmt: skip
 def work_left_is_forgotten(patch: Patch) -> None:
     patch.setattr(urgency, "rest_s", lambda run, moment, whole: 0.0)
+
+
+@planted("within a queue the newest run comes first", check=scenario(
+    "tests.simulation.test_sharing", "within_a_queue", range(2)
+))  # fmt: skip
+def newest_first(patch: Patch) -> None:
+    real = places.latest_starts
+    patch.setattr(
+        places, "latest_starts", lambda moment, runs: {**real(moment, runs), **{run.id: -run.number for run in runs}}
+    )  # fmt: skip

@@ -77,6 +77,26 @@ def with_memory(seeds: range) -> int:
     return judged
 
 
+def within_a_queue(seeds: range) -> int:
+    """Runs of one queue, of two priorities, the highest of which comes last. How often another one waited."""
+    judged = 0
+    for seed in seeds:
+        plan = trial(seed).plan
+        jobs = [
+            replace(each, spec=each.spec | {"queue": "prod", "priority": n // 3}) for n, each in enumerate(plan.jobs)
+        ]
+        each = Trial(replace(plan, jobs=tuple(jobs)))
+        each.queues.capped = 0.0
+        assert each.run().violations == []
+        judged += each.auditor.sharing.within
+    return judged
+
+
+@pytest.mark.slow
+def test_within_a_queue_nobody_overtakes_a_higher_priority_or_who_came_before() -> None:
+    assert within_a_queue(range(2)) > 20
+
+
 @pytest.mark.slow
 def test_nobody_overtakes_where_what_was_used_lately_counts() -> None:
     assert with_memory(range(2)) > 20

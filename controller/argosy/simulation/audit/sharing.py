@@ -1,10 +1,13 @@
-"""Does nobody overtake who uses less for his weight?
+"""Does nobody overtake who uses less for his weight, or who comes first in a queue?
 
 S1: where an intent of one sharer is stored, no other one waits with a task that would have fitted in its place and
 stands lower by more than a task. It is judged by what is stored, while nothing goes wrong, nothing is on its way and
 the open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another
 does, and a commit holds all that is begun. Who is guaranteed something may come first, and who has a cap may have to
-wait (`caps`).
+wait (`caps`). What was used lately counts as it is stored.
+
+S10, in the same cases: within a queue, or an owner's part of it, no run starts a task while one of higher priority, or
+an older one of the same, waits with one. Runs with deadlines are left out: no commit tells how long tasks last.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ class SharingChecker(Checker):
         super().__init__(facts)
         self.judged = 0
         """Intents beside which somebody of another queue waited."""
+        self.within = 0
+        """Intents beside which somebody of the same queue waited."""
         self.remembered = 0
         """Of these, those where the one used more lately than the other."""
         self._parties: set[Party] = set()
@@ -62,6 +67,8 @@ class SharingChecker(Checker):
         after = self._live(parties, stored.live.values())
         for run_id in sorted({key.run_id for key in fresh} & parties.keys()):
             for other in sorted(waiting & parties.keys()):
+                if parties[run_id] == parties[other]:
+                    self._is_in_order(run_id, other)
                 bound = queues[parties[run_id][0]].guarantee or queues[parties[other][0]].cap.is_any
                 if parties[run_id] != parties[other] and not bound:
                     self.judged += 1
@@ -70,6 +77,19 @@ class SharingChecker(Checker):
                     if second is not None and (first is None or first > second):
                         told = f"a task of {run_id} is started while one of {other} waits, whose queue stands lower"
                         self.facts.violated("S1", told, run_id, other)
+
+    def _is_in_order(self, run_id: str, other: str) -> None:
+        """Within a queue, or an owner's part of it; runs with deadlines have an order that no commit tells."""
+        if any("deadline" in self.facts.spec_of(each).get("capacity", {}) for each in (run_id, other)):
+            return
+        self.within += 1
+        if self._place(other) < self._place(run_id):
+            told = f"a task of {run_id} is started while one of {other} waits, which comes first in their queue"
+            self.facts.violated("S10", told, run_id, other)
+
+    def _place(self, run_id: str) -> tuple[int, int]:
+        record = self.facts.stored.records[run_id]
+        return -record.priority, record.number
 
     def _height(self, parties: dict[str, Party], run_id: str, live: Counter[Party], more: int = 0) -> Fraction | None:
         """Of the run's sharer, with so many tasks more; None where it has no share."""
