@@ -32,6 +32,8 @@ SERVICE: JSON = {
     "resources": {"vcpus": 0.5, "memory": 128},
     "service": {"desired": 1, "update": {"healthySeconds": 1}},
 }
+STUCK = {"minHealthyPercent": 100, "maxOverPercent": 0}
+DAEMON: JSON = {**{name: value for name, value in SERVICE.items() if name != "service"}, "kind": "daemon"}
 RUN: JSON = {
     "version": 1,
     "name": "tick",
@@ -120,6 +122,8 @@ def test_a_service_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None:
     assert (code, said) == (
         409, "ConflictException: the newest revision of web is 2: look at what it changes, then update that one",
     )  # fmt: skip
+    code, said, _ = refused("StartDeployment", name="web", revision=2, clientToken="once")
+    assert (code, said) == (409, "ConflictException: this clientToken was already used for revision 1")
     assert ask("StartDeployment", name="web")["deploying"] == 2
     until(lambda: status(ask) == "COMPLETED", PATIENCE_S)
     assert refused("StopDeployment", name="web")[0] == 409
@@ -128,7 +132,11 @@ def test_a_service_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None:
     ask("FreezeEnvironment", name="web", reason="hands off")
     until(lambda: status(ask) == "FROZEN", PATIENCE_S)
     assert ask("DescribeEnvironment", name="web")["statusReason"] == "hands off"
+    assert ask("StartDeployment", name="web", revision=2)["frozenByUser"] is True
+    until(lambda: ask("DescribeEnvironment", name="web")["targetRevision"] == 2, PATIENCE_S)
+    assert status(ask) == "FROZEN"
     ask("ThawEnvironment", name="web")
+    until(lambda: ask("DescribeEnvironment", name="web")["completedRevision"] == 2, PATIENCE_S)
     assert ask("ScaleEnvironment", name="web", desired=0)["desired"] == 0
     until(lambda: ask("DescribeEnvironment", name="web")["running"] == 0, PATIENCE_S)
     shown = ask("DescribeEnvironment", name="web", include=["specs"])
@@ -155,6 +163,8 @@ def test_a_deployment_under_way_is_stopped(ask: Ask) -> None:
     ("action", "fields", "code", "named"),
     [
         ("CreateEnvironment", {"spec": {**SERVICE, "service": {"desired": -1}}}, 400, "service.desired"),
+        ("CreateEnvironment", {"spec": {**SERVICE, "service": {"desired": 1, "update": STUCK}}}, 400, "service.update"),
+        ("CreateEnvironment", {"spec": {**DAEMON, "resources": {"memory": 9_000_000}}}, 400, "resources.memory"),
         ("CreateEnvironment", {"spec": RUN}, 400, "spec.kind"),
         ("CreateEnvironment", {"spec": SERVICE, "desire": 3}, 400, "desire"),
         ("ScaleEnvironment", {"name": "web", "desired": -1}, 400, "desired"),
@@ -205,6 +215,7 @@ def test_a_schedule_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None
     assert ask("RunScheduleNow", name="nightly", clientToken="now")["runId"] == started
     assert ask("DescribeSchedule", name="nightly")["fires"][-1]["runId"] == started
     ask("ReleaseSchedules", runId=started)
+    assert len(ask("DescribeSchedule", name="nightly", times=2)["nextTimes"]) == 2
     missed = ask("FireSchedule", name="nightly", scheduledTime="2026-01-01T02:00:00Z")
     assert missed["verdict"] is None
     ask("CreateSchedule", **{**NIGHTLY, "name": "often"})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from argosy.aws import cell_records, watchdog
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.engine.loop import SOON_S
+from argosy.model.inbox import SubmitRequest
 from argosy.simulation.boundary import Call
 from argosy.simulation.deployment import TABLE
 from argosy.simulation.invocations import TICK_RULE
+from argosy.spec.parse import parse_spec, to_json
 from tests.fakes.steady import SteadyService
 
 HOUR_S = 3600.0
@@ -131,3 +135,43 @@ def test_a_request_is_taken_in_at_once() -> None:
     service.ask("scale", desired=3)
     service.run_for(2.0)
     assert service.state.environments["web"].desired == 3
+
+
+def test_while_a_run_waits_for_its_time_the_controller_looks_once_a_minute_and_starts_it_at_that_time() -> None:
+    service = SteadyService(desired=1)
+    service.run_to_quiet()
+    starts_at = service.world.now + 2 * HOUR_S
+    spec = {
+        "version": 1,
+        "name": "night",
+        "container": {"image": "argosy/web"},
+        "resources": {"vcpus": 0.5, "memory": 512},
+        "array": {"size": 1},
+        "notBefore": datetime.fromtimestamp(starts_at, UTC).isoformat(),
+    }
+    form, run_id = to_json(parse_spec(spec)), "night-261121-062702-k3f9"
+    asked = SubmitRequest(run_id, service.world.now, form, 1, "argosy/web", f"s3://results/{run_id}/", False)
+    service.deployment.put(asked, run_id)
+    service.run_for(120.0)
+    before = len(service.finished)
+    service.run_for(starts_at - 90.0 - service.world.now)
+    waiting = service.finished[before:]
+    assert {one.reason for one in waiting} == {"quiet"}
+    assert 115 <= len(waiting) <= 118
+    run = service.state.runs[run_id]
+    service.run_for(starts_at - 1.0 - service.world.now)
+    assert run.attempts == 0
+    service.run_for(5.0)
+    assert service.state.runs[run_id].attempts == 1
+
+
+def test_a_deployment_that_a_user_has_frozen_keeps_nobody_at_work() -> None:
+    service = SteadyService(desired=2, healthy_s=1800)
+    service.run_for(120.0)
+    service.ask("freeze", reason="looking at it")
+    service.run_to_quiet(limit_s=300.0)
+    env = service.state.environments["web"]
+    assert env.deployment is not None
+    assert not env.deployment.has_ended
+    service.run_for(HOUR_S)
+    assert env.deployment.status == "COMPLETED", "what was there has become healthy"

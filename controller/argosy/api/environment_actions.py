@@ -255,8 +255,10 @@ def _describe(means: Means, request: requests.DescribeEnvironment, request_id: s
     if "endpoints" in request.include:
         view["endpoints"] = endpoints(env, records, state, means.now())
     if "specs" in request.include:
+        keys = {each["revision"]: _key(request.name, each["revision"]) for each in view["revisions"]}
+        bodies = means.store.read_many(list(keys.values()))
         for each in view["revisions"]:
-            body = means.store.read(_key(request.name, each["revision"]))
+            body = bodies.get(keys[each["revision"]])
             each["spec"] = None if body is None else json.loads(body)["form"]
     return view
 

@@ -90,7 +90,9 @@ def is_idle(state: State) -> bool:
 def _sleeps(state: State, run: Run) -> bool:
     """Whether it is the run of an environment that is to have no task, or is frozen, and has none."""
     env = state.environments.get(run.name) if run.terms.service else None
-    if env is None or env.deleting or run.halted or env.deployment is None or not env.deployment.has_ended:
+    if env is None or env.deleting or run.halted or env.deployment is None:
+        return False
+    if not (env.deployment.has_ended or env.frozen_reason):
         return False
     counts = run.tasks.counts()
     is_wanted = env.desired and not env.frozen_reason

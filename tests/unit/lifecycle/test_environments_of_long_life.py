@@ -184,6 +184,8 @@ def test_a_frozen_environment_without_tasks_lets_the_controller_rest() -> None:
     state = deployed()
     env = state.environments["web"]
     assert env.deployment is not None
+    ask(state, "freeze")  # with its deployment under way
+    assert is_idle(state)
     env.deployment.status, env.frozen_reason = DeploymentStatus.FAILED, "deployment 1 failed"
     assert is_idle(state)
     env.frozen_reason = ""

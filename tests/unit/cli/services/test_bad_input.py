@@ -4,12 +4,14 @@ sentence, and nothing is changed."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy.model import inbox
+from argosy.model.resources import Resources
 from tests.fakes.api import SPEC
 from tests.fakes.cli import World
 from tests.fakes.schedules import ScheduleDesk, nth
@@ -79,6 +81,16 @@ def test_a_spec_that_is_no_service_that_works_is_refused(
     assert "kind" in fields or "1 fault; nothing was changed." in " ".join(told.split())
 
 
+def test_a_daemon_that_is_larger_than_every_instance_is_refused(
+    world: World, desk: ScheduleDesk, tmp_path: Path
+) -> None:
+    desk.api.limits = replace(desk.api.limits, pools=(("us-east-1", "p3.8xlarge", "us-east-1a"),), shapes={})
+    daemon = {name: value for name, value in WEB.items() if name != "service"} | {"kind": "daemon", "name": "watch"}
+    told = refused(world, desk, "env", "create", written(tmp_path, {**daemon, "resources": {"memory": 900_000}}))
+    assert "every instance type that matches is smaller: p3.8xlarge" in " ".join(told.split())
+    assert world.argosy("env", "create", written(tmp_path, daemon)).exit_code == 0
+
+
 def up(desk: ScheduleDesk) -> None:
     desk.body("CreateEnvironment", spec=WEB)
     desk.time += 1
@@ -93,6 +105,15 @@ def test_an_update_against_an_old_base_is_told_the_newest(world: World, desk: Sc
     desk.time += 1
     again = written(tmp_path, service(resources={"vcpus": 2}))
     assert "the newest revision of web is 2" in refused(world, desk, "env", "update", again, "--base", "1")
+
+
+def test_a_revision_that_the_deployment_does_not_allow_any_more_is_refused_in_the_words_of_its_field(
+    world: World, desk: ScheduleDesk
+) -> None:
+    up(desk)
+    desk.api.limits = replace(desk.api.limits, shapes={"t3.nano": Resources(128, 128, 0)})
+    told = refused(world, desk, "env", "deploy", "web", "--client-token", "again")
+    assert "resources.memory: asks for 256 MiB" in " ".join(told.split())
 
 
 def test_of_two_deployments_at_once_the_later_one_goes_on(world: World, desk: ScheduleDesk) -> None:
