@@ -233,6 +233,7 @@ def test_the_command_finds_the_deployment_by_one_parameter(home: Template) -> No
         "queueUrl": found["queueUrl"],
         "python": "3.12",
         "allowExec": False,
+        "identity": {"host": "sts.us-east-1.<URLSuffix>", "deployment": "<AccountId>/us-east-1/argosy"},
     }
 
 
@@ -297,3 +298,10 @@ def test_cloudformation_waits_an_hour_for_the_teardown_and_no_longer(home: Templ
     assert home.resources["Teardown"]["Properties"]["ServiceTimeout"] == "3600"
     machines = home.of_type("AWS::StepFunctions::StateMachine")
     assert machines  # the framework's own waiting, which must end first
+
+
+def test_the_api_verifies_what_is_signed_for_whom_the_parameter_names(home: Template) -> None:
+    parameter = home.named("AWS::SSM::Parameter", "Name", "/argosy/deployment")
+    api = home.named("AWS::Lambda::Function", "FunctionName", "argosy-api")
+    told = json.loads(text(api["Environment"]["Variables"]["ARGOSY_IDENTITY"]))
+    assert told == json.loads(text(parameter["Value"]))["identity"]

@@ -16,6 +16,7 @@ REPOSITORY = ROOT.parent
 TARGETS = ("doctor", "bootstrap", "deploy", "roll", "destroy", "destroy-cell")
 IAM_NAMES = {"service-quotas": "servicequotas", "lambda:Invoke": "lambda:InvokeFunction"}
 DOCTOR = ("argosy.cli.deployment.doctor", "register")
+ACCESS = ("argosy.cli.deployment.access", "register")
 NO_RIGHT_NEEDED = {"sts:GetCallerIdentity"}  # AWS: "No permissions are required to perform this operation"
 NEVER_CALLED = {"lambda:InvokeFunction"}  # the session has an api, which the doctor does not ask
 ROW = re.compile(r"^\| (?P<rights>(?:`[a-z0-9]+:\w+`(?:, )?)+) \| [^|]* \| (?P<targets>[^|]+) \| ", re.MULTILINE)
@@ -69,7 +70,17 @@ def test_the_programs_are_those_that_the_makefile_runs() -> None:
     assert "ssm:GetParametersByPath" in rights_for("roll")
 
 
+def test_who_makes_entrances_is_told_of_every_right_that_it_needs_beside_a_users() -> None:
+    text = (REPOSITORY / "docs" / "operations.md").read_text()
+    told = re.search(r"`argosy access` needs ([^.]*)\.", text)
+    assert told is not None
+    calls = [call for call in Reached([ACCESS]).operations() if call.startswith("lambda:")]
+    names = {f"lambda:{operations_of('lambda')[call.partition(':')[2]]}" for call in calls} - {"lambda:Invoke"}
+    assert set(re.findall(r"`(lambda:\w+)`", told[1])) == names
+
+
 def test_the_doctor_asks_no_function_of_the_deployment() -> None:
     """Which is why `lambda:InvokeFunction` is not among its rights."""
-    sources = Path(ROOT / "argosy" / "cli" / "deployment").glob("*.py")
+    folder = Path(ROOT / "argosy" / "cli" / "deployment")
+    sources = {*folder.glob("*.py")} - {folder / "access.py"}  # another command's
     assert not [path.name for path in sources if re.search(r"session\.api\b|\.invoke\(", path.read_text())]

@@ -138,7 +138,7 @@ def _of_environment(means: Means, request: Any, entrance: Entrance) -> None:
 def _created_environment(means: Means, request: environment_requests.CreateEnvironment, entrance: Entrance) -> None:
     """One that takes over the tasks of an earlier one of the same name."""
     for form in environment_actions.forms_at_work(means, str(request.spec.get("name"))[:63]):
-        entrance.check(f"the environment {form['name']}", form.get("queue"))
+        entrance.check(f"the environment {request.spec['name']}", form.get("queue"))
 
 
 def _of_schedule(means: Means, request: Any, entrance: Entrance) -> None:

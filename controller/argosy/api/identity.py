@@ -48,7 +48,7 @@ def opened(request: Any) -> tuple[Any, Proof | None]:
         return request, None
     faults = [Fault(str(name)[:60], "stands beside a signed request") for name in request if name not in (TEXT, PROOF)]
     text, headers = request.get(TEXT), request.get(PROOF)
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not _is_utf8(text):
         faults.append(Fault(TEXT, "must be the text that was signed"))
     if not _is_headers(headers):
         faults.append(Fault(PROOF, _HEADERS))
@@ -65,6 +65,14 @@ def _is_headers(given: Any) -> bool:
     if not isinstance(given, Mapping) or len(given) > MOST_HEADERS:
         return False
     return all(isinstance(each, str) and _is_plain(each) for pair in given.items() for each in pair)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_plain(text: str) -> bool:

@@ -176,6 +176,13 @@ def test_tasks_that_another_queue_has_left_are_not_taken_over(shared: Desk) -> N
     let(shared, "CreateEnvironment", spec={**SERVICE, "name": "other"})
 
 
+def test_an_environment_of_which_nothing_is_known_is_the_default_queues(shared: Desk) -> None:
+    shared.body("CreateEnvironment", spec={**SERVICE, "queue": "research"})
+    shared.fold_in()
+    shared.store.items = {key: body for key, body in shared.store.items.items() if key[0] != "REVISIONS"}
+    assert "the environment web is of the queue default" in refused(shared, "FreezeEnvironment", name="web")
+
+
 def test_daemons_are_left_to_the_owner(shared: Desk) -> None:
     daemon = {"version": 1, "kind": "daemon", "name": "logs", "container": {"image": "argosy/web"}}
     said = refused(shared, "CreateEnvironment", spec=daemon)

@@ -206,6 +206,7 @@ def test_while_aws_cannot_be_asked_the_request_is_to_be_sent_again(desk: Desk, s
     [
         ({TEXT: 7, PROOF: {}}, TEXT),
         ({TEXT: "{", PROOF: {}}, TEXT),
+        ({TEXT: "\ud800", PROOF: {}}, TEXT),
         ({TEXT: "[" * 100_000, PROOF: {}}, TEXT),
         ({PROOF: {}}, TEXT),
         ({TEXT: "{}"}, PROOF),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.api.admission import limits_of
 from argosy.catalogue.lookup import load_catalogue, offered
 from argosy.settings.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
 from argosy.settings.values import ALL_IMAGES
@@ -184,6 +185,13 @@ def test_price_caps_that_allow_nothing_are_refused_each_with_its_path() -> None:
 def test_placement_scores_are_asked_for_only_where_the_owner_says_so() -> None:
     assert not Settings().placement_scores
     assert load_settings({"placementScores": True}).placement_scores
+
+
+def test_sessions_name_owners_only_of_roles_that_the_owner_lists() -> None:
+    assert limits_of(Settings(), "b").session_owners == ()
+    assert limits_of(load_settings({"sessionOwners": ["Okta-*", "saml"]}), "b").session_owners == ("Okta-*", "saml")
+    with pytest.raises(SettingsError, match="sessionOwners"):
+        load_settings({"sessionOwners": ["a role"]})
 
 
 def test_what_is_kept_back_for_stopping_a_run_covers_the_stop_time_out() -> None:
