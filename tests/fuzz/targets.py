@@ -22,6 +22,7 @@ from argosy.model.state import State
 from argosy.placement import query
 from argosy.placement.query_tokens import OPERATORS, SUBJECTS
 from argosy.placement.supply import InstanceRow, Supply
+from argosy.simulation.members import Members
 from argosy.spec.bounds import SIZE_LIMIT
 from argosy.spec.faults import SpecError
 from argosy.spec.file import check_text
@@ -33,7 +34,7 @@ from tests.sample_messages import MESSAGES
 
 INPUTS_A_STATE = 500  # then a fresh one: what an input leaves behind must not slow the next ones down
 REPLY_LIMIT = 6_000_000  # bytes: Lambda's
-STATUS_CODES = {200, 400, 404, 409, 429}
+STATUS_CODES = {200, 400, 403, 404, 409, 429}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -153,7 +154,7 @@ class Requests:
         if not self.left:
             self.desk, self.left = _open_desk(), INPUTS_A_STATE
         self.left -= 1
-        reply = self.desk.api.handle(request, f"request-{self.left}")
+        reply = self.desk.api.handle(request, f"request-{self.left}", "q-default" if self.left % 2 else "")
         assert reply["statusCode"] in STATUS_CODES, reply
         assert len(json.dumps(reply, allow_nan=False)) < REPLY_LIMIT
 
@@ -161,6 +162,7 @@ class Requests:
 def _open_desk() -> Desk:
     """One run that the controller knows (its id stands in the seeds) and one in the inbox."""
     desk = Desk()
+    desk.api.identities = Members()
     desk.submit()
     desk.fold_in()
     desk.submit(token="t-2", name="waiting")
@@ -173,6 +175,7 @@ def _requests() -> list[dict[str, Any]]:
     full = {**SPEC, "capacity": {"budgetUsd": 5, "deadline": "10h"}, "placement": {"constraints": [EXPRESSIONS[0]]}}
     return [
         {"action": "SubmitRun", "clientToken": "t-3", "spec": full},
+        Members().event({"action": "SubmitRun", "clientToken": "t-6", "spec": SPEC}, "alice", NOW),
         {"action": "ValidateRun", "spec": full},
         {"action": "PlanRun", "spec": SPEC},
         {"action": "DescribeRun", "runId": run_id, "include": ["tasks", "cost"], "maxResults": 10, "nextToken": "NQ"},

@@ -109,7 +109,8 @@ def _http_status(fault: Exception) -> int:
 
 def _next_step(code: str) -> str:
     if code in _DENIED:
-        return "ask for the deployment's managed policy argosy-submitter, or name another --profile"
+        member = "or, as a member of a queue, --as-queue QUEUE"
+        return f"ask for the deployment's managed policy argosy-submitter, or name another --profile, {member}"
     if code in _EXPIRED:
         return "renew the credentials, e.g. `aws sso login`"
     return "type `argosy doctor` to see what is wrong"

@@ -232,3 +232,18 @@ def test_every_field_that_the_deployment_refuses_is_in_the_text_of_the_exception
     refused = api_error(400, "ValidationException", "1 field is invalid", ("maxResults", "must be at least 1"))
     with pytest.raises(argosy.ArgosyError, match=r"^1 field is invalid\n  maxResults: must be at least 1$"):
         client_of(World().answers("ListRuns", refused)).runs(0)
+
+
+def test_a_client_comes_through_the_entrance_of_the_queue_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARGOSY_QUEUE", raising=False)
+    assert argosy.Client().access.connection.entrance == ""
+    assert argosy.Client(queue="research").access.connection.entrance == "research"
+    monkeypatch.setenv("ARGOSY_QUEUE", "night")
+    assert argosy.Client().access.connection.entrance == "night"
+    assert argosy.Client(queue="").access.connection.entrance == ""
+
+
+def test_a_client_signs_unless_the_shell_says_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert argosy.Client().access.connection.signs
+    monkeypatch.setenv("ARGOSY_UNSIGNED", "1")
+    assert not argosy.Client().access.connection.signs
