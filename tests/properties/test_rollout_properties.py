@@ -122,3 +122,13 @@ def test_of_a_base_what_spot_cannot_take_stays_and_what_stands_in_for_it_serves_
     healthy = young._replace(status=SlotStatus.HEALTHY)
     assert rollout.step([*spot, healthy], 2, terms, base=1).stops == (spot[1],)
     assert rollout.step(spot, 2, terms, base=1) == Step(starts=1)
+
+
+def test_an_unhealthy_task_goes_although_others_only_stand_in_for_those_of_the_base() -> None:
+    """World 540: they serve all the same, and on-demand instances may not come for hours."""
+    terms = ServiceTerms(3, 100, 100, 0.0, 0.0, rolls_back=False)
+    spot = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True) for n in range(3)]
+    pending = [Slot("run1", 3 + n, SlotStatus.PENDING, is_target=True) for n in range(2)]
+    ill = Slot("run1", 5, SlotStatus.YOUNG, is_target=True, fails=True)
+    assert rollout.step([*spot, *pending, ill], 3, terms, base=2) == Step(failed=(ill,))
+    assert rollout.step([*spot[:2], *pending, ill], 3, terms, base=2).failed == ()

@@ -85,16 +85,16 @@ def step(slots: Sequence[Slot], desired: int, terms: ServiceTerms, *, is_frozen:
     stops += _stops_of_lent(lent, healthy - sum(slot.status is SlotStatus.HEALTHY for slot in stops), desired, terms)
     active = len(slots) - len(parks) - len(stops)
     wanted, most = desired - len(staying), most_active(terms, desired)
-    failed = _given_up(failing, staying, desired, room=most - active)
+    serving = sum(slot.status is SlotStatus.HEALTHY for slot in staying | lent)
+    failed = _given_up(failing, desired - serving, desired - len(staying) - max(0, most - active))
     starts = max(0, min(wanted, most - active + len(failed)))
     return Step(starts, parks, stops, failed)
 
 
-def _given_up(failing: Sequence[Slot], staying: set[Slot], desired: int, room: int) -> tuple[Slot, ...]:
+def _given_up(failing: Sequence[Slot], missing: int, without_room: int) -> tuple[Slot, ...]:
     """Of those that have been unhealthy for too long: as many as others are healthy in their place, and as many as
-    leave no room for a successor. The others may serve a little meanwhile."""
-    missing = desired - sum(slot.status is SlotStatus.HEALTHY for slot in staying)
-    without_room = desired - len(staying) - max(0, room)
+    leave no room for a successor. The others may serve a little meanwhile. missing: how many of the desired ones are
+    not healthy; without_room: how many successors have none."""
     count = min(len(failing), max(len(failing) - missing, without_room))
     return tuple(sorted(failing, key=lambda slot: (not slot.is_spot, slot.index))[: max(0, count)])
 
