@@ -17,17 +17,18 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler import affordable, capacity, caps, fair_order, places, upkeep, urgency
+from argosy.scheduler import affordable, capacity, caps, fair_order, lifting, passes, places, upkeep, urgency
 from argosy.scheduler.affordable import Due
 from argosy.scheduler.capped_demand import CappedDemand
 from argosy.scheduler.caps import CapRoom
 from argosy.scheduler.dealing import FairDealing
 from argosy.scheduler.fair_order import FairOrder
 from argosy.sharing import fill, history, levels, turns, ways
-from argosy.sharing.columns import ONE_FACTOR, IntArray
+from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
+LIFTING, SCENARIO = "tests.unit.scheduler.test_lifting", "tests.scenarios.test_sharing"
 QUOTAS = "tests.unit.scheduler.test_quotas_of_queues"
 CAPS = "tests.unit.scheduler.test_caps_of_queues"
 DEADLINES = "tests.unit.scheduler.test_deadlines_in_a_queue"
@@ -359,3 +360,38 @@ def newest_first(patch: Patch) -> None:
     patch.setattr(
         places, "latest_starts", lambda moment, runs: {**real(moment, runs), **{run.id: -run.number for run in runs}}
     )  # fmt: skip
+
+
+@planted("GPUs that one queue alone wants lift it, so that others take what was bought for it", check=scenario(
+    LIFTING, "test_gpus_that_one_queue_alone_wants_lift_nobody"
+))  # fmt: skip
+def gpus_always_count(patch: Patch) -> None:
+    patch.setattr(lifting, "_several_want_gpus", lambda state: True)
+
+
+@planted("dollars are limited, and cpu is shared", check=scenario(
+    LIFTING, "test_where_dollars_are_limited_a_task_counts_what_it_costs_where_it_costs_least"
+))  # fmt: skip
+def dollars_lift_nobody(patch: Patch) -> None:
+    patch.setattr(lifting, "_least_costs", lambda runs, instances: {})
+
+
+@planted("what is ordered at once lifts, so that dollars are divided by instances", check=scenario(
+    SCENARIO, "test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time"
+))  # fmt: skip
+def growth_lifts(patch: Patch) -> None:
+    real = affordable.ForAll.limits
+
+    def limits(self: affordable.ForAll) -> Limits:
+        found = real(self)
+        found.capacity[0] = max(1, self.room) * affordable.UNIT
+        return found
+
+    patch.setattr(affordable.ForAll, "limits", limits)
+
+
+@planted("what was dealt out is placed in the queues' order", check=scenario(
+    "tests.unit.scheduler.test_passes", "test_tasks_with_gpus_find_theirs_although_others_come_first"
+))  # fmt: skip
+def whole_batches_are_placed(patch: Patch) -> None:
+    patch.setattr(passes, "_slices", lambda counts, has_gpus: iter([counts]))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+
+import pytest
 
 from argosy.model.inbox import SharingRequest
 from argosy.model.runs import RunStatus
@@ -91,3 +94,28 @@ def test_what_is_bought_for_a_small_queue_is_bought_once() -> None:
     cluster.cancel()
     cluster.run_to_rest()
     assert len(cluster.world.ec2.ledger.instances) <= 42
+
+
+def test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time() -> None:
+    """Two an order, of which one costs three times as much as the other: in the end each queue has its half of the
+    dollars, and its tasks are on what was bought for it."""
+    cluster = Controlled(
+        ("c5.xlarge", "g4dn.xlarge"), ("us-east-1a",), work_s=7_200.0, growth_per_tick=2, max_type_share=1.0
+    )
+    shared(cluster, {"version": 1, "limits": {"usdPerHour": 3}, "queues": {"default": {}, "research": {}}})
+    cluster.submit(400, resources={"vcpus": 4, "memory": 4_096})
+    cluster.submit(400, OTHER, queue="research", resources={"vcpus": 4, "memory": 8_192, "gpus": 1})
+    cluster.run_for(500)
+    state = cluster.controllers[0].state
+    assert state is not None
+    usd: Counter[str] = Counter()
+    for instance in state.instances.values():
+        usd[instance.instance_type] += instance.price_usd_per_hour
+    assert usd["c5.xlarge"] == pytest.approx(1.5, abs=0.25)
+    assert usd["g4dn.xlarge"] == pytest.approx(1.5, abs=0.25)
+    for run_id, kind in ((RUN_ID, "c5.xlarge"), (OTHER, "g4dn.xlarge")):
+        many = sum(instance.instance_type == kind for instance in state.instances.values())
+        assert cluster.record(run_id).counts[TaskStatus.RUNNING] == many
+    cluster.cancel()
+    cluster.cancel(OTHER)
+    cluster.run_to_rest()

@@ -49,7 +49,7 @@ class ForAll(NamedTuple):
     def limits(self) -> Limits:
         """Instances of now, instances, dollars, vCPUs of each quota."""
         dollars = [MOST if math.isinf(each) else round(each * SCALE[USD]) for each in (self.usd, self.usd_left)]
-        instances = [max(1, self.room) * UNIT, max(1, self.most) * UNIT]
+        instances = [MOST, max(1, self.most) * UNIT]  # of those of now everybody has nothing: they lift nobody
         whole, left = [max(1, each) * OF_A_VCPU for each, _ in self.vcpus], [each * OF_A_VCPU for _, each in self.vcpus]
         capacity = [*instances, max(1, dollars[0]), *whole]
         return Limits.of(capacity, [self.room * UNIT, self.left * UNIT, dollars[1], *left])
@@ -195,14 +195,15 @@ class _Affordable:
         return Way(column, tuple(takes))
 
     def _used(self, ways: Sequence[Sequence[Way]], coming: Mapping[str, int]) -> IntArray:
-        """(sharers, limits) what they have: of instances and dollars, as their tasks would take of what is bought now;
-        of quotas, as they do, with what is on its way for them."""
+        """(sharers, limits) what they have, with what is on its way for them: of instances and dollars, as their tasks
+        would take of what is bought now; of quotas, as they do."""
         order, of_quotas = self.order, use_of_quotas(self.moment, self.for_all.quotas)
         used = np.zeros((len(order.sharers), FIRST_QUOTA + len(self.column)), dtype=np.int64)
         for run_id, its in zip(self.ids, ways, strict=True):
             takes = np.array(its[0].takes, dtype=np.int64)
             quotas = np.where(takes > MOST, 0, takes)[FIRST_QUOTA:]
-            used[order.row[run_id], 1:FIRST_QUOTA] += order.live.get(run_id, 0) * takes[1:FIRST_QUOTA]
+            here_or_coming = order.live.get(run_id, 0) + coming.get(run_id, 0)
+            used[order.row[run_id], 1:FIRST_QUOTA] += here_or_coming * takes[1:FIRST_QUOTA]
             used[order.row[run_id], FIRST_QUOTA:] += coming.get(run_id, 0) * quotas
         for run in order.runs:
             if run.number in of_quotas:

@@ -24,7 +24,9 @@ from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import Supply
 from argosy.scheduler.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part_of, units_of
 from argosy.scheduler.fair_order import FairOrder, Within
-from argosy.scheduler.queue import Ask, counted, queue_of
+from argosy.scheduler.lifting import Lifting
+from argosy.scheduler.passes import Placed, counted, placed_in_slices, queue_of
+from argosy.scheduler.queue import Ask
 from argosy.scheduler.roster import Lineup
 from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, IntArray, Limits
@@ -32,7 +34,6 @@ from argosy.sharing.fill import Filled
 
 ROUNDS = 8  # of dealing out; what is left then goes to who comes first
 PER_S = 1 << 20  # units of a launch a second
-Placed = Counter[tuple[int, int]]  # (ask, row) -> tasks
 
 
 class LaunchRoom(NamedTuple):
@@ -120,6 +121,8 @@ class FairDealing:
     order: FairOrder
     asks: Sequence[Ask]
     launch_rate: float  # per second, in the long run
+    lifting: Lifting
+    used: IntArray  # (sharers, 4) what the live attempts count there
     caps: QueueCaps | None = None  # where any queue has one
 
     def meant_for(
@@ -172,23 +175,23 @@ class FairDealing:
         self, batches: Sequence[Batch], supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, PassState]:
         state, placed = PassState(supply, Queue.of(batches)), Counter[tuple[int, int]]()
-        needs = np.array([(*batch.need, rate) for batch, rate in zip(batches, self._rates(), strict=True)])
-        needs = needs.astype(np.int64).reshape(-1, 4)
+        takes = [(*self.lifting.takes(batch.need), rate) for batch, rate in zip(batches, self._rates(), strict=True)]
+        needs = np.array(takes, dtype=np.int64).reshape(-1, 5)
         left = np.array([batch.count for batch in batches], dtype=np.int64)
-        may, used = np.ones(len(batches), dtype=bool), np.hstack([self.order.tasks, self._launching()])
+        may, used = np.ones(len(batches), dtype=bool), np.hstack([self.used, self._launching()])
         sharer = np.array([self.order.row[ask.run.id] for ask in self.asks], dtype=np.int64)
-        capacity = [*supply.total.sum(axis=1), PER_S * self.launch_rate]
+        capacity = [*self.lifting.capacity, PER_S * self.launch_rate]
         given_in_all = np.zeros(len(batches), dtype=np.int64)
         for _ in range(ROUNDS):
-            limits = Limits.of(capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST])
+            limits = Limits.of(capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
             within = None if self.caps is None else self.caps.within(given_in_all)
             counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():
                 break
-            found = place_further(queue_of(batches, counts.tolist()), state, fitness=fitness)
-            given = counts - found.unplaced
-            placed.update(counted(found))
-            left, may, given_in_all = left - given, may & (found.unplaced == 0), given_in_all + given
+            found, unplaced = placed_in_slices(batches, counts, state, fitness)
+            placed.update(found)
+            given = counts - unplaced
+            left, may, given_in_all = left - given, may & (unplaced == 0), given_in_all + given
             np.add.at(used, sharer, given[:, None] * needs)
         return placed, state
 

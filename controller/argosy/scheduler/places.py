@@ -26,9 +26,11 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.caps import CapRoom, prices
 from argosy.scheduler.dealing import FairDealing, LaunchRoom, QueueCaps
 from argosy.scheduler.fair_order import FairOrder
+from argosy.scheduler.lifting import Lifting, SizeAndPrice
 from argosy.scheduler.outlook import Outlook
-from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, counted, place_now
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.passes import counted
+from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
+from argosy.scheduler.roster import Lineup, Roster
 from argosy.scheduler.upkeep import next_key
 from argosy.scheduler.urgency import latest_starts
 
@@ -97,7 +99,10 @@ def assign(
     lineup = roster.at(moment)
     caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, prices(moment, lineup))
     rate = moment.policy.launch_rate * max(1, len({instance.cell for instance in state.instances.values()}))
-    dealing = FairDealing(order, asks, rate, caps) if order.is_shared or caps else None
+    dealing = None
+    if order.is_shared or caps:
+        lifting = Lifting.of(state, _sizes_and_prices(moment, lineup))
+        dealing = FairDealing(order, asks, rate, lifting, lifting.used(state, order), caps)
     owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
         lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
@@ -125,6 +130,12 @@ def assign(
         dealing=dealing,
         here=here.rows,
     )
+
+
+def _sizes_and_prices(moment: Moment, lineup: Lineup) -> list[SizeAndPrice]:
+    """Of all rows."""
+    sizes: list[tuple[int, int, int]] = [*map(tuple, lineup.supply.total.T.tolist())]
+    return [*zip(sizes, prices(moment, lineup).tolist(), strict=True)]
 
 
 def _rest(

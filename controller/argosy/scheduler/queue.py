@@ -23,11 +23,12 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
-from argosy.placement.place import Assignment, place, place_further
+from argosy.placement.place import place, place_further
 from argosy.placement.strategy import spread_attribute
 from argosy.scheduler.backfill import needed_from, open_to
 from argosy.scheduler.on_demand_base import tasks_of_base
 from argosy.scheduler.outlook import expected_end
+from argosy.scheduler.passes import Placed, counted, placed_in_slices, queue_of
 from argosy.scheduler.roster import Lineup
 from argosy.scheduler.yielding import kept_for_runs, off_limits
 
@@ -208,26 +209,26 @@ def place_now(
         return counted(found), found.unplaced.tolist()
     now, waits = meant
     free = PassState(lineup.here, Queue.of(ours))
-    first = place_further(queue_of(ours, now), free, fitness=fitness)
-    left = [batch.count - n + rest for batch, n, rest in zip(batches, now, first.unplaced.tolist(), strict=True)]
+    first, unplaced = _first(ours, now, free, fitness, dealing is not None)
+    left = [batch.count - n + rest for batch, n, rest in zip(batches, now, unplaced, strict=True)]
     asked = [n - wait for n, wait in zip(left, waits, strict=True)]
     if dealing is not None:
-        asked = dealing.within_caps(batches, asked, counted(first))
+        asked = dealing.within_caps(batches, asked, first)
     second = place_further(queue_of(ours, asked), free, fitness=fitness)
-    return counted(first) + counted(second), [
+    return first + counted(second), [
         n - count + rest for n, count, rest in zip(left, asked, second.unplaced.tolist(), strict=True)
     ]
 
 
-def counted(found: Assignment) -> Counter[tuple[int, int]]:
-    """(batch, row) -> tasks."""
-    pairs = zip(found.batch.tolist(), found.row.tolist(), strict=True)
-    return Counter(dict(zip(pairs, found.count.tolist(), strict=True)))
-
-
-def queue_of(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
-    """The batches with other counts."""
-    return Queue.of([replace(batch, count=count) for batch, count in zip(batches, counts, strict=True)])
+def _first(
+    batches: Sequence[Batch], counts: Sequence[int], free: PassState, fitness: Mapping[str, Fitness], are_shared: bool
+) -> tuple[Placed, list[int]]:
+    """What starts here, and how many tasks of each batch found no place after all."""
+    if are_shared:
+        placed, unplaced = placed_in_slices(batches, np.array(counts, dtype=np.int64), free, fitness)
+        return placed, unplaced.tolist()
+    found = place_further(queue_of(batches, counts), free, fitness=fitness)
+    return counted(found), found.unplaced.tolist()
 
 
 def _meant_for(

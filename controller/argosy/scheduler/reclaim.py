@@ -36,11 +36,12 @@ from argosy.scheduler.capacity import DEPLOYMENT, DEPLOYMENT_USD, order_limits
 from argosy.scheduler.caps import CapRoom, part_of, units_of
 from argosy.scheduler.emptying import Emptying
 from argosy.scheduler.fair_order import FairOrder
+from argosy.scheduler.lifting import Lifting
 from argosy.scheduler.places import Places, RunPlaces
 from argosy.scheduler.rows import row_of, uses_by_number
 from argosy.scheduler.upkeep import arn_of_row
 from argosy.scheduler.yielding import kept_for_runs
-from argosy.sharing.columns import MOST, IntArray, Limits, Sharers
+from argosy.sharing.columns import IntArray, Limits, Sharers
 from argosy.sharing.victims import Exchange, Holders, Standings, Wish, exchange, is_just
 
 MOST_STOPPED = 50  # tasks in a tick, and a hundredth of those that run
@@ -123,12 +124,13 @@ class _Reclaiming:
             self.promised[number] += state.instances[name].yields_tasks
         self.wanted = {run_id: each.tasks - self.promised[each.run.number] for run_id, each in held.items()}
         self.held = {run_id: each for run_id, each in held.items() if self.wanted[run_id] > 0}
-        self.standing = _standing(moment, self.order, self.kept, self.promised)
+        self.lifting = _lifting(moment, places)
+        self.standing = self._standing()
         takers = {self.order.row[run_id] for run_id in held}  # only they stand higher by what starts in this tick
         for launch in places.launches:
             run = state.runs[launch.key.run_id]
             if self.order.row[run.id] in takers and state.row_of(launch.key) is None:
-                self.standing.move(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
+                self.standing.move(self.order.row[run.id], self._takes(run))
         spared = self.kept.keys() | {launch.instance_id for launch in places.launches}
         self.instances = [each for each in state.instances.values() if each.placeable and each.id not in spared]
         self._emptying = Emptying(moment, self.instances, self._row, offers, order_limits(moment), self.fitness)
@@ -143,6 +145,26 @@ class _Reclaiming:
             taker = state.run_by_number(number)
             if taker is not None:
                 self._count(taker, state.instances[name], state.instances[name].yields_tasks)
+
+    def _takes(self, run: Run) -> IntArray:
+        """(4,) what one task of it counts."""
+        return np.array(self.lifting.takes(run.needs), dtype=np.int64)
+
+    def _standing(self) -> Standings:
+        """How high everybody stands, as it will be: without the attempts that are being stopped and what is on
+        instances that are kept for others, and with what was promised."""
+        state, table, order, kept = self.moment.state, self.moment.state.attempts, self.order, self.kept
+        used, runs = self.lifting.used(state, order), {run.number: run for run in state.runs.values()}
+        rows = table.placed()
+        kept_rows = [row for name in kept for row in table.on_instance(name) if kept[name] != int(table["run"][row])]
+        goes = np.union1d(rows[table["stop_cause"][rows] != StopCause.NONE], np.array(kept_rows, dtype=np.int64))
+        for number, its in _by_run(table["run"], goes).items():
+            if number in runs:
+                used[order.row[runs[number].id]] -= len(its) * self._takes(runs[number])
+        for number, tasks in self.promised.items():
+            used[order.row[runs[number].id]] += tasks * self._takes(runs[number])
+        limits = Limits.of(self.lifting.capacity, self.lifting.capacity)
+        return Standings(Sharers.of(order.weight, used, order.parts, order.factor), limits)
 
     def acts(self) -> Acts:
         """Exchanges, as many as a tick may make; for who finds none, an instance takes no new work of others."""
@@ -174,7 +196,7 @@ class _Reclaiming:
         return made
 
     def _wish(self, run: Run) -> Wish:
-        return Wish(self.order.row[run.id], np.array(run.needs, dtype=np.int64))
+        return Wish(self.order.row[run.id], self._takes(run))
 
     def _stops(self, held: _RunWithoutRoom, made: Exchange) -> Acts:
         run, instance, state = held.run, self.instances[made.place], self.moment.state
@@ -208,7 +230,7 @@ class _Reclaiming:
         """As it will be."""
         for row in made.victims:
             self.standing.move(int(holders.sharer[row]), -holders.takes[row])
-        self.standing.move(self.order.row[held.run.id], np.array(held.run.needs, dtype=np.int64))
+        self.standing.move(self.order.row[held.run.id], self._takes(held.run))
         self._usd_left -= made.loss
         self._count(held.run, self.instances[made.place])
         budget = self.budgets.get(held.run.id)
@@ -241,6 +263,7 @@ class _Reclaiming:
         next start will take."""
         started_at = self.moment.state.attempts["started_at"][rows]
         needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)
+        takes = np.array([self.lifting.takes(run.needs) for run in runs], dtype=np.int64).reshape(-1, 4)
         sizes = np.array([each.total for each in self.instances], dtype=np.float64).reshape(-1, 3)
         prices = np.array([each.price_usd_per_hour for each in self.instances])
         every_s = np.array([run.terms.checkpoint_s for run in runs])
@@ -248,7 +271,7 @@ class _Reclaiming:
         seconds = np.where(started_at > 0, lost_s, 0.0)
         losses = seconds * part_of(needs, sizes[places]) * prices[places] / HOUR_S
         sharers = np.array([self.order.row[run.id] for run in runs], dtype=np.int64)
-        return Holders(places, sharers, needs, losses, self._free)
+        return Holders(places, sharers, takes, losses, self._free)
 
     def _row(self, where: int, without: Mapping[int, int] | None = None) -> InstanceRow:
         """The instance, without so many attempts of each run."""
@@ -303,24 +326,12 @@ class _Reclaiming:
         return is_just(self._wish(held.run), holders, self.standing, range(len(known)))
 
 
-def _standing(moment: Moment, order: FairOrder, kept: Mapping[str, int], promised: Mapping[int, int]) -> Standings:
-    """How high everybody stands, as it will be: without the attempts that are being stopped and what is on instances
-    that are kept for others, and with what was promised."""
-    state, table = moment.state, moment.state.attempts
-    used = order.tasks.copy()
-    runs = {run.number: run for run in state.runs.values()}
-    rows = table.placed()
-    kept_rows = [row for name in kept for row in table.on_instance(name) if kept[name] != int(table["run"][row])]
-    goes = np.union1d(rows[table["stop_cause"][rows] != StopCause.NONE], np.array(kept_rows, dtype=np.int64))
-    for number, its in _by_run(table["run"], goes).items():
-        if number in runs:
-            used[order.row[runs[number].id]] -= len(its) * np.array(runs[number].needs, dtype=np.int64)
-    for number, tasks in promised.items():
-        used[order.row[runs[number].id]] += tasks * np.array(runs[number].needs, dtype=np.int64)
-    alive = [instance.total for instance in state.instances.values() if instance.alive]
-    capacity = np.array(alive, dtype=np.int64).reshape(-1, 3).sum(axis=0)
-    capacity = np.where(capacity > 0, capacity, MOST)  # of what nobody has nobody uses a large part
-    return Standings(Sharers.of(order.weight, used, order.parts, order.factor), Limits.of(capacity, capacity))
+def _lifting(moment: Moment, places: Places) -> Lifting:
+    """As places were dealt out in this tick: else what is taken would be taken back."""
+    if places.dealing is not None:
+        return places.dealing.lifting
+    alive = [each for each in moment.state.instances.values() if each.alive]
+    return Lifting.of(moment.state, [(each.total, each.price_usd_per_hour) for each in alive])
 
 
 def _by_run(numbers: IntArray, rows: IntArray) -> dict[int, IntArray]:

@@ -38,7 +38,7 @@ class Holders:
     sharer: IntArray  # (tasks,)
     takes: IntArray  # (tasks, limits)
     loss: FloatArray  # (tasks,) what the work is worth that is lost, in USD
-    free: IntArray  # (instances, limits)
+    free: IntArray  # (instances, axes) of the first limits; the others only say how high somebody stands
     _spared: set[int] = field(init=False, default_factory=set)
     _by_place: IntArray = field(init=False)  # all rows, by instance
     _begins: IntArray = field(init=False)  # (instances + 1,) where each one's rows begin in it
@@ -52,6 +52,15 @@ class Holders:
 
     def __len__(self) -> int:
         return len(self.place)
+
+    @property
+    def gives(self) -> IntArray:
+        """(tasks, axes) of what takes room."""
+        return self.takes[:, : self.free.shape[1]]
+
+    def asked(self, wish: Wish) -> IntArray:
+        """(axes,)"""
+        return wish.takes[: self.free.shape[1]]
 
     def spare(self, place: int) -> None:
         """Nobody is stopped on this instance from now on."""
@@ -75,10 +84,10 @@ class Holders:
         place = self.place[rows]
         begins = np.append(True, place[1:] != place[:-1])[: len(place)]
         first = np.maximum.accumulate(np.where(begins, np.arange(len(place)), 0))
-        sums, losses = np.cumsum(self.takes[rows], axis=0), np.cumsum(self.loss[rows])
-        sums = sums - (sums - self.takes[rows])[first]
+        sums, losses = np.cumsum(self.gives[rows], axis=0), np.cumsum(self.loss[rows])
+        sums = sums - (sums - self.gives[rows])[first]
         losses = losses - (losses - self.loss[rows])[first]
-        enough = ((self.free[place] + sums) >= wish.takes).all(axis=1)
+        enough = ((self.free[place] + sums) >= self.asked(wish)).all(axis=1)
         places, at = np.unique(place[enough], return_index=True)
         found: list[int] = places[np.lexsort((places, losses[enough][at]))].tolist()
         return found
@@ -187,8 +196,9 @@ def _may_go(wish: Wish, standing: Standings) -> BoolArray:
 
 def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
     """(rows,) what is lost for each part of the task that finds its room by it."""
-    wanted = wish.takes > 0
-    part = np.minimum(1.0, holders.takes[rows][:, wanted] / wish.takes[wanted]).max(axis=1, initial=0.0)
+    asked = holders.asked(wish)
+    wanted = asked > 0
+    part = np.minimum(1.0, holders.gives[rows][:, wanted] / asked[wanted]).max(axis=1, initial=0.0)
     found: FloatArray = np.full(len(rows), np.inf)
     np.divide(holders.loss[rows], part, out=found, where=part > 0)
     return found
@@ -200,7 +210,7 @@ def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes:
     rows = holders.on(where)
     rows = rows[goes[holders.sharer[rows]]]
     rows = rows[np.lexsort((rows, _price(wish, holders, rows)))]
-    missing = wish.takes - holders.free[where]
+    missing = holders.asked(wish) - holders.free[where]
     for picky in (False, True):
         chosen = _trimmed(holders, _enough(wish, holders, standing, rows, missing, picky), missing)
         if chosen and is_just(wish, holders, standing, chosen):
@@ -216,19 +226,19 @@ def _enough(
     for row in rows.tolist():
         if (missing <= 0).all():
             break
-        gives = ((holders.takes[row] > 0) & (missing > 0)).any()
+        gives = ((holders.gives[row] > 0) & (missing > 0)).any()
         if gives and (not picky or is_just(wish, holders, standing, [*chosen, row])):
             chosen.append(row)
-            missing = missing - holders.takes[row]
+            missing = missing - holders.gives[row]
     return chosen if (missing <= 0).all() else []
 
 
 def _trimmed(holders: Holders, chosen: list[int], missing: IntArray) -> list[int]:
     """Without those who are not needed."""
-    missing = missing - holders.takes[chosen].sum(axis=0)
+    missing = missing - holders.gives[chosen].sum(axis=0)
     stay = list(chosen)
     for row in sorted(chosen, key=lambda row: (-holders.loss[row], row)):
-        if (missing + holders.takes[row] <= 0).all():
+        if (missing + holders.gives[row] <= 0).all():
             stay.remove(row)
-            missing = missing + holders.takes[row]
+            missing = missing + holders.gives[row]
     return stay

@@ -1,0 +1,84 @@
+"""What lifts a sharer's level while places are dealt out: how much of what does a task count?
+
+Of the cluster's cpu, memory and GPUs, whichever a sharer uses most of. GPUs count only where several want any: what
+nobody else wants is taken from nobody. Where the document limits the dollars of an hour, these are what is shared: a
+task counts what it costs on the instance where it costs least, and cpu, memory and GPUs only say where there is room
+(decision 55).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from argosy.model.runs import Run
+from argosy.model.sharers import sharer_of
+from argosy.model.state import State
+from argosy.scheduler.caps import SCALE, USD, part_of
+from argosy.scheduler.fair_order import FairOrder
+from argosy.sharing.columns import MOST, IntArray
+
+Size = tuple[int, int, int]  # cpu units, MiB, GPUs
+SizeAndPrice = tuple[Size, float]  # of an instance; USD an hour
+_NOTHING: Mapping[Size, int] = {}
+
+
+def _nothing_counts() -> IntArray:
+    return np.full(4, MOST, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """Columns: cpu units, MiB, GPUs, and dollars in the units of caps."""
+
+    capacity: IntArray = field(default_factory=_nothing_counts)  # (4,) MOST where it lifts nobody
+    usd: Mapping[Size, int] = field(default_factory=lambda: _NOTHING)
+    """Of a task with these needs, where dollars are what is shared."""
+
+    @classmethod
+    def of(cls, state: State, instances: Collection[SizeAndPrice]) -> Lifting:
+        """instances: all on which places are dealt out."""
+        usd = state.sharing.usd_per_hour
+        if not math.isinf(usd):
+            capacity = [MOST, MOST, MOST, max(1, round(usd * SCALE[USD]))]
+            return cls(np.array(capacity, dtype=np.int64), _least_costs(state.runs.values(), instances))
+        sizes = np.array([size for size, _ in instances], dtype=np.int64).reshape(-1, 3).sum(axis=0)
+        counts = (sizes > 0) & [True, True, _several_want_gpus(state)]
+        return cls(np.array([*np.where(counts, sizes, MOST), MOST], dtype=np.int64))
+
+    def takes(self, needs: Size) -> tuple[int, int, int, int]:
+        """What a task counts."""
+        return (*needs, self.usd.get(needs, 0))
+
+    def used(self, state: State, order: FairOrder) -> IntArray:
+        """(sharers, 4) what the live attempts of all open runs count."""
+        found = np.column_stack([order.tasks, np.zeros(len(order.tasks), dtype=np.int64)])
+        if self.usd:
+            queues, rows = state.sharing.queues(), {sharer: row for row, sharer in enumerate(order.sharers)}
+            for run in state.runs.values():
+                row = rows.get(sharer_of(run, queues))
+                if row is not None:
+                    found[row, 3] += order.live.get(run.id, 0) * self.usd.get(run.needs, 0)
+        return found
+
+
+def _several_want_gpus(state: State) -> bool:
+    queues = state.sharing.queues()
+    wanting = {sharer_of(run, queues) for run in state.runs.values() if run.needs.gpus and not run.is_daemon}
+    return len(wanting) > 1
+
+
+def _least_costs(runs: Iterable[Run], instances: Collection[SizeAndPrice]) -> dict[Size, int]:
+    """By needs, on the instance where a task costs least; 0 where none is large enough."""
+    kinds = sorted(set(instances))
+    sizes = np.array([size for size, _ in kinds], dtype=np.float64).reshape(-1, 3)
+    prices = np.array([usd for _, usd in kinds], dtype=np.float64)
+    found: dict[Size, int] = {}
+    for needs in {run.needs for run in runs}:
+        fits = (sizes >= needs).all(axis=1)
+        costs = (part_of(np.array(needs), sizes) * prices)[fits]
+        found[needs] = round(float(costs.min(initial=math.inf)) * SCALE[USD]) if len(costs) else 0
+    return found

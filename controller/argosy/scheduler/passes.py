@@ -1,0 +1,58 @@
+"""How are batches placed with other counts than theirs, and in which order so that everybody finds what suits him?
+
+Counts that were dealt out fit together by their sums. On single instances they need not: whoever is placed first takes
+what suits him best, and then what suits the next one best.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.fitness import Fitness
+from argosy.placement.pass_state import PassState
+from argosy.placement.place import Assignment, place_further
+from argosy.sharing.columns import BoolArray, IntArray
+
+SLICES = 8  # in which the tasks of a batch are placed
+MOST_PASSES = 64  # batches times slices: each of them looks at all instances
+Placed = Counter[tuple[int, int]]  # (batch, row) -> tasks
+
+
+def counted(found: Assignment) -> Placed:
+    """(batch, row) -> tasks."""
+    pairs = zip(found.batch.tolist(), found.row.tolist(), strict=True)
+    return Counter(dict(zip(pairs, found.count.tolist(), strict=True)))
+
+
+def queue_of(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
+    """The batches with other counts."""
+    return Queue.of([replace(batch, count=count) for batch, count in zip(batches, counts, strict=True)])
+
+
+def placed_in_slices(
+    batches: Sequence[Batch], counts: IntArray, state: PassState, fitness: Mapping[str, Fitness]
+) -> tuple[Placed, IntArray]:
+    """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks. Takes the places out of
+    the state."""
+    placed, unplaced = Placed(), np.zeros_like(counts)
+    for asked in _slices(counts, np.array([batch.need[2] > 0 for batch in batches], dtype=np.bool_)):
+        if asked.any():
+            found = place_further(queue_of(batches, asked.tolist()), state, fitness=fitness)
+            placed.update(counted(found))
+            unplaced += found.unplaced
+    return placed, unplaced
+
+
+def _slices(counts: IntArray, has_gpus: BoolArray) -> Iterator[IntArray]:
+    """(batches,) tasks that are placed one after the other: those with GPUs, for the others find cpu and memory
+    elsewhere as well; then a part of each of the others, and so on."""
+    yield np.where(has_gpus, counts, 0)
+    others = np.where(has_gpus, 0, counts)
+    slices = max(1, min(SLICES, MOST_PASSES // max(1, len(counts))))
+    for number in range(slices):
+        yield others * (number + 1) // slices - others * number // slices
