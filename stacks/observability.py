@@ -70,6 +70,10 @@ class Observability(Construct):
         )
         mend = own_metric(settings, "FleetsToMend", "Maximum")
         alarms.add("FleetsToMend", mend, 1, "fleets launch nothing until somebody acts: argosy cluster says why")
+        troubled = own_metric(settings, "ServicesInTrouble", "Maximum")
+        alarms.add(
+            "ServicesInTrouble", troubled, 1, "a deployment failed or is stuck, or a service fails: argosy env list"
+        )
         missed = own_metric(settings, "SchedulesMissed", "Sum")
         alarms.add(
             "SchedulesMissed", missed, 1, "a time of a schedule started nothing: argosy schedule list says which"

@@ -170,9 +170,8 @@ class TickLog:
             logger.warning("a fleet does not deliver", extra={"fleet": sentence})
         for trouble in report.troubles:
             logger.error("a fault in Argosy's own code: what it failed at is left out", extra=asdict(trouble))
-        if not (
-            report.events or report.actions or report.poison or report.damage or report.troubles or report.suspended
-        ):
+        is_told = report.damage or report.troubles or report.suspended or report.services_in_trouble
+        if not (report.events or report.actions or report.poison or is_told):
             return
         logger.info("tick", extra=asdict(report))
         metrics = _metrics()
@@ -189,6 +188,8 @@ class TickLog:
             metrics.add_metric("TickFaults", MetricUnit.Count, len(report.troubles) + report.suspended)
         if report.stubborn:
             metrics.add_metric("StubbornInstances", MetricUnit.Count, report.stubborn)
+        if report.services_in_trouble:
+            metrics.add_metric("ServicesInTrouble", MetricUnit.Count, report.services_in_trouble)
         if report.to_mend:
             metrics.add_metric("FleetsToMend", MetricUnit.Count, report.to_mend)
         if report.order_gap_pct is not None:

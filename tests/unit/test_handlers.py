@@ -250,6 +250,15 @@ def test_fleets_that_do_not_deliver_are_logged_and_those_to_mend_are_counted(
     assert line["FleetsToMend"] == [2.0]
 
 
+def test_services_in_trouble_are_counted_also_in_ticks_that_do_nothing(
+    engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers.TickLog().note(TickReport(0, 0, services_in_trouble=2))
+    handlers.TickLog().note(TickReport(1, 0))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
+    assert [line.get("ServicesInTrouble") for line in lines] == [[2.0], None]
+
+
 def test_a_tick_that_cannot_be_logged_is_counted_and_fails_nothing(
     engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

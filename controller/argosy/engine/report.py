@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from argosy.engine.culprits import Trouble
-from argosy.model.actions import Action, Inside, Launch, NoteOrder
+from argosy.model.actions import Action, Inside, Launch, NoteDeployment, NoteOrder
+from argosy.model.environments import DeploymentStatus
 from argosy.model.pools import OrderNote
 from argosy.model.setbacks import What
 from argosy.model.state import State
@@ -35,6 +36,7 @@ class TickReport:
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
     stubborn: int = 0  # instances that EC2 refuses to end
+    services_in_trouble: int = 0  # environments that fail or are stuck, and those whose deployment failed in this tick
     to_mend: int = 0  # fleets that launch nothing until somebody acts
     short: tuple[str, ...] = ()  # fleets that began to cool off, or that another reason is known of, in sentences
     bought: int = 0  # instances ordered
@@ -55,8 +57,17 @@ def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str,
         "suspended": len(state.suspended),
         "stubborn": sum(subject.what is What.TERMINATE for subject in state.setbacks),
         "to_mend": sum(pool.needs_mending and pool.cools_off(now) for pool in state.pools.values()),
+        "services_in_trouble": _in_trouble(state, actions),
         **_bought_in(actions),
     }
+
+
+def _in_trouble(state: State, actions: Sequence[Action]) -> int:
+    """What was rolled back runs again, and is told once."""
+    failed = {
+        each.name for each in actions if isinstance(each, NoteDeployment) and each.status is DeploymentStatus.FAILED
+    }
+    return len(failed | {name for name, env in state.environments.items() if env.is_in_trouble})
 
 
 def reported_damage(state: State) -> tuple[str, ...]:

@@ -121,6 +121,13 @@ class Environment:
         return self.failures >= most_failures(self.desired)
 
     @property
+    def is_in_trouble(self) -> bool:
+        """Whether somebody should look: it fails, or its deployment has failed, or is stuck."""
+        latest = self.deployment.status if self.deployment else None
+        is_wanted = not (self.left or self.deleting)
+        return is_wanted and (self.is_failing or latest in (DeploymentStatus.FAILED, DeploymentStatus.STUCK))
+
+    @property
     def deployment(self) -> ServiceDeployment | None:
         """The latest."""
         return self.deployments[-1] if self.deployments else None

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from argosy.engine.bounds import touched
+from argosy.engine.report import figures_of
 from argosy.engine.steps import is_idle
 from argosy.lifecycle import environments, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
@@ -255,6 +256,35 @@ def test_what_failed_is_deployed_anew_without_a_thaw_unless_a_user_has_frozen_it
     ask(state, "freeze")
     deploy(state, 1, NOW + 120)
     assert env.frozen_reason == "deployment 2 failed: exit code 3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 0),
+        ({"status": DeploymentStatus.STUCK}, 1),
+        ({"status": DeploymentStatus.FAILED}, 1),
+        ({"status": DeploymentStatus.COMPLETED, "failures": 3}, 1),
+        ({"status": DeploymentStatus.FAILED, "deleting": True}, 0),
+        ({"status": DeploymentStatus.FAILED, "left": True}, 0),
+    ],
+)
+def test_a_tick_counts_the_services_that_somebody_should_look_at(changes: dict[str, Any], count: int) -> None:
+    state = deployed()
+    env = state.environments["web"]
+    assert env.deployment is not None
+    env.deployment.status = changes.pop("status", env.deployment.status)
+    for name, value in changes.items():
+        setattr(env, name, value)
+    assert figures_of(state, [], NOW)["services_in_trouble"] == count
+
+
+def test_what_is_rolled_back_at_once_is_counted_in_the_tick_that_does_so() -> None:
+    state = deployed()
+    failed = NoteDeployment("web", DeploymentStatus.FAILED, "exit code 3", 0, 0, rolls_back_to=1)
+    environments.note_deployment(state, failed, NOW)
+    assert figures_of(state, [failed], NOW)["services_in_trouble"] == 1
+    assert figures_of(state, [], NOW)["services_in_trouble"] == 0
 
 
 def test_what_an_earlier_version_froze_has_no_user_who_did() -> None:
