@@ -119,3 +119,36 @@ def test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time() -> 
     cluster.cancel()
     cluster.cancel(OTHER)
     cluster.run_to_rest()
+
+
+def test_who_used_the_cluster_for_hours_comes_after_who_did_not_though_the_controller_dies_in_between() -> None:
+    """Half the cluster each by weight alone."""
+    cluster = Controlled(work_s=120.0, max_instances=2, tick_s=10.0)
+    shared(cluster, {"version": 1, "halfLife": "30m", "queues": {"default": {}, "research": {}}})
+    cluster.submit(1_000)
+    cluster.run_for(2 * 3_600)
+    cluster.controllers = [cluster.controller()]
+    cluster.submit(200, SMALL, queue="research")
+    cluster.run_for(300)
+    running = [record.counts[TaskStatus.RUNNING] for record in (cluster.record(), cluster.record(SMALL))]
+    assert sum(running) >= 7
+    assert running[1] >= 6
+    cluster.cancel()
+    cluster.cancel(SMALL)
+    cluster.run_to_rest()
+
+
+def test_within_a_queue_a_deadline_that_can_be_met_comes_before_an_older_run() -> None:
+    cluster = Controlled(work_s=60.0, max_instances=2, tick_s=5.0)
+    cluster.submit(400)
+    cluster.run_for(200)
+    cluster.submit(16, OTHER)
+    known = {"size": 16, "expectedSeconds": 60}
+    cluster.submit(16, SMALL, array=known, capacity={"deadline": "20m", "purchase": "spot"})
+    assert until_started(cluster, SMALL, 90) <= 75
+    cluster.run_for(400)
+    assert cluster.record(SMALL).status is RunStatus.SUCCEEDED
+    assert cluster.record(OTHER).status is not RunStatus.RUNNING
+    for each in (RUN_ID, OTHER):
+        cluster.cancel(each)
+    cluster.run_to_rest()

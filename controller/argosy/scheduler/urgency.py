@@ -6,7 +6,8 @@ that wait, the moments at which they have to begin stand still while time passes
 so their order does not change from tick to tick.
 
 A run that is late already stands where it would stand without its deadline. Nothing that is given to it makes its
-deadline hold, others' may be lost by it, and an impossible deadline is no way to the front.
+deadline hold, others' may be lost by it, and an impossible deadline is no way to the front. While nobody knows how long
+its tasks last, a run is late when its deadline is over.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def latest_starts(moment: Moment, runs: Sequence[Run]) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for run, deadline_at in with_deadline:
         begin_at = deadline_at - rest_s(run, moment, whole)
-        if begin_at >= moment.now:
+        is_known = run.mean_seconds(run.terms.expected_seconds) is not None
+        if (begin_at if is_known else deadline_at) >= moment.now:
             found[run.id] = int(begin_at // MINUTE_S)
     return found
 

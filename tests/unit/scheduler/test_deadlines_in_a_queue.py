@@ -69,6 +69,15 @@ def test_what_is_late_stands_where_it_would_stand_without_its_deadline() -> None
     assert order(state, 200.0) == [old, late, new, soon]
 
 
+def test_a_guess_of_how_long_tasks_last_makes_nobody_late() -> None:
+    state = cluster(4)
+    old, unknown = run(state, 1, 4), run(state, 2, 1_000, **due_in(900.0))
+    assert order(state) == [unknown, old]
+    assert order(state, 901.0) == [old, unknown]
+    state.runs[unknown].note_duration(600.0)
+    assert order(state) == [old, unknown]
+
+
 def test_a_deadline_gives_no_share_of_another_queue() -> None:
     state = shared(cluster(4), TWO)
     without, soon = run(state, 1, 1_000, queue="a"), run(state, 2, 1_000, queue="b", **due_in(40 * HOUR_S))
