@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ FAMILIES = (
 BY_KEY = {family.key: family for family in FAMILIES}
 
 
+@cache
 def quota_family(type_name: str) -> QuotaFamily:
     """The first family that matches; Standard matches every type."""
     family = type_name.partition(".")[0]

@@ -88,6 +88,10 @@ class Queue:
             raise ValueError(f"a batch has a negative number of tasks, or there are more than {MAX_TASKS} in all")
         return cls(kinds, kind, np.array(count, dtype=np.int64))
 
+    def counting(self, count: Sequence[int]) -> Queue:
+        """The same batches with other counts. ValueError as in `of`."""
+        return Queue.from_columns(self.kinds, self.kind, count)
+
 
 def _within_int64(batch: Batch) -> Batch:
     """Needs above what any instance can have are cut to one more than that: no row has room for them either way."""

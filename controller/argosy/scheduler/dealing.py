@@ -25,7 +25,7 @@ from argosy.placement.supply import Supply
 from argosy.scheduler.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part_of, units_of
 from argosy.scheduler.fair_order import FairOrder, Within
 from argosy.scheduler.lifting import Lifting
-from argosy.scheduler.passes import Placed, counted, placed_in_slices, queue_of
+from argosy.scheduler.passes import Placed, counted, placed_in_slices
 from argosy.scheduler.queue import Ask
 from argosy.scheduler.roster import Lineup
 from argosy.sharing.bounds import LENT, NO_CAP
@@ -134,7 +134,7 @@ class FairDealing:
         free = self.within_caps(batches, wants, {}) == wants
         if free and not place(batches, lineup.supply, fitness=fitness).unplaced.any():
             return None
-        placed, _ = self._dealt_out(batches, lineup.supply, fitness)
+        placed, _ = self._dealt_out(batches, Queue.of(batches), lineup.supply, fitness)
         now, later = np.zeros(len(batches), dtype=np.int64), np.zeros(len(batches), dtype=np.int64)
         for (number, row), count in placed.items():
             (now if row < lineup.ready else later)[number] += count
@@ -150,12 +150,13 @@ class FairDealing:
         found = place(batches, supply, fitness=fitness) if free else None
         if found is not None and not found.unplaced.any():
             return counted(found), found.unplaced.tolist()
-        first, state = self._dealt_out(batches, supply, fitness)
+        queue = Queue.of(batches)
+        first, state = self._dealt_out(batches, queue, supply, fitness)
         left = [batch.count for batch in batches]
         for (number, _), count in first.items():
             left[number] -= count
         asked = self.within_caps(batches, left, first)
-        rest = place_further(queue_of(batches, asked), state, fitness=fitness)
+        rest = place_further(queue.counting(asked), state, fitness=fitness)
         unplaced = [n - ask + none for n, ask, none in zip(left, asked, rest.unplaced.tolist(), strict=True)]
         return first + counted(rest), unplaced
 
@@ -172,9 +173,9 @@ class FairDealing:
         return found
 
     def _dealt_out(
-        self, batches: Sequence[Batch], supply: Supply, fitness: Mapping[str, Fitness]
+        self, batches: Sequence[Batch], queue: Queue, supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, PassState]:
-        state, placed = PassState(supply, Queue.of(batches)), Counter[tuple[int, int]]()
+        state, placed = PassState(supply, queue), Placed()
         takes = [(*self.lifting.takes(batch.need), rate) for batch, rate in zip(batches, self._rates(), strict=True)]
         needs = np.array(takes, dtype=np.int64).reshape(-1, 5)
         left = np.array([batch.count for batch in batches], dtype=np.int64)
@@ -188,7 +189,7 @@ class FairDealing:
             counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():
                 break
-            found, unplaced = placed_in_slices(batches, counts, state, fitness)
+            found, unplaced = placed_in_slices(queue, counts, state, fitness)
             placed.update(found)
             given = counts - unplaced
             left, may, given_in_all = left - given, may & (unplaced == 0), given_in_all + given

@@ -1,4 +1,4 @@
-"""How are batches placed with other counts than theirs, and in which order so that everybody finds what suits him?
+"""In which order are tasks placed to which room was dealt out, so that everybody finds what suits him?
 
 Counts that were dealt out fit together by their sums. On single instances they need not: whoever is placed first takes
 what suits him best, and then what suits the next one best.
@@ -7,12 +7,11 @@ what suits him best, and then what suits the next one best.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from argosy.placement.demand import Batch, Queue
+from argosy.placement.demand import Queue
 from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import Assignment, place_further
@@ -29,20 +28,16 @@ def counted(found: Assignment) -> Placed:
     return Counter(dict(zip(pairs, found.count.tolist(), strict=True)))
 
 
-def queue_of(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
-    """The batches with other counts."""
-    return Queue.of([replace(batch, count=count) for batch, count in zip(batches, counts, strict=True)])
-
-
 def placed_in_slices(
-    batches: Sequence[Batch], counts: IntArray, state: PassState, fitness: Mapping[str, Fitness]
+    queue: Queue, counts: IntArray, state: PassState, fitness: Mapping[str, Fitness]
 ) -> tuple[Placed, IntArray]:
-    """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks. Takes the places out of
-    the state."""
+    """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks, instead of the queue's
+    own. Takes the places out of the state."""
     placed, unplaced = Placed(), np.zeros_like(counts)
-    for asked in _slices(counts, np.array([batch.need[2] > 0 for batch in batches], dtype=np.bool_)):
+    has_gpus = np.array([kind.gpus > 0 for kind in queue.kinds], dtype=np.bool_)[queue.kind]
+    for asked in _slices(counts, has_gpus):
         if asked.any():
-            found = place_further(queue_of(batches, asked.tolist()), state, fitness=fitness)
+            found = place_further(queue.counting(asked.tolist()), state, fitness=fitness)
             placed.update(counted(found))
             unplaced += found.unplaced
     return placed, unplaced

@@ -28,7 +28,7 @@ from argosy.placement.strategy import spread_attribute
 from argosy.scheduler.backfill import needed_from, open_to
 from argosy.scheduler.on_demand_base import tasks_of_base
 from argosy.scheduler.outlook import expected_end
-from argosy.scheduler.passes import Placed, counted, placed_in_slices, queue_of
+from argosy.scheduler.passes import Placed, counted, placed_in_slices
 from argosy.scheduler.roster import Lineup
 from argosy.scheduler.yielding import kept_for_runs, off_limits
 
@@ -208,26 +208,27 @@ def place_now(
         found = place(ours, lineup.here, fitness=fitness)
         return counted(found), found.unplaced.tolist()
     now, waits = meant
-    free = PassState(lineup.here, Queue.of(ours))
-    first, unplaced = _first(ours, now, free, fitness, dealing is not None)
+    queue = Queue.of(ours)
+    free = PassState(lineup.here, queue)
+    first, unplaced = _first(queue, now, free, fitness, dealing is not None)
     left = [batch.count - n + rest for batch, n, rest in zip(batches, now, unplaced, strict=True)]
     asked = [n - wait for n, wait in zip(left, waits, strict=True)]
     if dealing is not None:
         asked = dealing.within_caps(batches, asked, first)
-    second = place_further(queue_of(ours, asked), free, fitness=fitness)
+    second = place_further(queue.counting(asked), free, fitness=fitness)
     return first + counted(second), [
         n - count + rest for n, count, rest in zip(left, asked, second.unplaced.tolist(), strict=True)
     ]
 
 
 def _first(
-    batches: Sequence[Batch], counts: Sequence[int], free: PassState, fitness: Mapping[str, Fitness], are_shared: bool
+    queue: Queue, counts: Sequence[int], free: PassState, fitness: Mapping[str, Fitness], are_shared: bool
 ) -> tuple[Placed, list[int]]:
     """What starts here, and how many tasks of each batch found no place after all."""
     if are_shared:
-        placed, unplaced = placed_in_slices(batches, np.array(counts, dtype=np.int64), free, fitness)
+        placed, unplaced = placed_in_slices(queue, np.array(counts, dtype=np.int64), free, fitness)
         return placed, unplaced.tolist()
-    found = place_further(queue_of(batches, counts), free, fitness=fitness)
+    found = place_further(queue.counting(counts), free, fitness=fitness)
     return counted(found), found.unplaced.tolist()
 
 

@@ -49,6 +49,8 @@ def vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
 def use_of_quotas(moment: Moment, keys: Sequence[QuotaKey]) -> dict[int, IntArray]:
     """By Run.number, (keys,) what its live attempts use, in units of `OF_A_VCPU`. Runs that use nothing are left
     out."""
+    if not keys:
+        return {}
     state, table = moment.state, moment.state.attempts
     placed, place = table.placed(), {key: number for number, key in enumerate(keys)}
     instances = [*state.instances.values()]

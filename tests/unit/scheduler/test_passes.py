@@ -21,8 +21,8 @@ def batch(cpu_units: int, memory_mib: int, gpus: int = 0) -> Batch:
 
 
 def placed(batches: list[Batch], counts: list[int], rows: list[InstanceRow]) -> tuple[Placed, list[int]]:
-    state = PassState(Supply.of(rows), Queue.of(batches))
-    found, unplaced = placed_in_slices(batches, np.array(counts), state, {})
+    queue = Queue.of(batches)
+    found, unplaced = placed_in_slices(queue, np.array(counts), PassState(Supply.of(rows), queue), {})
     return found, unplaced.tolist()
 
 
