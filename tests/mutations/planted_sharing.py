@@ -25,10 +25,12 @@ from argosy.scheduler.dealing import FairDealing
 from argosy.scheduler.fair_order import FairOrder
 from argosy.sharing import fill, history, levels, turns, ways
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
+from argosy.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
 LIFTING, SCENARIO = "tests.unit.scheduler.test_lifting", "tests.scenarios.test_sharing"
+SATURATED = "tests.simulation.test_sharing"
 QUOTAS = "tests.unit.scheduler.test_quotas_of_queues"
 CAPS = "tests.unit.scheduler.test_caps_of_queues"
 DEADLINES = "tests.unit.scheduler.test_deadlines_in_a_queue"
@@ -395,3 +397,38 @@ def growth_lifts(patch: Patch) -> None:
 ))  # fmt: skip
 def whole_batches_are_placed(patch: Patch) -> None:
     patch.setattr(passes, "_slices", lambda counts, has_gpus: iter([counts]))
+
+
+@planted("one queue gets only what nobody else wants: S3", check=scenario(SATURATED, "nothing_breaks", "S3", range(2)))
+def prod_has_no_weight(patch: Patch) -> None:
+    patch.setattr(SharingChecker, "committed", lambda self, commit: None)  # S1 sees it as well, and earlier
+    real = fair_order.FairOrder._sharers
+
+    def sharers(self: Any, used: IntArray) -> Any:
+        found, is_prod = real(self, used), np.array([queue == "prod" for queue, _ in self.sharers])
+        return type(found)(np.where(is_prod, 0, found.weight), found.parts, found.used, found.factor)
+
+    patch.setattr(fair_order.FairOrder, "_sharers", sharers)
+
+
+@planted("places of one of several sharers stay free: S2", check=scenario(SATURATED, "nothing_breaks", "S2", range(2)))
+def first_starts_nothing(patch: Patch) -> None:
+    real = FairDealing.launched
+
+    def launched(self: FairDealing, placed: Any, cell_of: Any, room: Any) -> Any:
+        found = real(self, placed, cell_of, room)
+        return [each for each in found if len(self.order.sharers) < 2 or self.order.row[self.asks[each[0]].run.id]]
+
+    patch.setattr(FairDealing, "launched", launched)
+
+
+@planted("all weights count as one: S4", check=scenario(SATURATED, "nothing_breaks", "S4", range(2, 3)))
+def weights_are_one(patch: Patch) -> None:
+    patch.setattr(SharingChecker, "committed", lambda self, commit: None)  # S1 sees it as well, and earlier
+    real = fair_order.FairOrder._sharers
+
+    def sharers(self: Any, used: IntArray) -> Any:
+        found = real(self, used)
+        return type(found)(np.minimum(found.weight, 1), found.parts, found.used, found.factor)
+
+    patch.setattr(fair_order.FairOrder, "_sharers", sharers)

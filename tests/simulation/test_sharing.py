@@ -66,6 +66,32 @@ def within_caps(seeds: range) -> int:
     return judged
 
 
+def saturated(seed: int) -> Trial:
+    """Few runs of many tasks, so that all wait for long beside each other."""
+    plan = trial(seed).plan
+    long = [replace(job(number), spec=job(number).spec | {"array": {"size": 70}}, tasks=70) for number in range(4)]
+    found = Trial(replace(plan, jobs=tuple(replace(each, submitted_after_s=5.0, longest_s=90.0) for each in long)))
+    found.queues.capped = found.queues.remembers = 0.0
+    return found
+
+
+def all_have_what_is_due(seeds: range) -> tuple[int, int]:
+    """The same in saturation: how often somebody waited with all places taken, and how often two that had waited for
+    long were compared."""
+    waited = compared = 0
+    for seed in seeds:
+        each = saturated(seed)
+        assert each.run().violations == []
+        waited, compared = waited + each.auditor.shares.waited, compared + each.auditor.shares.compared
+    return waited, compared
+
+
+def nothing_breaks(invariant: str, seeds: range) -> None:
+    """For planted bugs that break others as well: raises AssertionError at the first violation of this one."""
+    for seed in seeds:
+        assert not [each for each in saturated(seed).run().violations if each.invariant == invariant]
+
+
 def with_memory(seeds: range) -> int:
     """The same where what was used lately counts. How often that decided."""
     judged = 0
@@ -95,6 +121,13 @@ def within_a_queue(seeds: range) -> int:
 @pytest.mark.slow
 def test_within_a_queue_nobody_overtakes_a_higher_priority_or_who_came_before() -> None:
     assert within_a_queue(range(2)) > 20
+
+
+@pytest.mark.slow
+def test_in_saturation_all_who_wait_have_what_is_due() -> None:
+    waited, compared = all_have_what_is_due(range(1))
+    assert waited > 100
+    assert compared > 100
 
 
 @pytest.mark.slow

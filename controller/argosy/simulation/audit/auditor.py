@@ -41,6 +41,7 @@ from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.quiet import QuietChecker
 from argosy.simulation.audit.reasons import ReasonChecker
 from argosy.simulation.audit.schedules import ScheduleChecker
+from argosy.simulation.audit.shares import ShareChecker
 from argosy.simulation.audit.sharing import SharingChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.targets import TargetChecker
@@ -75,6 +76,7 @@ class Auditor:
         self.journal = JournalChecker(facts)
         self.environments = EnvironmentChecker(facts)
         self.sharing = SharingChecker(facts)
+        self.shares = ShareChecker(facts)
         self.caps = CapChecker(facts)
         self.updates = UpdateChecker(facts)
         self.members = MembersChecker(facts)
@@ -105,6 +107,7 @@ class Auditor:
             self.quiet,
             ScheduleChecker(facts),
             self.sharing,
+            self.shares,
             self.caps,
             self.updates,
             self.members,
