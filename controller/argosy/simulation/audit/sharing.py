@@ -107,7 +107,7 @@ class SharingChecker(Checker):
         if not recent.at:
             return ONE
         due = Fraction(
-            queues[party[0]].weight, sum(queues[name].weight for name in {each[0] for each in parties.values()})
+            queues[party[0]].weight, max(1, sum(queues[name].weight for name in {each[0] for each in parties.values()}))
         )
         due /= sum(each[0] == party[0] for each in {*parties.values()})
         there = [
