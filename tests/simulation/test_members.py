@@ -1,4 +1,4 @@
-"""Users come through entrances of queues, prove who they are or do not, and nothing goes where it may not (S10)."""
+"""Users come through entrances of queues, prove who they are or do not, and nothing goes where it may not (S11)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Does a task start in room that is kept for others only where it is gone in time?
 
-S9, from what is stored: where a task starts on an instance that is kept for another run, it is gone at the latest
+S12, from what is stored: where a task starts on an instance that is kept for another run, it is gone at the latest
 before the run could start there at the earliest. At the latest: by its time-out with two minutes to answer it, or half
 as long again as the longest of at least five tasks of its run; and a minute to start. At the earliest: when enough of
 those have ended that were there before, or all of them where that is never enough, none sooner than the shortest task
@@ -64,7 +64,7 @@ class BackfillChecker(Checker):
         stays_s, free_s = self._stays_s(intent.key.run_id), self._needed_at(instance, holder) - now
         if stays_s > free_s + COMMITTED_S:
             told = f"{intent.key} may stay for {stays_s:.0f} s on {intent.instance}, where {holder} may start in"
-            self.facts.violated("S9", f"{told} {max(0.0, free_s):.0f} s", holder, intent.key.run_id)
+            self.facts.violated("S12", f"{told} {max(0.0, free_s):.0f} s", holder, intent.key.run_id)
 
     def _stays_s(self, run_id: str) -> float:
         record = self.facts.stored.records[run_id]

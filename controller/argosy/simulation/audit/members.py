@@ -1,6 +1,6 @@
 """Is a run whose it was when it came in, and does it stay in the queue through whose entrance it came?
 
-`S10`: the stored owner of a run is the one who has proven it, and nobody where nobody has. What came through an
+`S11`: the stored owner of a run is the one who has proven it, and nobody where nobody has. What came through an
 entrance is changed through it, and is of its queue for ever.
 """
 
@@ -19,7 +19,7 @@ class MembersChecker(Checker):
                 continue
             if record.proven_owner != came.owner:
                 told = f"it is of {record.proven_owner or 'nobody'}, and {came.owner or 'nobody'} has proven it"
-                self.facts.violated("S10", told, run_id)
+                self.facts.violated("S11", told, run_id)
             if came.queue not in ("", record.queue):
                 told = f"it came through the queue {came.queue}, and is in {record.queue}"
-                self.facts.violated("S10", told, run_id)
+                self.facts.violated("S11", told, run_id)

@@ -32,6 +32,8 @@ class UpdateChecker(Checker):
         before: defaultdict[str, list[StoredAttempt]] = defaultdict(list)
         after: defaultdict[str, list[StoredAttempt]] = defaultdict(list)
         for each in self.facts.stored.live.values():
+            if not each.instance:
+                continue  # it has ended, and what became of it is found out later
             after[each.key.run_id].append(each)
             if each.key not in fresh:
                 before[each.key.run_id].append(each)
