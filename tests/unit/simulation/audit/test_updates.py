@@ -24,7 +24,9 @@ def found_where_one_may_be(earlier: StoredAttempt) -> list[str]:
     one_at_a_time = spec(placement={"maxConcurrentTasks": 1})
     job = SimulatedJob(RUN_ID, one_at_a_time, 2, 0.0, shortest_s=1.0, longest_s=2.0)
     facts, fresh = TrialFacts(Regions(world()), {RUN_ID: job}, Policy()), attempt(1, "i-2")
-    facts.stored.records[RUN_ID] = RunRecord(id=RUN_ID, name="digits", status=RunStatus.RUNNING, submitted_at=NOW, task_count=2, output="")
+    facts.stored.records[RUN_ID] = RunRecord(
+        id=RUN_ID, name="digits", status=RunStatus.RUNNING, submitted_at=NOW, task_count=2, output=""
+    )
     facts.stored.live = {(0, 0): earlier, (0, 1): fresh}
     UpdateChecker(facts).committed(Commit(0, {}, [fresh], frozenset()))
     return [found.invariant for found in facts.violations]
