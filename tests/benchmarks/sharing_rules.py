@@ -231,7 +231,9 @@ class Argosy:
         launching = launches_in_use(world)
         used = np.hstack([world.used, launching[:, None]])[queues]
         sharers = Sharers.of([world.mix.weights[queue] for queue in queues], used)
-        capacity = (*world.mix.capacity, SCALE * world.mix.launches)
+        cpu, gpus = world.mix.capacity
+        several = len({queue_of(world, job) for job in jobs if world.mix.jobs[job].need[1]}) > 1
+        capacity = (cpu, gpus if several else MOST, SCALE * world.mix.launches)
         free = (*world.free, MOST)  # it lifts levels, and closes nothing: what is left of launches is dealt out below
         counts = fill(columns, sharers, Limits.of(capacity, free)).counts
         once = Limits.of([world.mix.launches], [world.mix.launches])
