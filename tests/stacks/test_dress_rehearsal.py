@@ -144,6 +144,7 @@ class Context:
     """An invocation with time for some turns of the loop, whatever each of them takes."""
 
     aws_request_id = "request-1"
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:argosy-api"
 
     def __init__(self, turns: int = 6) -> None:
         self._turns = turns
