@@ -20,6 +20,7 @@ from argosy.figures.environment import ServiceSeen, environment_page
 from argosy.figures.history import attempts_of
 from argosy.figures.market import market_page
 from argosy.figures.plan import plan_page
+from argosy.figures.queues import queues_page
 from argosy.figures.run import run_page
 from argosy.figures.runs import runs_page
 from argosy.figures.schedules import schedule_page, schedules_page
@@ -34,6 +35,7 @@ from tests.fakes.environments import RUN, RUN_3, created, environment, in_use, l
 from tests.fakes.histories import cluster_history, history
 from tests.fakes.looks import PLAN, looks
 from tests.fakes.schedule_views import fire, schedule
+from tests.fakes.sharing import alone, in_full, queue, sharing
 
 pytestmark = pytest.mark.browser
 
@@ -41,7 +43,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
 PAGES = ["/", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
-PAGES += ["/services", "/services/web", "/services/new", "/schedules", "/schedules/often"]
+PAGES += ["/queues", "/services", "/services/web", "/services/new", "/schedules", "/schedules/often"]
 AT = "2026-11-21T06:00:00Z"
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
 
@@ -138,6 +140,9 @@ def pages_of_every_state() -> dict[str, Page]:
         "empty market": market_page(empty, {}, NOW),
         "impossible plan": plan_page(never),
         "trials": campaign_page(trials, [story]),
+        "queues": queues_page(in_full()),
+        "one queue": queues_page(alone()),
+        "queues with long names": queues_page(queues_of_hostile_owners()),
         "services": services_page([in_use(), environment(status="FROZEN", statusReason=HOSTILE * 4)]),
         "no services": services_page([]),
         "a service": environment_page(environment(statusReason=HOSTILE * 4), services_seen(said)),
@@ -149,6 +154,16 @@ def pages_of_every_state() -> dict[str, Page]:
         ),
         "a schedule that was never due": schedule_page(schedule(nextTimes=[], fires=[], state="PAUSED"), NOW),
     }
+
+
+def queues_of_hostile_owners() -> dict[str, Any]:
+    """With names as long as they may be."""
+    owners = [{"name": HOSTILE * 3, "proven": False, "runs": 3}]
+    lately = [{"owner": HOSTILE * 3, "use": 0.2, "factor": 2.0}]
+    cap = {"usdPerHour": 1.5, "vcpus": 100_000.5, "gpus": 3, "instances": 7}
+    names = [f"{'q' * 60}{place:03d}" for place in range(20)]
+    found = [queue(name, within="owners", owners=owners, lately=lately, cap=cap) for name in names]
+    return sharing(queues=found, halfLifeSeconds=600.0)
 
 
 def services_seen(kinds: list[FailuresAlike]) -> ServiceSeen:
@@ -273,7 +288,9 @@ def test_without_script_every_figure_can_be_read(page: Tab) -> None:
         assert address
 
 
-def test_the_pages_of_services_and_schedules_can_be_read_without_script_and_lead_to_each_other(page: Tab) -> None:
+def test_the_pages_of_queues_services_and_schedules_can_be_read_without_script_and_lead_to_each_other(
+    page: Tab,
+) -> None:
     page.looks(script=False)
     with site(page) as address:
 
@@ -285,6 +302,10 @@ def test_the_pages_of_services_and_schedules_can_be_read_without_script_and_lead
                 assert found, (path, selector)
 
         there("/", 'nav a[href="/services"]', 'nav a[href="/schedules"]')
+        there("/", 'nav a[href="/queues"]')
+        there(
+            "/queues", "#queues td .mark", "#deployment td .legend", "#caps td", "#lately td", "#room td", "#owners td"
+        )
         there("/services", 'td a[href="/services/web"]')
         there("/services/web", "svg[role=img]", "#deployments table", f'td a[href="/runs/{RUN_3}"]', "#tasks td")
         there("/schedules", 'td a[href="/schedules/often"]', f'td a[href="/runs/{RUN_ID}"]')

@@ -16,6 +16,7 @@ from tests.fakes import environments
 from tests.fakes.cli import NOW, RUN_ID, instance, refusal
 from tests.fakes.histories import ZONES, cluster_history, history
 from tests.fakes.schedule_views import schedule
+from tests.fakes.sharing import in_full
 
 JSON = dict[str, Any]
 PLAN: JSON = {
@@ -90,6 +91,10 @@ class Api:
     def runs(self, limit: int) -> JSON:
         self.asked.append("runs")
         return {"runs": [self.view], "nextToken": None}
+
+    def sharing(self) -> JSON:
+        self.asked.append("sharing")
+        return in_full()
 
     def environments(self, prefix: str = "") -> JSON:
         self.asked.append("environments")

@@ -220,8 +220,8 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
     the host. title: of the deployment. poll_s: how often what changed is asked for."""
     run = address.removeprefix("/runs/").partition("/")[0] if address.startswith("/runs/") else ""
     links = [
-        ("/", "Runs"), ("/services", "Services"), ("/schedules", "Schedules"), ("/cluster", "Cluster"),
-        ("/market", "Market"),
+        ("/", "Runs"), ("/queues", "Queues"), ("/services", "Services"), ("/schedules", "Schedules"),
+        ("/cluster", "Cluster"), ("/market", "Market"),
     ]  # fmt: skip
     if run:
         links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/plan", "Its plan")]

@@ -23,6 +23,7 @@ View = Mapping[str, Any]
 
 STATES = ("succeeded", "running", "starting", "queued", "failed", "cancelled")
 SERVICE = "service"  # a fact: the name of the environment that the run is a revision of
+QUEUE = "queue"  # a fact: the name of the queue that it was submitted to
 _BARS = 32
 _FATES = (
     (Fate.SUCCEEDED, "succeeded", "succeeded"),
@@ -72,6 +73,8 @@ def _facts(view: View) -> Iterator[tuple[str, str]]:
         yield "reason", view["statusReason"]
     if owner := owner_of(view):
         yield "owner", owner
+    if view.get("queue"):
+        yield QUEUE, view["queue"]
     yield "submitted", clock(view["submittedAt"])
     if view.get("stoppedAt"):
         yield "ended", clock(view["stoppedAt"])

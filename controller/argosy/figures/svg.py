@@ -139,6 +139,22 @@ def bar(share: float, kind: str = "plain") -> Markup:
     return element("svg", full, class_="bar", aria_hidden="true")
 
 
+def track(parts: Sequence[tuple[float, str]], mark: float | None = None) -> Markup:
+    """For a cell of a table: parts of a whole, 0..1 and the colour of each, one behind the other. mark: where a line
+    stands."""
+    drawn = [element("rect", class_="area s-alive", width="100%", height="100%", rx="2")]
+    begin = 0.0
+    for part, kind in parts:
+        end = min(1.0, begin + part)
+        shape = {"x": f"{100 * begin:.1f}%", "width": f"{100 * (end - begin):.1f}%"}
+        drawn.append(element("rect", class_=f"area s-{kind}", height="100%", **shape))
+        begin = end
+    if mark is not None:
+        x = f"{100 * min(1.0, mark):.1f}%"
+        drawn.append(element("line", class_="mark", x1=x, x2=x, y1="-3", y2="15"))
+    return element("svg", *drawn, class_="bar track", aria_hidden="true")
+
+
 def legend(series: Sequence[Layer]) -> Markup:
     rows = [
         element("li", element("span", class_=f"key s-{each.kind}"), each.name, _beside(each.shown)) for each in series

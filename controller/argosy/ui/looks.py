@@ -26,7 +26,8 @@ from argosy.figures.history import Attempts, attempts_of
 from argosy.figures.market import Prices, market_page
 from argosy.figures.markup import Content, element
 from argosy.figures.plan import plan_page
-from argosy.figures.run import SERVICE, run_page
+from argosy.figures.queues import queues_page
+from argosy.figures.run import QUEUE, SERVICE, run_page
 from argosy.figures.runs import runs_page
 from argosy.ui.kept import AnswersKept, known
 
@@ -86,6 +87,10 @@ class Looks:
             link = element("a", name, href=to, aria_current="true" if to == address else None)
             links += [" · ", link] if links else [link]
         return cluster_page(self.cluster_now(), course, [("over time", links)])
+
+    def queues(self) -> Page:
+        """How the cluster is shared."""
+        return queues_page(self.kept.once("queues", CLUSTER_S, self.access.api.sharing))
 
     def market(self) -> Page:
         """Prices of all deployed pools in every cell."""
@@ -165,10 +170,10 @@ class Looks:
 
 
 def _linked(page: Page) -> Page:
-    """The page of a service's run leads to the service; a report, which is a file, cannot."""
-    facts = [(what, _to_service(said) if what == SERVICE else said) for what, said in page.facts]
-    return replace(page, facts=facts)
+    """The page of a run leads to its service and to the queues; a report, which is a file, cannot."""
+    return replace(page, facts=[(what, _link(what, said)) for what, said in page.facts])
 
 
-def _to_service(name: Content) -> Content:
-    return element("a", name, href=f"/services/{name}")
+def _link(what: str, said: Content) -> Content:
+    to = {SERVICE: f"/services/{said}", QUEUE: "/queues"}.get(what)
+    return element("a", said, href=to) if to else said

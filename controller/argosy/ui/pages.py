@@ -25,6 +25,7 @@ _STATIC = {"/static/page.css": "text/css", "/static/dense.js": "text/javascript"
 _POLL_S, _SLOW_POLL_S = 3.0, 15.0
 _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile("/"), Looks.runs, _POLL_S),
+    (re.compile("/queues"), Looks.queues, _SLOW_POLL_S),
     (re.compile("/market"), Looks.market, _SLOW_POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), Looks.run, _POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})/plan", re.ASCII), Looks.plan, _SLOW_POLL_S),

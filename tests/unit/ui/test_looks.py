@@ -160,3 +160,19 @@ def test_a_page_is_found_by_name_and_as_that_of_the_last_run() -> None:
     assert look.run("last").heading == look.run(RUN_ID).heading == look.run("digits").heading
     with pytest.raises(NoSuchPage, match="There is no run 'nothing'"):
         look.run("nothing")
+
+
+def test_the_page_of_the_queues_is_one_look_until_it_is_old() -> None:
+    shown, api, clock = with_clock()
+    for _ in range(2):
+        assert "research" in parts(shown.queues())["queues"]
+    assert api.asked == ["sharing"]
+    clock.time += CLUSTER_S
+    shown.queues()
+    assert api.asked == ["sharing", "sharing"]
+
+
+def test_the_page_of_a_run_leads_to_the_queues() -> None:
+    shown, api, _ = with_clock()
+    api.view = {**api.view, "queue": "prod"}
+    assert '<a href="/queues">prod</a>' in parts(shown.run(RUN_ID))["summary"]
