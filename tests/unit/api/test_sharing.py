@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.figures.document import parts
+from argosy.figures.queues import queues_page
 from argosy.model import documents, inbox
 from argosy.model.documents import restore
 from argosy.model.policy import Policy, VcpuQuota
@@ -284,3 +286,11 @@ def test_the_quotas_of_the_settings_are_shown_with_what_is_left_of_them(desk: De
     desk.api.policy = Policy(vcpu_quotas=(VcpuQuota("us-east-1", "spot", "p", 96),))
     (quota,) = desk.body("DescribeSharing")["quotas"]
     assert quota == {"region": "us-east-1", "purchase": "spot", "family": "p", "vcpus": 96, "left": 96, "used": {}}
+
+
+@pytest.mark.parametrize("document", [None, DOCUMENT, TAKES | {"halfLife": "24h"}])
+def test_what_it_answers_is_all_that_the_page_of_the_queues_asks_for(desk: Desk, document: Any) -> None:
+    if document is not None:
+        applied(desk, document=document)
+    page = queues_page(desk.body("DescribeSharing"))
+    assert all(f">{name}</td>" in parts(page)["queues"] for name in queues(desk))
