@@ -94,7 +94,7 @@ def full_run_view(record: RunRecord) -> JSON:
         "budget": budget_view(record),
         "dependsOn": dependencies_view(record),
         "notBefore": iso(record.not_before),
-        "queue": record.queue or None,
+        "queue": None if record.is_daemon else record.queue or None,
         "priority": record.priority,
         "maxInstances": record.max_instances,
         "maxConcurrentTasks": record.max_concurrent,

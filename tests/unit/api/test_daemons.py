@@ -43,6 +43,7 @@ def test_a_daemon_is_created_deployed_and_shown_as_one(desk: Desk) -> None:
     (run,) = desk.state.runs.values()
     assert run.is_daemon
     assert desk.state.daemons == {run.number}
+    assert desk.body("DescribeRun", runId=run.id)["queue"] is None  # it is of no queue
 
 
 def test_how_many_tasks_a_daemon_has_cannot_be_said(desk: Desk) -> None:
