@@ -46,12 +46,13 @@ TRIES = 10
 def _create(means: Means, request: requests.CreateEnvironment, request_id: str) -> JSON:
     revision = _admitted(means, request.spec)
     name = str(revision["form"]["name"])
-    env, newest = _environment(means, name), _newest(means, name)
+    body = _stored(means, name)
+    env, newest = _read(body, name), _newest(means, name)
     if env is not None and env.deleting:
         raise RequestRefused(
             "ConflictException", f"the environment {name!r} is being deleted: create it when its tasks have stopped"
         )
-    if (env is not None and not env.left) or _is_to_come(means, name, newest):
+    if (env is not None and not env.left) or _is_to_come(means, body, newest):
         raise RequestRefused(
             "ConflictException", f"there is an environment {name!r} already: update it, or take another name"
         )
@@ -282,11 +283,12 @@ def _shown(means: Means, name: str) -> Environment:
 
 def _known(means: Means, name: str, *, even_left: bool = False) -> Environment:
     """Raises RequestRefused for one that there is not."""
-    env = _environment(means, name)
+    body = _stored(means, name)
+    env = _read(body, name)
     if env is not None and not env.deleting and (even_left or not env.left):
         return env
     newest = _newest(means, name) if env is None or env.left else None
-    if newest is not None and _is_to_come(means, name, newest):
+    if newest is not None and _is_to_come(means, body, newest):
         # Created, and not folded in yet: what is asked for comes after it in the inbox.
         desired, is_daemon = _desired(newest), _is_daemon(newest)
         return Environment.new(name, newest["createdAt"], desired, newest["revision"], is_daemon=is_daemon)
@@ -314,7 +316,15 @@ def forms_at_work(means: Means, name: str, asked: int | None = None, *, rolled_b
 
 def _environment(means: Means, name: str) -> Environment | None:
     """Raises RequestRefused for one that cannot be read."""
-    body = means.store.read((documents.STATE, ENVIRONMENT + name))
+    return _read(_stored(means, name), name)
+
+
+def _stored(means: Means, name: str) -> bytes | None:
+    return means.store.read((documents.STATE, ENVIRONMENT + name))
+
+
+def _read(body: bytes | None, name: str) -> Environment | None:
+    """Raises RequestRefused for one that cannot be read."""
     try:
         return None if body is None else environment_from(body)
     except FAULTS as fault:
@@ -324,12 +334,14 @@ def _environment(means: Means, name: str) -> Environment | None:
         ) from fault
 
 
-def _is_to_come(means: Means, name: str, newest: JSON | None) -> bool:
+def _is_to_come(means: Means, body: bytes | None, newest: JSON | None) -> bool:
     """Of one that the controller does not know, or has left: whether it was created a moment ago. Otherwise its newest
-    revision is one of those that what is stored of it counts, or is older than the mark of a deletion is kept."""
+    revision is one of those that what is stored of it counts, or is older than the mark of a deletion is kept.
+
+    body: what was stored of it before `newest` was looked for. Looked at once more it might have been folded in by now.
+    """
     if newest is None or means.now() - newest["createdAt"] > MARK_KEPT_S:
         return False
-    body = means.store.read((documents.STATE, ENVIRONMENT + name))
     if body is None:
         return True
     env = environment_from(body)

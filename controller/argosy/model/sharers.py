@@ -32,12 +32,12 @@ def live_by_number(state: State) -> dict[int, int]:
 
 
 def taken_by_sharer(state: State, live: Mapping[int, int]) -> dict[Sharer, list[int]]:
-    """What those with open runs use: cpu units, MiB, GPUs. live: from `live_by_number`."""
+    """What those with open runs use: cpu units, MiB, GPUs; daemons are nobody's. live: from `live_by_number`."""
     queues = state.sharing.queues()
     found: dict[Sharer, list[int]] = {}
     for run in state.runs.values():
         its = found.setdefault(sharer_of(run, queues), [0, 0, 0])
-        for axis, need in enumerate(run.needs):
+        for axis, need in enumerate(run.needs if not run.is_daemon else ()):
             its[axis] += live.get(run.number, 0) * need
     for suspended in state.suspended.values():  # its tasks go on; of its owner nothing is known
         taken = found.get((suspended.record.queue, ""))

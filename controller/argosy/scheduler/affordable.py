@@ -93,11 +93,13 @@ def due_instances(
     capped: CappedDemand | None = None,
     told: str = "",
 ) -> list[Due]:
-    """By run of `places`. told: what all are told that do not wait for a quota; "" = whichever limit it is."""
+    """By run of `places`. told: what all are told that do not wait for a quota; "" = whichever limit it is. Instances
+    that are larger than their whole quota close it for nobody: who waits for one would keep it closed for ever."""
     assert places.dealing is not None
     known: dict[Batch, tuple[QuotaOffer, ...]] = {}
     batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
-    offered = {run_id: _offered(batch, offers, limits.vcpus_left, known) for run_id, batch in batches.items()}
+    ever = [each for each in offers if vcpus_of(each) <= limits.vcpus.get(quota_of(each), math.inf)]
+    offered = {run_id: _offered(batch, ever, limits.vcpus_left, known) for run_id, batch in batches.items()}
     ids = tuple(run.id for run in places.dealing.order.runs if offered.get(run.id))
     quotas = tuple(sorted({each.quota for its in offered.values() for each in its if each.quota is not None}))
     for_all = ForAll(
@@ -114,7 +116,15 @@ def due_instances(
     wants = np.array([batches[run_id].count for run_id in ids], dtype=np.int64)
     found = dealing.dealt(wants, coming, capped)
     due = dealing.due(found, limits, told)
+    due |= {run_id: _never(batches[run_id], offers, limits) for run_id, its in offered.items() if not its}
     return [due.get(each.run.id, Due(batch.count)) for each, batch in zip(places.runs, wanted, strict=True)]
+
+
+def _never(batch: Batch, offers: Sequence[Offer], limits: OrderLimits) -> Due:
+    """Of a batch that no instance within its whole quota takes: it waits for the quotas, if any could take it."""
+    its = _offered(batch, offers, limits.vcpus_left, {})
+    why = " and ".join(quota_name(each.quota, limits.vcpus) for each in its if each.quota is not None)
+    return Due(0, why) if its else Due(batch.count)
 
 
 def _offered(

@@ -18,6 +18,7 @@ from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
+from argosy.model.runs import Run
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
@@ -38,13 +39,19 @@ class Emptying:
     limits: OrderLimits
     fitness: Mapping[str, Fitness]
     _others: Supply | None = field(init=False, default=None)
+    _runs: Mapping[int, Run] = field(init=False)  # by Run.number
+    _soonest: list[tuple[bool, float, int]] | None = field(init=False, default=None)  # the same for whoever asks
+
+    def __post_init__(self) -> None:
+        self._runs = {run.number: run for run in self.moment.state.runs.values()}
 
     def candidates(self, batch: Batch) -> Iterator[int]:
         """Places of the instances that help, those first that are empty soonest; those with tasks of services last.
         batch: one task."""
-        known = [(*self._empty_in(each), where) for where, each in enumerate(self.instances)]
+        if self._soonest is None:
+            self._soonest = sorted((*self._empty_in(each), where) for where, each in enumerate(self.instances))
         tried = 0
-        for serves, seconds, where in sorted(known):
+        for serves, seconds, where in self._soonest:
             if math.isinf(seconds) or tried >= MOST_TRIED:
                 return
             tried += serves
@@ -63,7 +70,7 @@ class Emptying:
         name, found = self.instances[where].id.encode(), dict[int, int]()
         on_it: Mapping[int, int] = self.moment.state.attempts.runs_on_instance.get(name, {})
         for number, count in on_it.items():
-            run = self.moment.state.run_by_number(number)
+            run = self._runs.get(number)
             if run is not None and count and not run.is_daemon and serves in (None, run.terms.serves):
                 found[number] = count
         return found
@@ -71,10 +78,10 @@ class Emptying:
     def _empty_in(self, instance: Instance) -> tuple[bool, float]:
         """Whether tasks of services are there, and in how many seconds the last of the others is expected to end;
         infinite where nothing runs, or something of which nothing is known."""
-        state, table, now = self.moment.state, self.moment.state.attempts, self.moment.now
+        table, now = self.moment.state.attempts, self.moment.now
         longest, serves = -math.inf, False
         for row in table.on_instance(instance.id):
-            run, started_at = state.run_by_number(int(table["run"][row])), float(table["started_at"][row])
+            run, started_at = self._runs.get(int(table["run"][row])), float(table["started_at"][row])
             if run is None:
                 return False, math.inf
             if run.terms.serves:
@@ -111,8 +118,6 @@ class Emptying:
         not_here, shunned = f"not(ec2InstanceId in [{name}])", shunned_by(state)
         batches = []
         for number, count in self.runs_on(where, serves=True).items():
-            run = state.run_by_number(number)
-            assert run is not None
-            batch = batch_of(state, run, self.moment.now, shunned)
+            batch = batch_of(state, self._runs[number], self.moment.now, shunned)
             batches.append(replace(batch, count=count, constraints=(*batch.constraints, not_here)))
         return not place(batches, self._others, fitness=self.fitness).unplaced.any()

@@ -21,7 +21,7 @@ from argosy.model.sharers import live_by_number, sharer_of, taken_by_sharer
 from argosy.model.state import State
 from argosy.scheduler.urgency import NOBODY, NOT_URGENT
 from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds
-from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
+from argosy.sharing.columns import ONE_FACTOR, Columns, IntArray, Limits, Sharers
 from argosy.sharing.fill import Filled, fill
 from argosy.sharing.history import Weight, factors
 from argosy.sharing.turns import turns
@@ -152,10 +152,14 @@ class _Holdings:
         for run in state.runs.values():
             sharer = self.sharer[run.id] = sharer_of(run, queues)
             self.members.setdefault(sharer, len(self.members))
-            self._served[sharer] += run.attempts + self.live[run.id]
-        owners = Counter(queue for queue, _ in self.members)
-        self.weights = {each: Weight(queues[each[0]].weight, owners[each[0]]) for each in self.members}
-        self.factor = factors(state.sharing.recent, self.weights)
+            self._served[sharer] += 0 if run.is_daemon else run.attempts + self.live[run.id]
+        sharing = {self.sharer[run.id] for run in state.runs.values() if not run.is_daemon}
+        owners = Counter(queue for queue, _ in sharing)
+        self.weights = {each: Weight(queues[each[0]].weight, max(1, owners[each[0]])) for each in self.members}
+        known = factors(
+            state.sharing.recent, {each: weight for each, weight in self.weights.items() if each in sharing}
+        )
+        self.factor = dict.fromkeys(self.members, ONE_FACTOR) | known
         self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
 
     def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:

@@ -60,7 +60,7 @@ class Lifting:
             queues, rows = state.sharing.queues(), {sharer: row for row, sharer in enumerate(order.sharers)}
             for run in state.runs.values():
                 row = rows.get(sharer_of(run, queues))
-                if row is not None:
+                if row is not None and not run.is_daemon:
                     found[row, 3] += order.live.get(run.id, 0) * self.usd.get(run.needs, 0)
         return found
 

@@ -80,6 +80,8 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         its = found[queue_of[number]]
         its.used = Cap(*(has + more / scale for has, more, scale in zip(its.used, uses, SCALE, strict=False)))
     for run in state.runs.values():
+        if run.is_daemon:
+            continue  # it is of no queue
         name = queue_of_run(run, queues)
         its = found[name]
         its.runs += 1

@@ -159,7 +159,7 @@ class _Reclaiming:
         kept_rows = [row for name in kept for row in table.on_instance(name) if kept[name] != int(table["run"][row])]
         goes = np.union1d(rows[table["stop_cause"][rows] != StopCause.NONE], np.array(kept_rows, dtype=np.int64))
         for number, its in _by_run(table["run"], goes).items():
-            if number in runs:
+            if number in runs and not runs[number].is_daemon:
                 used[order.row[runs[number].id]] -= len(its) * self._takes(runs[number])
         for number, tasks in self.promised.items():
             used[order.row[runs[number].id]] += tasks * self._takes(runs[number])

@@ -66,7 +66,8 @@ def rest_s(run: Run, moment: Moment, whole: Resources | None) -> float:
 def _places(run: Run, whole: Resources | None) -> int:
     most = math.inf
     if whole is not None:
-        most = min((of // need for need, of in zip(run.needs, whole, strict=True) if need), default=math.inf)
+        # Of what there is nothing of yet, nothing is known: a run that waits for its first GPU is not late for that.
+        most = min((of // need for need, of in zip(run.needs, whole, strict=True) if need and of), default=math.inf)
     terms = run.terms
     if terms.max_instances and terms.max_tasks_per_instance:
         most = min(most, terms.max_instances * terms.max_tasks_per_instance)

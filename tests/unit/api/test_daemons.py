@@ -138,3 +138,17 @@ def test_what_matches_no_type_is_warned_of() -> None:
     (said,) = daemon_notes(form(query="attribute:colour == red"), POOLS, Policy())
     assert said.startswith("no instance type of this deployment matches daemon.instances")
     assert daemon_notes(form(query="attribute:colour == red"), (), Policy()) == []
+
+
+def test_what_is_folded_in_between_two_looks_is_there(desk: Desk) -> None:
+    created(desk)
+    look = desk.store.page
+
+    def page(*asked: Any, **more: Any) -> Any:
+        found = look(*asked, **more)
+        desk.fold_in()
+        return found
+
+    desk.store.page = page  # type: ignore[method-assign]
+    desk.body("StartDeployment", name="web", clientToken="once")
+    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)

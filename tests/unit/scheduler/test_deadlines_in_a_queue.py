@@ -157,3 +157,11 @@ def test_the_order_is_that_of_a_plain_sort(seed: int) -> None:
         more = {} if due_s is None else due_in(due_s)
         names[number] = run(state, number, tasks, priority=priority, **lasting(tasks, seconds), **more)
     assert order(state, instances=2) == [names[number] for number in plainly(drawn, 8)]
+
+
+def test_a_run_that_waits_for_its_first_gpu_is_not_late_for_that() -> None:
+    state = cluster(4)
+    old = run(state, 1, 40)
+    gpus = {"resources": {"vcpus": 1, "memory": 1024, "gpus": 1}}
+    waits = run(state, 2, 100, **lasting(100, HOUR_S), **due_in(10 * HOUR_S), **gpus)
+    assert order(state, instances=100) == [waits, old]

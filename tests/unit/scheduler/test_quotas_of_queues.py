@@ -135,11 +135,21 @@ def test_use_of_quotas_is_by_the_parts_of_instances() -> None:
 
 def test_an_instance_that_does_not_fit_closes_its_quota_for_smaller_ones_of_others() -> None:
     state = deployment("c5.xlarge", "c5.4xlarge")
+    told(state, host(1), container_instance(1), host(2), container_instance(2))
     large = run(state, 1, 1, queue="research", resources={"vcpus": 12, "memory": 1024})
-    small = run(state, 2, 10)
-    types, short = bought(state, *quotas(standard=12))
+    small = run(state, 2, 18)
+    types, short = bought(state, *quotas(standard=20))  # of which 12 are left
     assert not types
     assert (short[large][0], short[small][0]) == (1, 10)
+
+
+def test_an_instance_that_is_larger_than_its_whole_quota_closes_it_for_nobody() -> None:
+    state = deployment("c5.xlarge", "c5.4xlarge")
+    large = run(state, 1, 1, queue="research", resources={"vcpus": 12, "memory": 1024})
+    small = run(state, 2, 14)
+    types, short = bought(state, *quotas(standard=12))
+    assert types == {"c5.xlarge": 3}
+    assert (short[large][0], short[small][0]) == (1, 2)
 
 
 def test_a_run_that_waits_names_the_quota_with_its_size() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from argosy.model.actions import CloseRun, Launch, PrepareRun, Remark, SetTarget, VerifyResult
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
+from argosy.model.run_terms import DaemonTerms
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.fair_order import FairOrder
 from argosy.scheduler.queue_views import use_of_queues
 from tests.builders import (
     NOW,
@@ -182,3 +185,16 @@ def test_of_two_documents_that_follow_one_revision_the_first_counts() -> None:
     for name in ("first", "second"):
         told(state, SharingAsked(SharingRequest({"version": 1, "queues": {name: {}}}, 0, NOW)))
     assert list(state.sharing.queues()) == ["default", "first"]
+
+
+def test_a_daemon_is_of_no_queue() -> None:
+    """Its owner divides no weight, and what it uses lifts nobody."""
+    state = shared(cluster(4), OWNERS)
+    daemon, alice, other = (run(state, n, 900, queue="team" if n < 3 else "other") for n in (1, 2, 3))
+    state.daemons.add(state.runs[daemon].number)
+    state.runs[daemon].terms = replace(state.runs[daemon].terms, daemon=DaemonTerms.of({}))
+    state.runs[daemon].proven_owner, state.runs[alice].proven_owner = "ops", "alice"
+    order = FairOrder.of(state, [each for each in state.runs.values() if not each.is_daemon])
+    assert dict(zip(order.sharers, order.parts.tolist(), strict=True)) == {("team", "alice"): 1, ("other", ""): 1}
+    assert {each.name: each.runs for each in use_of_queues(state)} == {"default": 0, "team": 1, "other": 1}
+    assert other in order.row

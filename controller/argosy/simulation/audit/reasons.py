@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.model.inbox import INBOX
-from argosy.model.instances import InstanceStatus, pool_key
+from argosy.model.instances import InstanceStatus, Purchase, pool_key
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
@@ -33,6 +33,10 @@ TROUBLE = (
     "nothing is started or bought any more: ",
 )
 EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is told next time
+_TARGETS = {
+    Purchase.SPOT: ("spot_target", "confirmed_spot"),
+    Purchase.ON_DEMAND: ("on_demand_target", "confirmed_on_demand"),
+}
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
@@ -130,10 +134,11 @@ class ReasonChecker(Checker):
         return booting or self._promised() > 0 or self._raised() > 0
 
     def _promised(self, stored: Mapping[str, Any] | None = None) -> int:
-        """What fleets may still launch, as far as EC2 has acknowledged what we want."""
+        """What fleets may still launch, as far as EC2 has acknowledged what we want: spot beside on-demand, for an
+        instance of the one is none of the other."""
         pools = self.facts.stored.pools if stored is None else stored
         held = Counter(
-            key
+            (key, each["purchase"])
             for each in self.facts.stored.instances.values()
             if each["owned"]
             and each["status"] == InstanceStatus.ACTIVE
@@ -141,7 +146,7 @@ class ReasonChecker(Checker):
             if (key := pool_key(each["cell"], each["instance_type"], each["zone"])) in pools
             and each["fleet_id"] in ("", pools[key]["fleet_id"])
         )
-        return sum(max(0, _most(pool) - held[key]) for key, pool in pools.items())
+        return sum(max(0, _most(pool, each) - held[key, each]) for key, pool in pools.items() for each in Purchase)
 
     def _is_or_was_full(self) -> bool:
         return self._was_full or self._is_full() or self._is_filled_by(self._promised(self._pools))
@@ -199,7 +204,7 @@ def _can_launch(pool: Mapping[str, Any]) -> bool:
     return bool(pool["fleet_id"]) and not pool["closed"]
 
 
-def _most(pool: Mapping[str, Any]) -> int:
-    """Instances that its fleet holds at most, by what is wanted and what EC2 last acknowledged."""
-    spot = max(pool["spot_target"], pool["confirmed_spot"])
-    return int(spot + max(pool["on_demand_target"], pool["confirmed_on_demand"]))
+def _most(pool: Mapping[str, Any], purchase: Purchase) -> int:
+    """Instances of the kind that its fleet holds at most, by what is wanted and what EC2 last acknowledged."""
+    wanted, told = _TARGETS[purchase]
+    return int(max(pool[wanted], pool[told]))

@@ -139,7 +139,7 @@ class SharingChecker(Checker):
         able = set()
         for run_id in self._open():
             record, table = stored.records.get(run_id), stored.task_tables.get(run_id)
-            if record is None or table is None or not _may_start(record):
+            if record is None or table is None or not _may_start(record, now):
                 continue
             pending = table["status"] == TaskStatus.PENDING
             if bool((pending & (table["not_before"] <= now - SETTLED_S)).any()):
@@ -166,6 +166,7 @@ def party_of(facts: TrialFacts, run_id: str, queues: Mapping[str, ShareQueue]) -
     return name, facts.came.get(run_id, UNNAMED).owner if queues[name].by_owner else ""
 
 
-def _may_start(record: RunRecord) -> bool:
+def _may_start(record: RunRecord, now: float) -> bool:
     stopped = record.halted or record.cancelled or record.suspended_at or record.capped_at or record.has_ended
-    return bool(record.task_definition and not stopped and not record.revives)
+    waits = record.not_before > now or record.unmet  # for its time, or for other runs
+    return bool(record.task_definition and not stopped and not waits and not record.revives)

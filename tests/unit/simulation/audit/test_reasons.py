@@ -24,7 +24,7 @@ POOL = {
     "short_until": 0.0, "on_demand_short_until": 0.0, "closed": "", "fleet_id": "fleet-1",
 }  # fmt: skip
 HOST = {
-    "cell": "us-east-1", "instance_type": "c5.xlarge", "zone": "us-east-1a", "fleet_id": "fleet-1",
+    "cell": "us-east-1", "instance_type": "c5.xlarge", "zone": "us-east-1a", "fleet_id": "fleet-1", "purchase": "spot",
     "owned": True, "interrupted_at": 0.0, "absent_since": 0.0,
 }  # fmt: skip
 KEY = "us-east-1/c5.xlarge/us-east-1a"
@@ -79,6 +79,11 @@ OVER_TIME = "the run took longer than timeout.runDurationSeconds allows: 60 s"
         (ORDERED, {"pools": {"confirmed_spot": 1}, "hosts": ("ACTIVE",)}, {"pools": {"confirmed_spot": 1}}),
         (ORDERED, {"tasks": (FAILED, FAILED), "hosts": ("BOOTING",)}, {"hosts": ("BOOTING",)}),
         (FULL, {"hosts": ("ACTIVE", "GONE")}, {"hosts": ("ACTIVE",), "pools": {"spot_target": 4}}),
+        (
+            FULL,
+            {"hosts": ("ACTIVE",) * 2, "pools": {"confirmed_spot": 2}},
+            {"hosts": ("ACTIVE",) * 2, "pools": {"confirmed_on_demand": 2}},
+        ),
         ("held back by capacity.maxInstances of the run", {}, {"spec": {"capacity": {"maxInstances": 1}}}),
         ("held back by its budget of $1", {}, {"spec": {"capacity": {"budgetUsd": 1}}}),
         ("waits to try again after: x", {"tasks": (PENDING, RUNNING)}, {"tasks": (PENDING, FAILED)}),
