@@ -2,8 +2,8 @@
 
 Q1: what is urgent brings a controller back within seconds, when calls are not lost. Q2: without a call one comes back
 with the schedule's next minute. Q3: none leaves while something is stored that has to go on: a run with an end that
-does not wait for a time or another run, a deployment, an attempt that begins or is to stop. Q4: none says that all is
-at rest while a run is open.
+does not wait for a time or another run, a deployment that is not frozen, an attempt that begins or is to stop. Q4: none
+says that all is at rest while a run is open.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class QuietChecker(Checker):
             if not waits and run_id in jobs and not jobs[run_id].serves:
                 self.facts.violated("Q3", f"the controller has left, and {run_id} is {record.status}", run_id)
         for name, env in stored.environments.items():
-            if env.deleting or (env.deployment is not None and not env.deployment.has_ended):
+            goes_on = env.deployment is not None and not (env.deployment.has_ended or env.frozen_reason)
+            if env.deleting or goes_on:
                 self.facts.violated("Q3", f"the controller has left, and a deployment of {name} goes on")
         for each in stored.live.values():
             if each.status != AttemptStatus.RUNNING or each.stop_cause != StopCause.NONE:

@@ -37,6 +37,7 @@ _TARGETS = {
     Purchase.SPOT: ("spot_target", "confirmed_spot"),
     Purchase.ON_DEMAND: ("on_demand_target", "confirmed_on_demand"),
 }
+TO_REGISTER = "waits for its turn to register"
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
@@ -77,7 +78,7 @@ class ReasonChecker(Checker):
             "waits for ": lambda run: bool(run.unmet) or run.waiting.startswith("waits for its turn"),
             "its pending tasks wait": lambda run: bool(run.unmet),
             "starts not before": lambda run: run.not_before > 0,
-            "waits for its turn to register": lambda run: run.status == RunStatus.SUBMITTED,
+            TO_REGISTER: lambda run: run.status == RunStatus.SUBMITTED,
         }
         ends: Mapping[str, Truth] = {
             "cancelled": lambda run: run.id in self._cancelled,
@@ -93,6 +94,7 @@ class ReasonChecker(Checker):
         self._waits, self._ends = {**waits, **trouble}, {**ends, **trouble}
         of_tasks = waits.keys() - {"its results are being listed", "suspended: "}
         told_last = {**trouble, "its results are being listed": _always}
+        told_last |= dict.fromkeys(("waits for ", TO_REGISTER), _gets_a_definition)
         self._said_at_the_end = {**waits, **dict.fromkeys(of_tasks, _never), **told_last}
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
@@ -197,6 +199,12 @@ def _never(record: RunRecord) -> bool:
 
 def _always(record: RunRecord) -> bool:
     return True
+
+
+def _gets_a_definition(record: RunRecord) -> bool:
+    """Whether it has its turn to come: a service or daemon that is to have no task now is prepared all the same."""
+    is_to_serve = record.healthy_s is not None and not record.halted
+    return is_to_serve and record.status == RunStatus.SUBMITTED and record.waiting.startswith(TO_REGISTER)
 
 
 def _can_launch(pool: Mapping[str, Any]) -> bool:

@@ -40,8 +40,12 @@ def checked(
     hosts: tuple[str, ...] = (),
     spec: dict[str, Any] | None = None,
     cancelled: bool = False,
+    kept: dict[str, Any] | None = None,
 ) -> int:
-    """How many violations there are, of a run that is said to wait, or to be stopped, for this."""
+    """How many violations there are, of a run that is said to wait, or to be stopped, for this.
+
+    kept: what else its record says.
+    """
     job = replace(SMALL_JOB, spec={**SMALL_JOB.spec, **(spec or {})})
     facts = TrialFacts(Regions(world()), {RUN_ID: job}, Policy(max_instances=4), nothing_goes_wrong=True)
     checker, stored = ReasonChecker(facts), facts.stored
@@ -49,7 +53,7 @@ def checked(
     stored.instances = {str(number): {**HOST, "status": status} for number, status in enumerate(hosts)}
     stored.tables[RUN_ID] = [(status, 0, 0, 0) for status in tasks]
     record = replace(RunRecord.of_unreadable(RUN_ID), status=RunStatus.RUNNING, waiting=waiting, status_reason=reason)
-    stored.records[RUN_ID] = record
+    stored.records[RUN_ID] = replace(record, **(kept or {}))
     if cancelled:
         key = {"pk": {"S": INBOX}, "sk": {"S": f"1#{RUN_ID}#cancel#a"}}
         checker.effects()["dynamodb", "transact_write_items"]({"TransactItems": [{"Delete": {"Key": key}}]}, {})
@@ -97,6 +101,24 @@ def test_what_a_run_is_said_to_wait_for_has_to_be_there(
     said: str, untrue: dict[str, Any], true: dict[str, Any]
 ) -> None:
     assert (checked(said, **untrue), checked(said, **true)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "untrue"),
+    [
+        ({"healthy_s": 60.0}, 0),
+        ({"healthy_s": 60.0, "halted": True}, 1),
+        ({"healthy_s": 60.0, "status": RunStatus.PROVISIONING}, 1),
+        ({}, 1),
+    ],
+)
+def test_of_runs_without_a_task_to_run_only_those_that_serve_wait_for_their_turn_to_register(
+    kept: dict[str, Any], untrue: int
+) -> None:
+    said = "waits for its turn to register a task definition"
+    record = {"status": RunStatus.SUBMITTED, "halted": False, **kept}
+    assert checked(said, tasks=(TaskStatus.CANCELLED,), kept=record) == untrue
+    assert checked("waits for run x", tasks=(TaskStatus.CANCELLED,), kept=record) == 1
 
 
 @pytest.mark.parametrize(
