@@ -375,6 +375,7 @@ def test_documents_wrap() -> None:
 
 PACKAGE = ROOT / "controller" / "argosy"
 OPTIONAL = {"catalogue/overrides.json"}  # users write it
+MADE_HERE = {"out", "build"}  # by demos and builds, if anybody ran them
 
 
 def wrong_paths(text: str, folder: Path = ROOT) -> list[str]:
@@ -395,7 +396,7 @@ def wrong_paths(text: str, folder: Path = ROOT) -> list[str]:
 def is_ours(path: str, roots: Iterable[Path]) -> bool:
     top, _, rest = path.partition("/")
     is_pattern = re.search(r"\b[A-Z]+\b(?!\.)", rest)  # containers/NAME
-    return not is_pattern and any((root / top).is_dir() for root in roots)
+    return not is_pattern and top not in MADE_HERE and any((root / top).is_dir() for root in roots)
 
 
 def exists(path: str, roots: Iterable[Path]) -> bool:
