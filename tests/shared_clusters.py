@@ -41,9 +41,9 @@ def run(state: State, number: int, tasks: int, **spec: Any) -> str:
     return run_id(number)
 
 
-def cluster(instances: int) -> State:
-    """Each takes four tasks; there may be no more of them."""
-    state = state_with(fleet(spot_target=instances))
+def cluster(instances: int, *types: str) -> State:
+    """Each takes four tasks; there may be no more of them. types: of further fleets, without instances."""
+    state = state_with(fleet(spot_target=instances), *(fleet(each) for each in types))
     for number in range(instances):
         told(state, host(number), container_instance(number))
     return state

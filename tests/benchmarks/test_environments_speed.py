@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -51,25 +52,14 @@ def _add(state: State, name: str, number: int, status: DeploymentStatus) -> None
 
 @pytest.mark.benchmark
 @pytest.mark.parametrize("status", [DeploymentStatus.COMPLETED, DeploymentStatus.IN_PROGRESS])
-def test_rollouts_of_two_hundred_environments(status: DeploymentStatus) -> None:
+@pytest.mark.parametrize("act", [rollouts, decide], ids=["rollouts", "all decisions of a tick"])
+def test_two_hundred_environments(act: Callable[[Moment], object], status: DeploymentStatus) -> None:
     moment = at_work(status)
     seconds = []
     for _ in range(5):
         began = time.perf_counter()
-        rollouts(moment)
+        act(moment)
         seconds.append(time.perf_counter() - began)
-    print(f"\n{ENVIRONMENTS} environments x {TASKS} tasks, {status}: {min(seconds) * 1000:.1f} ms a tick")
-    assert min(seconds) < FLOOR_S
-
-
-@pytest.mark.benchmark
-@pytest.mark.parametrize("status", [DeploymentStatus.COMPLETED, DeploymentStatus.IN_PROGRESS])
-def test_all_decisions_of_a_tick_about_two_hundred_environments(status: DeploymentStatus) -> None:
-    moment = at_work(status)
-    seconds = []
-    for _ in range(5):
-        began = time.perf_counter()
-        decide(moment)
-        seconds.append(time.perf_counter() - began)
-    print(f"\n{ENVIRONMENTS} environments x {TASKS} tasks, {status}: all decisions in {min(seconds) * 1000:.1f} ms")
+    what = f"{ENVIRONMENTS} environments x {TASKS} tasks, {status}, {act.__name__}"
+    print(f"\n{what}: {min(seconds) * 1000:.1f} ms a tick")
     assert min(seconds) < FLOOR_S

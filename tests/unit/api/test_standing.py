@@ -8,8 +8,6 @@ from typing import Any
 
 from argosy.api.explaining import explain_run
 from argosy.model.actions import Launch
-from argosy.model.events import SharingAsked
-from argosy.model.inbox import SharingRequest
 from argosy.model.policy import VcpuQuota
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
@@ -18,21 +16,12 @@ from tests.builders import (
     NOW,
     POLICY,
     begun,
-    container_instance,
-    fleet,
-    host,
     moment_of,
     prepared,
-    state_with,
     submitted,
     told,
 )
-
-QUEUES = {"version": 1, "queues": {"default": {}, "research": {"weight": 3}, "night": {"weight": 0}}}
-
-
-def run_id(number: int) -> str:
-    return f"run-261121-0627{number:02d}-aaaa"
+from tests.shared_clusters import cluster, run_id, shared
 
 
 def run(state: State, number: int, tasks: int, seconds: float | None = 55.0, **spec: Any) -> str:
@@ -42,19 +31,11 @@ def run(state: State, number: int, tasks: int, seconds: float | None = 55.0, **s
     return run_id(number)
 
 
-def cluster(instances: int = 2, *types: str) -> State:
-    """Each takes four tasks."""
-    state = state_with(fleet(spot_target=instances), *(fleet(each) for each in types))
-    for number in range(instances):
-        told(state, host(number), container_instance(number))
-    return state
-
-
 def full(*queues: str, instances: int = 2, types: tuple[str, ...] = (), **spec: Any) -> State:
     """A cluster that the first run has filled; more of its tasks wait. queues: given = there are some."""
     state = cluster(instances, *types)
     if queues:
-        told(state, SharingAsked(SharingRequest(QUEUES, 0, NOW)))
+        shared(state)
     run(state, 1, 1_000, **spec)
     actions = decide(moment_of(state, policy=replace(POLICY, max_instances=instances)))
     begun(state, [each for each in actions if isinstance(each, Launch)])
@@ -103,8 +84,8 @@ def test_what_nobody_else_wants_is_waited_for_last() -> None:
 
 
 def test_an_owner_is_named_where_a_queue_is_shared_by_owners() -> None:
-    state = cluster()
-    told(state, SharingAsked(SharingRequest({"version": 1, "queues": {"team": {"within": "owners"}}}, 0, NOW)))
+    state = cluster(2)
+    shared(state, {"version": 1, "queues": {"team": {"within": "owners"}}})
     run(state, 1, 1_000, queue="team", owner="alice")
     begun(
         state, [a for a in decide(moment_of(state, policy=replace(POLICY, max_instances=2))) if isinstance(a, Launch)]
@@ -241,7 +222,7 @@ def test_a_run_of_which_all_tasks_back_off_has_no_turn() -> None:
 
 
 def test_a_run_that_starts_in_the_next_tick_is_told_no_place() -> None:
-    state = cluster()
+    state = cluster(2)
     assert explain_run(moment_of(state), state.runs[run(state, 1, 4)])["standing"] is None
 
 
