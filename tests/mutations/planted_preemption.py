@@ -14,7 +14,7 @@ from argosy.model.attempts import StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
-from argosy.scheduler import backfill, environments, queue, reclaim
+from argosy.scheduler import backfill, environments, lifting, queue, reclaim
 from argosy.scheduler.emptying import Emptying
 from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
@@ -178,3 +178,10 @@ def guests_make_room_for_guests(patch: Patch) -> None:
 ))  # fmt: skip
 def guests_end_at_once(patch: Patch) -> None:
     patch.setattr(backfill, "STOPPING_S", 0.0)
+
+
+@planted("who keeps the launches busy takes room, which the dealing gives back", check=scenario(
+    ROOM, "test_who_keeps_the_launches_busy_takes_no_room"
+))  # fmt: skip
+def launches_lift_nobody(patch: Patch) -> None:
+    patch.setattr(lifting, "_launches_of_a_place", lambda run: 0)

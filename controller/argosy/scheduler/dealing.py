@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.model.resources import Resources
-from argosy.model.runs import Run
 from argosy.placement.arrays import FloatArray
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import Fitness
@@ -33,7 +32,6 @@ from argosy.sharing.columns import MOST, IntArray, Limits
 from argosy.sharing.fill import Filled
 
 ROUNDS = 8  # of dealing out; what is left then goes to who comes first
-PER_S = 1 << 20  # units of a launch a second
 
 
 class LaunchRoom(NamedTuple):
@@ -120,9 +118,8 @@ class FairDealing:
 
     order: FairOrder
     asks: Sequence[Ask]
-    launch_rate: float  # per second, in the long run
     lifting: Lifting
-    used: IntArray  # (sharers, 4) what the live attempts count there
+    used: IntArray  # (sharers, 5) what the live attempts count there
     caps: QueueCaps | None = None  # where any queue has one
 
     def meant_for(
@@ -176,15 +173,13 @@ class FairDealing:
         self, batches: Sequence[Batch], queue: Queue, supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, PassState]:
         state, placed = PassState(supply, queue), Placed()
-        takes = [(*self.lifting.takes(batch.need), rate) for batch, rate in zip(batches, self._rates(), strict=True)]
-        needs = np.array(takes, dtype=np.int64).reshape(-1, 5)
+        needs = np.array([self.lifting.takes(ask.run) for ask in self.asks], dtype=np.int64).reshape(-1, 5)
         left = np.array([batch.count for batch in batches], dtype=np.int64)
-        may, used = np.ones(len(batches), dtype=bool), np.hstack([self.used, self._launching()])
+        may, used = np.ones(len(batches), dtype=bool), self.used.copy()
         sharer = np.array([self.order.row[ask.run.id] for ask in self.asks], dtype=np.int64)
-        capacity = [*self.lifting.capacity, PER_S * self.launch_rate]
         given_in_all = np.zeros(len(batches), dtype=np.int64)
         for _ in range(ROUNDS):
-            limits = Limits.of(capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
+            limits = Limits.of(self.lifting.capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
             within = None if self.caps is None else self.caps.within(given_in_all)
             counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():
@@ -195,18 +190,6 @@ class FairDealing:
             left, may, given_in_all = left - given, may & (unplaced == 0), given_in_all + given
             np.add.at(used, sharer, given[:, None] * needs)
         return placed, state
-
-    def _rates(self) -> list[int]:
-        """By ask, the launches that a place costs as long as its run keeps it: one for each task that ends there. They
-        lift the level of who keeps the launches busy, and are nobody's limit: how many there are is known each tick."""
-        return [_launches_of_a_place(ask.run) for ask in self.asks]
-
-    def _launching(self) -> IntArray:
-        """(sharers, 1) what the live attempts cost."""
-        found = np.zeros((len(self.order.sharers), 1), dtype=np.int64)
-        for run in self.order.runs:
-            found[self.order.row[run.id]] += self.order.live.get(run.id, 0) * _launches_of_a_place(run)
-        return found
 
     @property
     def _ids(self) -> list[str]:
@@ -230,12 +213,6 @@ class FairDealing:
         counts = self.order.dealt(ids, wants, takes.reshape(-1, len(free)), limits, none).counts
         turns = self.order.in_turn(ids, counts, limits.first(), max(1, int(counts.sum()) // room.runs))
         return _by_turn(placed, [columns[number] for number in turns.tolist()], cell_of)
-
-
-def _launches_of_a_place(run: Run) -> int:
-    """Per 1 / PER_S seconds; 0 where nobody knows how long its tasks take."""
-    seconds = run.mean_seconds(run.terms.expected_seconds)
-    return int(PER_S / max(1.0, seconds)) if seconds else 0
 
 
 def _by_turn(

@@ -3,7 +3,7 @@
 Of the cluster's cpu, memory and GPUs, whichever a sharer uses most of. GPUs count only where several want any: what
 nobody else wants is taken from nobody. Where the document limits the dollars of an hour, these are what is shared: a
 task counts what it costs on the instance where it costs least, and cpu, memory and GPUs only say where there is room
-(decision 55).
+(decision 55). Launches that come again and again count as well: short tasks would be "below" for ever.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.sharers import sharer_of
 from argosy.model.state import State
@@ -23,46 +24,55 @@ from argosy.sharing.columns import MOST, IntArray
 
 Size = tuple[int, int, int]  # cpu units, MiB, GPUs
 SizeAndPrice = tuple[Size, float]  # of an instance; USD an hour
+PER_S = 1 << 20  # units of a launch a second
 _NOTHING: Mapping[Size, int] = {}
-
-
-def _nothing_counts() -> IntArray:
-    return np.full(4, MOST, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Lifting:
-    """Columns: cpu units, MiB, GPUs, and dollars in the units of caps."""
+    """Columns: cpu units, MiB, GPUs, dollars in the units of caps, and launches of `PER_S` a second."""
 
-    capacity: IntArray = field(default_factory=_nothing_counts)  # (4,) MOST where it lifts nobody
+    capacity: IntArray  # (5,) MOST where it lifts nobody
     usd: Mapping[Size, int] = field(default_factory=lambda: _NOTHING)
     """Of a task with these needs, where dollars are what is shared."""
 
     @classmethod
-    def of(cls, state: State, instances: Collection[SizeAndPrice]) -> Lifting:
-        """instances: all on which places are dealt out."""
-        usd = state.sharing.usd_per_hour
+    def of(cls, state: State, instances: Collection[SizeAndPrice], launch_rate: float) -> Lifting:
+        """instances: all on which places are dealt out. launch_rate: per second, in the long run."""
+        usd, launches = state.sharing.usd_per_hour, round(PER_S * launch_rate)
         if not math.isinf(usd):
-            capacity = [MOST, MOST, MOST, max(1, round(usd * SCALE[USD]))]
+            capacity = [MOST, MOST, MOST, max(1, round(usd * SCALE[USD])), launches]
             return cls(np.array(capacity, dtype=np.int64), _least_costs(state.runs.values(), instances))
         sizes = np.array([size for size, _ in instances], dtype=np.int64).reshape(-1, 3).sum(axis=0)
         counts = (sizes > 0) & [True, True, _several_want_gpus(state)]
-        return cls(np.array([*np.where(counts, sizes, MOST), MOST], dtype=np.int64))
+        return cls(np.array([*np.where(counts, sizes, MOST), MOST, launches], dtype=np.int64))
 
-    def takes(self, needs: Size) -> tuple[int, int, int, int]:
-        """What a task counts."""
-        return (*needs, self.usd.get(needs, 0))
+    def takes(self, run: Run) -> tuple[int, ...]:
+        """(5,) what a task of it counts."""
+        return (*run.needs, self.usd.get(run.needs, 0), _launches_of_a_place(run))
 
     def used(self, state: State, order: FairOrder) -> IntArray:
-        """(sharers, 4) what the live attempts of all open runs count."""
-        found = np.column_stack([order.tasks, np.zeros(len(order.tasks), dtype=np.int64)])
-        if self.usd:
-            queues, rows = state.sharing.queues(), {sharer: row for row, sharer in enumerate(order.sharers)}
-            for run in state.runs.values():
-                row = rows.get(sharer_of(run, queues))
-                if row is not None and not run.is_daemon:
-                    found[row, 3] += order.live.get(run.id, 0) * self.usd.get(run.needs, 0)
+        """(sharers, 5) what the live attempts of all open runs count."""
+        found = np.column_stack([order.tasks, np.zeros((len(order.tasks), 2), dtype=np.int64)])
+        queues, rows = state.sharing.queues(), {sharer: row for row, sharer in enumerate(order.sharers)}
+        for run in state.runs.values():
+            live, row = order.live.get(run.id, 0), rows.get(sharer_of(run, queues))
+            if live and row is not None and not run.is_daemon:
+                found[row, 3:] += live * np.array(self.takes(run)[3:], dtype=np.int64)
         return found
+
+
+def long_run_launches(moment: Moment) -> float:
+    """Per second: what AWS allows in all cells with instances."""
+    cells = {instance.cell for instance in moment.state.instances.values()}
+    return moment.policy.launch_rate * max(1, len(cells))
+
+
+def _launches_of_a_place(run: Run) -> int:
+    """What a place costs as long as the run keeps it: one launch for each task that ends there, in 1 / PER_S of one a
+    second; 0 where nobody knows how long its tasks take. It closes nothing: what a tick may start is known in it."""
+    seconds = run.mean_seconds(run.terms.expected_seconds)
+    return int(PER_S / max(1.0, seconds)) if seconds else 0
 
 
 def _several_want_gpus(state: State) -> bool:

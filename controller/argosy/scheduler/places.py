@@ -26,7 +26,7 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.caps import CapRoom, prices
 from argosy.scheduler.dealing import FairDealing, LaunchRoom, QueueCaps
 from argosy.scheduler.fair_order import FairOrder
-from argosy.scheduler.lifting import Lifting, SizeAndPrice
+from argosy.scheduler.lifting import Lifting, SizeAndPrice, long_run_launches
 from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.passes import counted
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
@@ -98,11 +98,10 @@ def assign(
     room = CapRoom.of(state)
     lineup = roster.at(moment)
     caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, prices(moment, lineup))
-    rate = moment.policy.launch_rate * max(1, len({instance.cell for instance in state.instances.values()}))
     dealing = None
     if order.is_shared or caps:
-        lifting = Lifting.of(state, _sizes_and_prices(moment, lineup))
-        dealing = FairDealing(order, asks, rate, lifting, lifting.used(state, order), caps)
+        lifting = Lifting.of(state, _sizes_and_prices(moment, lineup), long_run_launches(moment))
+        dealing = FairDealing(order, asks, lifting, lifting.used(state, order), caps)
     owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
         lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool

@@ -36,7 +36,7 @@ from argosy.scheduler.capacity import DEPLOYMENT, DEPLOYMENT_USD, order_limits
 from argosy.scheduler.caps import CapRoom, part_of, units_of
 from argosy.scheduler.emptying import Emptying
 from argosy.scheduler.fair_order import FairOrder
-from argosy.scheduler.lifting import Lifting
+from argosy.scheduler.lifting import Lifting, long_run_launches
 from argosy.scheduler.places import Places, RunPlaces
 from argosy.scheduler.rows import row_of, uses_by_number
 from argosy.scheduler.upkeep import arn_of_row
@@ -147,8 +147,8 @@ class _Reclaiming:
                 self._count(taker, state.instances[name], state.instances[name].yields_tasks)
 
     def _takes(self, run: Run) -> IntArray:
-        """(4,) what one task of it counts."""
-        return np.array(self.lifting.takes(run.needs), dtype=np.int64)
+        """(5,) what one task of it counts."""
+        return np.array(self.lifting.takes(run), dtype=np.int64)
 
     def _standing(self) -> Standings:
         """How high everybody stands, as it will be: without the attempts that are being stopped and what is on
@@ -263,7 +263,8 @@ class _Reclaiming:
         next start will take."""
         started_at = self.moment.state.attempts["started_at"][rows]
         needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)
-        takes = np.array([self.lifting.takes(run.needs) for run in runs], dtype=np.int64).reshape(-1, 4)
+        known = {run.number: self.lifting.takes(run) for run in {run.number: run for run in runs}.values()}
+        takes = np.array([known[run.number] for run in runs], dtype=np.int64).reshape(-1, 5)
         sizes = np.array([each.total for each in self.instances], dtype=np.float64).reshape(-1, 3)
         prices = np.array([each.price_usd_per_hour for each in self.instances])
         every_s = np.array([run.terms.checkpoint_s for run in runs])
@@ -331,7 +332,8 @@ def _lifting(moment: Moment, places: Places) -> Lifting:
     if places.dealing is not None:
         return places.dealing.lifting
     alive = [each for each in moment.state.instances.values() if each.alive]
-    return Lifting.of(moment.state, [(each.total, each.price_usd_per_hour) for each in alive])
+    sizes = [(each.total, each.price_usd_per_hour) for each in alive]
+    return Lifting.of(moment.state, sizes, long_run_launches(moment))
 
 
 def _by_run(numbers: IntArray, rows: IntArray) -> dict[int, IntArray]:

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.model.actions import Launch
 from argosy.model.state import State
 from argosy.scheduler.fair_order import FairOrder
-from argosy.scheduler.lifting import Lifting
+from argosy.scheduler.lifting import PER_S, Lifting
 from argosy.sharing.columns import MOST
 from tests.builders import begun, container_instance, fleet, host, state_with, told
 from tests.shared_clusters import cluster, decided, launches, run, shared
@@ -31,26 +31,26 @@ def test_gpus_that_one_queue_alone_wants_lift_nobody() -> None:
     state = shared(with_gpus(4), QUEUES)
     first, second = run(state, 1, 1_000), run(state, 2, 1_000, queue="research", **GPU)
     assert launches(decided(state, max_instances=4)) == {first: 8, second: 8}  # all GPUs, and a half of the cpu
-    assert Lifting.of(state, [SMALL]).capacity.tolist() == [4_096, 16_384, MOST, MOST]
+    assert Lifting.of(state, [SMALL], 1.0).capacity.tolist() == [4_096, 16_384, MOST, MOST, PER_S]
 
 
 def test_gpus_that_several_want_count() -> None:
     state = shared(with_gpus(4), QUEUES)
     run(state, 1, 1_000, **GPU)
     run(state, 2, 1_000, queue="research", **GPU)
-    assert Lifting.of(state, [SMALL]).capacity.tolist() == [4_096, 16_384, 1, MOST]
+    assert Lifting.of(state, [SMALL], 1.0).capacity.tolist() == [4_096, 16_384, 1, MOST, PER_S]
 
 
 def test_where_dollars_are_limited_a_task_counts_what_it_costs_where_it_costs_least() -> None:
     state = shared(cluster(1), DOLLARS)
-    run(state, 1, 10, resources={"vcpus": 4, "memory": 2048})
-    run(state, 2, 10, resources={"vcpus": 1, "memory": 16_384})
-    run(state, 3, 10, resources={"vcpus": 32, "memory": 1024})
-    found = Lifting.of(state, [LARGE, SMALL])
-    assert found.capacity.tolist() == [MOST, MOST, MOST, 400_000]
-    assert found.takes((4_096, 2_048, 0))[3] == 10_000  # a quarter of the large one, not all of the small one
-    assert found.takes((1_024, 16_384, 0))[3] == 20_000  # half of the one, or all of the other
-    assert found.takes((32_768, 1_024, 0))[3] == 0  # nothing here takes it
+    cpu = run(state, 1, 10, resources={"vcpus": 4, "memory": 2048})
+    memory = run(state, 2, 10, resources={"vcpus": 1, "memory": 16_384})
+    huge = run(state, 3, 10, resources={"vcpus": 32, "memory": 1024})
+    found = Lifting.of(state, [LARGE, SMALL], 1.0)
+    assert found.capacity.tolist() == [MOST, MOST, MOST, 400_000, PER_S]
+    assert found.takes(state.runs[cpu])[3] == 10_000  # a quarter of the large one, not all of the small one
+    assert found.takes(state.runs[memory])[3] == 20_000  # half of the one, or all of the other
+    assert found.takes(state.runs[huge])[3] == 0  # nothing here takes it
 
 
 def test_what_runs_of_a_queue_counts_at_the_same_price() -> None:
@@ -59,9 +59,9 @@ def test_what_runs_of_a_queue_counts_at_the_same_price() -> None:
     begun(state, [each for each in decided(state) if isinstance(each, Launch)])
     run(state, 2, 3, queue="research")
     order = FairOrder.of(state, [*state.runs.values()])
-    lifting = Lifting.of(state, [LARGE])
+    lifting = Lifting.of(state, [LARGE], 1.0)
     used = dict(zip(order.sharers, lifting.used(state, order)[:, 3].tolist(), strict=True))
-    each = lifting.takes((*state.runs.values(),)[0].needs)[3]
+    each = lifting.takes((*state.runs.values(),)[0])[3]
     assert used == {("research", ""): 0, ("default", ""): 3 * each}
     assert each > 0
 

@@ -44,6 +44,7 @@ from tests.builders import (
 WAIT_S = 60.0
 LATER = NOW + WAIT_S
 PROD, BATCH = "prod-261121-062701-aaaa", "batch-261121-062702-bbbb"
+SECOND = "batch-261121-062703-cccc"
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -355,3 +356,18 @@ def left_over(seconds: int, period: int) -> int:
     while period and seconds >= period:
         seconds -= period
     return seconds
+
+
+def test_who_keeps_the_launches_busy_takes_no_room() -> None:
+    """Two tasks of ten seconds take a launch every five, and there is one in ten: the dealing would give it back."""
+    state, short = full(2, document(prod={"weight": 1}), tasks=6), {"array": {"size": 100, "expectedSeconds": 10}}
+    told(state, submitted(PROD, 100, queue="prod", **short), prepared(PROD, **short))
+    begun(state, decided(state, NOW, 2, launch_rate=0.1))
+    for row in state.attempts.live().tolist():
+        key = state.key_of(row)
+        if key is not None and key.run_id == PROD:
+            told(state, LaunchAccepted(key, task_arn(row)), task(row, started_at=NOW))
+    told(state, submitted(SECOND, 100, queue="batch"), prepared(SECOND))
+    begun(state, decided(state, NOW + 1, 2, launch_rate=0.1), NOW + 1)
+    assert stops(decided(state, LATER + 1, 2, launch_rate=0.1)) == []
+    assert stops(decided(state, LATER + 1, 2)) != []  # where launches are no matter it is below
