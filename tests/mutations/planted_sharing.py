@@ -375,7 +375,7 @@ def gpus_always_count(patch: Patch) -> None:
     LIFTING, "test_where_dollars_are_limited_a_task_counts_what_it_costs_where_it_costs_least"
 ))  # fmt: skip
 def dollars_lift_nobody(patch: Patch) -> None:
-    patch.setattr(lifting, "_least_costs", lambda runs, instances: {})
+    patch.setattr(lifting, "_least_costs", lambda runs, sizes, usd_per_hour: {})
 
 
 @planted("what is ordered at once lifts, so that dollars are divided by instances", check=scenario(

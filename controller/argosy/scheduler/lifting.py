@@ -9,7 +9,7 @@ task counts what it costs on the instance where it costs least, and cpu, memory 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,12 +18,12 @@ from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.sharers import sharer_of
 from argosy.model.state import State
+from argosy.placement.arrays import FloatArray
 from argosy.scheduler.caps import SCALE, USD, part_of
 from argosy.scheduler.fair_order import FairOrder
 from argosy.sharing.columns import MOST, IntArray
 
 Size = tuple[int, int, int]  # cpu units, MiB, GPUs
-SizeAndPrice = tuple[Size, float]  # of an instance; USD an hour
 PER_S = 1 << 20  # units of a launch a second
 _NOTHING: Mapping[Size, int] = {}
 
@@ -37,15 +37,16 @@ class Lifting:
     """Of a task with these needs, where dollars are what is shared."""
 
     @classmethod
-    def of(cls, state: State, instances: Collection[SizeAndPrice], launch_rate: float) -> Lifting:
-        """instances: all on which places are dealt out. launch_rate: per second, in the long run."""
+    def of(cls, state: State, sizes: IntArray, usd_per_hour: FloatArray, launch_rate: float) -> Lifting:
+        """sizes, usd_per_hour: (instances, 3) and (instances,) of all on which places are dealt out. launch_rate: per
+        second, in the long run."""
         usd, launches = state.sharing.usd_per_hour, round(PER_S * launch_rate)
         if not math.isinf(usd):
             capacity = [MOST, MOST, MOST, max(1, round(usd * SCALE[USD])), launches]
-            return cls(np.array(capacity, dtype=np.int64), _least_costs(state.runs.values(), instances))
-        sizes = np.array([size for size, _ in instances], dtype=np.int64).reshape(-1, 3).sum(axis=0)
-        counts = (sizes > 0) & [True, True, _several_want_gpus(state)]
-        return cls(np.array([*np.where(counts, sizes, MOST), MOST, launches], dtype=np.int64))
+            return cls(np.array(capacity, dtype=np.int64), _least_costs(state.runs.values(), sizes, usd_per_hour))
+        whole = sizes.sum(axis=0)
+        counts = (whole > 0) & [True, True, _several_want_gpus(state)]
+        return cls(np.array([*np.where(counts, whole, MOST), MOST, launches], dtype=np.int64))
 
     def takes(self, run: Run) -> tuple[int, ...]:
         """(5,) what a task of it counts."""
@@ -81,11 +82,10 @@ def _several_want_gpus(state: State) -> bool:
     return len(wanting) > 1
 
 
-def _least_costs(runs: Iterable[Run], instances: Collection[SizeAndPrice]) -> dict[Size, int]:
+def _least_costs(runs: Iterable[Run], sizes: IntArray, usd_per_hour: FloatArray) -> dict[Size, int]:
     """By needs, on the instance where a task costs least; 0 where none is large enough."""
-    kinds = sorted(set(instances))
-    sizes = np.array([size for size, _ in kinds], dtype=np.float64).reshape(-1, 3)
-    prices = np.array([usd for _, usd in kinds], dtype=np.float64)
+    kinds = np.unique(np.column_stack([sizes, usd_per_hour]), axis=0)  # few, whatever the number of instances
+    sizes, prices = kinds[:, :3], kinds[:, 3]
     found: dict[Size, int] = {}
     for needs in {run.needs for run in runs}:
         fits = (sizes >= needs).all(axis=1)

@@ -26,11 +26,11 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.caps import CapRoom, prices
 from argosy.scheduler.dealing import FairDealing, LaunchRoom, QueueCaps
 from argosy.scheduler.fair_order import FairOrder
-from argosy.scheduler.lifting import Lifting, SizeAndPrice, long_run_launches
+from argosy.scheduler.lifting import Lifting, long_run_launches
 from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.passes import counted
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
-from argosy.scheduler.roster import Lineup, Roster
+from argosy.scheduler.roster import Roster
 from argosy.scheduler.upkeep import next_key
 from argosy.scheduler.urgency import latest_starts
 
@@ -97,10 +97,11 @@ def assign(
     asks = asks_of(moment, runs, at_most)
     room = CapRoom.of(state)
     lineup = roster.at(moment)
-    caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, prices(moment, lineup))
-    dealing = None
-    if order.is_shared or caps:
-        lifting = Lifting.of(state, _sizes_and_prices(moment, lineup), long_run_launches(moment))
+    caps = dealing = None
+    if order.is_shared or (room is not None and asks):
+        usd_per_hour = prices(moment, lineup)
+        caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, usd_per_hour)
+        lifting = Lifting.of(state, lineup.supply.total.T, usd_per_hour, long_run_launches(moment))
         dealing = FairDealing(order, asks, lifting, lifting.used(state, order), caps)
     owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
@@ -129,12 +130,6 @@ def assign(
         dealing=dealing,
         here=here.rows,
     )
-
-
-def _sizes_and_prices(moment: Moment, lineup: Lineup) -> list[SizeAndPrice]:
-    """Of all rows."""
-    sizes: list[tuple[int, int, int]] = [*map(tuple, lineup.supply.total.T.tolist())]
-    return [*zip(sizes, prices(moment, lineup).tolist(), strict=True)]
 
 
 def _rest(

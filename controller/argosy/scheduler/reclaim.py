@@ -332,8 +332,9 @@ def _lifting(moment: Moment, places: Places) -> Lifting:
     if places.dealing is not None:
         return places.dealing.lifting
     alive = [each for each in moment.state.instances.values() if each.alive]
-    sizes = [(each.total, each.price_usd_per_hour) for each in alive]
-    return Lifting.of(moment.state, sizes, long_run_launches(moment))
+    sizes = np.array([each.total for each in alive], dtype=np.int64).reshape(-1, 3)
+    prices = np.array([each.price_usd_per_hour for each in alive])
+    return Lifting.of(moment.state, sizes, prices, long_run_launches(moment))
 
 
 def _by_run(numbers: IntArray, rows: IntArray) -> dict[int, IntArray]:
