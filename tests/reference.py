@@ -96,7 +96,7 @@ def spec_page() -> str:
     """Every field of a run spec."""
     body = schema()
     models = {"RunSpec": body, **body["$defs"]}
-    lines = ["# Fields of a run spec", "", BY_HAND, "", "Names in `docs/run.schema.json` are the same.", ""]
+    lines = ["# Fields of a run spec", "", BY_HAND, "", "Names in `docs/reference/run.schema.json` are the same.", ""]
     for model in sorted(models, key=list(PARTS).index):
         lines += [f"## {PARTS[model]}", "", *_prose(models[model].get("description")), ""]
         lines += ["| field | type | default | example | meaning |", "| -- | -- | -- | -- | -- |"]

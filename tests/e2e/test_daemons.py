@@ -1,4 +1,4 @@
-"""Daemons in local mode, with real processes: every command of docs/daemons.md, as it is typed."""
+"""Daemons in local mode, with real processes: every command of docs/guides/daemons.md, as it is typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that wait for each other in local mode, as docs/how-to/dependencies.md says it."""
+"""Runs that wait for each other in local mode, as docs/guides/dependencies.md says it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.cluster import Cluster
 from tests.readmes import local_options
 
 pytestmark = pytest.mark.e2e
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "dependencies.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "dependencies.md"
 _SPEC = re.compile(r"```yaml\n(version: 1\nname: (\w+)\n.*?)```", re.DOTALL)
 _PROGRAM = re.compile(r"`(\w+\.py)`[^`]*`[^`]*`:\n\n```python\n(.*?)```", re.DOTALL)
 _TYPED = re.compile(r"```\n(argosy .*?)```", re.DOTALL)

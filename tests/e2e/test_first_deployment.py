@@ -25,7 +25,7 @@ from tests.fakes.command_lines import PROGRAMS, ROOT, commands_in, understand
 
 pytestmark = pytest.mark.e2e
 
-PAGE = (ROOT / "docs/first-deployment.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/guides/first-deployment.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh( aws-only)?\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 HERE = [text for mark, text in BLOCKS if not mark]
 ON_AWS = [text for mark, text in BLOCKS if mark]
@@ -200,7 +200,7 @@ def test_no_command_needs_a_gnu_date() -> None:
 
 def test_what_it_confirms_stands_in_the_operators_list() -> None:
     """Each phrase after Confirms shares its telling words with one row of the table."""
-    table = (ROOT / "docs/operations.md").read_text().partition("## What only a live account can confirm")[2]
+    table = (ROOT / "docs/guides/operations.md").read_text().partition("## What only a live account can confirm")[2]
     rows = [set(re.findall(r"[a-z]{4,}", row.lower())) for row in table.splitlines() if row.startswith("|")]
     phrases = [
         each

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 SPEC = {"version": 1, "name": "tick", "run": ["python", "-c", "print(1)"], "result": "stdout", "array": {"size": 1}}
 PATIENCE_S = 120.0
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedules.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "schedules.md"
 
 
 def options(**fields: Any) -> LocalOptions:

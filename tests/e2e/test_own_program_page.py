@@ -1,4 +1,4 @@
-"""A program of the user's own from its folder to merged rows, as docs/own-program.md says it, in local mode."""
+"""A program of the user's own from its folder to merged rows, as docs/guides/own-program.md says it, in local mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fakes.small_wheels import write_wheel
 from tests.readmes import local_options
 
 pytestmark = pytest.mark.e2e
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-program.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "own-program.md"
 PRIMES_BELOW_200 = 46
 _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, README, CELLS = (
     re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    for page in ("docs/sdk.md", "README.md", "docs/how-to/notebooks.md")
+    for page in ("docs/guides/sdk.md", "README.md", "docs/guides/notebooks.md")
 )
 IN_THE_SHELL = "import argosy; print(*argosy.map(lambda x: x * x, range(1000)))"
 # A notebook's cells may await at their top level, and show the value of their last line.

@@ -1,4 +1,4 @@
-"""Services in local mode, with real processes: every command of docs/services.md, and tasks that die."""
+"""Services in local mode, with real processes: every command of docs/guides/services.md, and tasks that die."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.e2e.cluster import Cluster, cluster
 
 pytestmark = pytest.mark.e2e
 TASKS = 40
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "sharing.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "share-a-deployment.md"
 _FILE = re.compile(r"`([\w-]+\.(?:yaml|json))`:\n\n```\w+\n(.*?)```", re.DOTALL)
 _TYPED = re.compile(r"```\n(argosy queues .*?)```", re.DOTALL)
 DONE_OF_LARGE = re.compile(r"(\d+) of 300 tasks succeeded")

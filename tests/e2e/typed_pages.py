@@ -1,4 +1,4 @@
-"""How is every command of a page of docs/ typed against an embedded AWS with real processes?"""
+"""How is every command of a page of docs/guides/ typed against an embedded AWS with real processes?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argosy.local.cloud import LocalAws
 from tests.e2e.cluster import Cluster
 from tests.readmes import local_options
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "guides"
 PATIENCE_S = 300.0  # for the commands of one block
 _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -32,8 +32,8 @@ def embedded() -> Iterator[Cluster]:
 
 
 def typed(local: Cluster, page: str, home: Path, folder: str) -> str:
-    """What the commands of docs/PAGE print; fails the test unless every line exits 0. folder: which the first block
-    makes in `home`; the files of the page lie in it."""
+    """What the commands of docs/guides/PAGE print; fails the test unless every line exits 0. folder: which the first
+    block makes in `home`; the files of the page lie in it."""
     said, there = "", home / folder
     for block in _BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
         if block["language"] == "yaml":

@@ -2,7 +2,7 @@
 
 Below the table stands what is recorded of the sampled mutants.
 
-python -m tests.mutations.table > docs/planted-bugs.md
+python -m tests.mutations.table > docs/maintainers/planted-bugs.md
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def test_a_run_of_which_only_the_id_is_left_is_refused_with_a_sentence() -> None
     restarted(cluster)
     cluster.run_to_rest()
     api = Api(cluster.store, Woken(), None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
-    assert "restore it first, as docs/operations.md says" in asked(api, "RetryRun")
+    assert "restore it first, as docs/guides/operations.md says" in asked(api, "RetryRun")
 
 
 def test_what_had_not_been_started_when_a_run_was_set_aside_is_started_after_a_retry() -> None:

@@ -1,4 +1,4 @@
-"""Is every call of AWS that make's own targets lead to among the rights that docs/operations.md says they need?
+"""Is every call of AWS that make's own targets lead to among the rights that docs/guides/operations.md says they need?
 
 The CDK's own calls are AWS's to document. Ours are found from the programs that a target of the Makefile runs.
 """
@@ -13,6 +13,7 @@ import pytest
 from tests.stacks.calls import ROOT, Reached, operations_of
 
 REPOSITORY = ROOT.parent
+PAGE = REPOSITORY / "docs" / "guides" / "operations.md"
 TARGETS = ("doctor", "bootstrap", "deploy", "roll", "destroy", "destroy-cell")
 IAM_NAMES = {"service-quotas": "servicequotas", "lambda:Invoke": "lambda:InvokeFunction"}
 DOCTOR = ("argosy.cli.deployment.doctor", "register")
@@ -50,7 +51,7 @@ def rights_for(target: str) -> set[str]:
 
 def documented() -> dict[str, set[str]]:
     """By target, the rights that its users are told of."""
-    _, _, section = (REPOSITORY / "docs" / "operations.md").read_text().partition("### Rights of who deploys\n")
+    _, _, section = PAGE.read_text().partition("### Rights of who deploys\n")
     found: dict[str, set[str]] = {target: set() for target in TARGETS}
     for row in ROW.finditer(section.partition("\n### ")[0]):
         for target in re.findall(r"`make ([a-z-]+)`", row["targets"]):
@@ -71,7 +72,7 @@ def test_the_programs_are_those_that_the_makefile_runs() -> None:
 
 
 def test_who_makes_entrances_is_told_of_every_right_that_it_needs_beside_a_users() -> None:
-    text = (REPOSITORY / "docs" / "operations.md").read_text()
+    text = PAGE.read_text()
     told = re.search(r"`argosy access` needs ([^.]*)\.", text)
     assert told is not None
     calls = [call for call in Reached([ACCESS]).operations() if call.startswith("lambda:")]

@@ -1,4 +1,4 @@
-"""docs/predecessors.md: every thing that a predecessor did has its row, and the tests that it names exist."""
+"""docs/maintainers/predecessors.md has a row for each thing a predecessor did, and the tests it names exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "predecessors.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "maintainers" / "predecessors.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]*) \| (yes|partly|no) \| (.+) \|$", re.MULTILINE)
 _TEST = re.compile(r"`tests/([\w/]+)\.py::(test_\w+)`")
 ITEMS = 98

@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("controller", "stacks", "containers", "tests", "docs", "requirements", ".ci")
 SKIPPED = ("__pycache__", "node_modules", ".pytest_cache")
-LINES_MAX = 400  # of a file; docs/changing.md
+LINES_MAX = 400  # of a file; docs/maintainers/changing.md
 FUNCTION_LINES_MAX = 60
 COLUMNS_MAX = 120  # of a line of a document
 
@@ -434,10 +434,10 @@ def test_paths_and_tests_that_the_documents_name_exist() -> None:
 
 
 def test_the_published_schema_is_the_specs() -> None:
-    """Editors read docs/run.schema.json; `argosy schema > docs/run.schema.json` writes it again."""
+    """Editors read docs/reference/run.schema.json; `argosy schema > docs/reference/run.schema.json` writes it again."""
     from argosy.spec.parse import schema
 
-    assert json.loads((ROOT / "docs/run.schema.json").read_text()) == schema()
+    assert json.loads((ROOT / "docs/reference/run.schema.json").read_text()) == schema()
 
 
 def test_the_licence_is_apache_2() -> None:

@@ -330,7 +330,7 @@ def _read(body: bytes | None, name: str) -> Environment | None:
     except FAULTS as fault:
         what = f"the stored environment {name} is corrupt ({type(fault).__name__}: {str(fault)[:200]})"
         raise RequestRefused(
-            "ConflictException", f"{what}: its tasks go on; restore it first, as docs/operations.md says"
+            "ConflictException", f"{what}: its tasks go on; restore it first, as docs/guides/operations.md says"
         ) from fault
 
 

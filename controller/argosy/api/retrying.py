@@ -71,7 +71,7 @@ def check_readable(store: Store, run_id: str) -> Run | None:
         return load_run(store, run_id)
     except FAULTS as fault:
         what = f"what is stored of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
-        raise NotRetried(f"{what}: restore it first, as docs/operations.md says") from fault
+        raise NotRetried(f"{what}: restore it first, as docs/guides/operations.md says") from fault
 
 
 def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None:

@@ -283,7 +283,7 @@ def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
     root = tried("root of the state", lambda: {"runs": [], **decode(items[ROOT])})
     if isinstance(root, Damage) or not isinstance(root.get("format"), int):
         why = root.sentence if isinstance(root, Damage) else "the root of the state names no format"
-        raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/operations.md)")
+        raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/guides/operations.md)")
     check_format(root["format"])
     return root
 

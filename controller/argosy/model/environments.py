@@ -1,7 +1,7 @@
 """What is an environment: which revisions has a service had, which one is to run, and how does its change go?
 
 A revision is a spec that never changes. While tasks of it are wanted it has a run of its own, so that its needs,
-definition, ledger and log are those of a run (docs/decisions/0036-services.md).
+definition, ledger and log are those of a run (docs/maintainers/decisions/0036-services.md).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ KILLED = 128  # and the number of the signal
 _LAST_SIGNAL = 64
 _GIVEN_UP = re.compile(r"given up after \d+ losses: ")
 _SHELL = {126: "a program may not be executed", 127: "there is no such program"}  # POSIX, of the shell and of env
-# Of the runner that fetches a user's program and brings its result away (docs/decisions/0030-one-runner-twice.md).
+# Of the runner that fetches a user's program and uploads its result (docs/maintainers/decisions/0030).
 WRONG_REQUEST, NO_RESULT, TEMPORARY = 64, 65, 75
 _RUNNER = {
     WRONG_REQUEST: "what the task asks for cannot be done: the last line of its log says what",

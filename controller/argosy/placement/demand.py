@@ -33,7 +33,7 @@ class Batch:
     constraints: tuple[str, ...] = ()
     """Query expressions, and "distinctInstance". Hard: they hold for every task at the moment it is placed."""
     strategy: tuple[str, ...] = ()
-    """Steps as in docs/placement.md, each breaking the ties of those before it; empty = the default."""
+    """Steps as in docs/concepts/placement.md, each breaking the ties of those before it; empty = the default."""
     host_ports: tuple[tuple[int, str], ...] = ()
     disk_gib: int = 0
     """Per task. A limit rather than an axis of `need`: ECS knows no disk, and no key or share counts it."""

@@ -1,8 +1,8 @@
 """Which rows does one comparison of a cluster query accept? Nodes of a parsed query, each a function of columns.
 
-Where Amazon's documentation is silent (docs/placement.md): an instance without the attribute is accepted by `!exists`
-only; `task:group` and `task:startedBy` are sets, and `==`, `in` and `=~` hold if some member matches, their negations
-if none does; `<`, `<=`, `>` and `>=` compare attributes as dotted numbers and never accept other values.
+Where Amazon's documentation is silent (docs/concepts/placement.md): an instance without the attribute is accepted by
+`!exists` only; `task:group` and `task:startedBy` are sets, and `==`, `in` and `=~` hold if some member matches, their
+negations if none does; `<`, `<=`, `>` and `>=` compare attributes as dotted numbers and never accept other values.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Random:
 
 Step: TypeAlias = Key | SpreadInstances | SpreadValues | Random
 
-# Chosen by measurement: docs/decisions/0023-least-waste.md.
+# Chosen by measurement: docs/maintainers/decisions/0023-least-waste.md.
 DEFAULT_STRATEGY: Final = ("least-waste", "best-fit")
 LEAST_INTERRUPTED: Final = "least-interrupted"
 FINISH_TOGETHER: Final = "finish-together"

@@ -110,7 +110,7 @@ def _in_one_sentence(
     if bare and not broken and not short:
         return (
             "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
-            f" tried again at {time_of_day(min(bare))} (docs/operations.md, The runner){also}"
+            f" tried again at {time_of_day(min(bare))} (docs/guides/operations.md, The runner){also}"
         )
     also += f"; {len(bare)} offers are of instances that join without the runner" if bare else ""
     if broken:

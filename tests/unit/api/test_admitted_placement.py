@@ -102,7 +102,7 @@ def test_far_from_a_deployment_any_name_of_a_function_will_do() -> None:
 
 
 def test_the_example_of_the_placement_page_is_taken() -> None:
-    page = (Path(__file__).parents[3] / "docs/placement.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/concepts/placement.md").read_text(encoding="utf-8")
     data = YAML(typ="safe").load(page.split("```yaml\n")[1].split("```")[0])
     admission = admit(data, LIMITS, SOURCES)
     assert admission.form["container"]["hostPorts"] == [8080, "53/udp"]

@@ -106,7 +106,7 @@ def test_a_cell_whose_stack_is_destroyed_is_forgotten_or_waits_for_its_stack(nam
 
 
 def test_the_documented_command_lets_a_deployment_leave_out_a_region_that_never_answers_again() -> None:
-    document = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+    document = (Path(__file__).parents[3] / "docs" / "guides" / "operations.md").read_text()
     (command,) = re.findall(r"^aws dynamodb put-item (?:.*\\\n)*.*$", document, re.MULTILINE)
     words = shlex.split(command.replace("\\\n", ""))[3:]
     request = dict(zip(words[::2], words[1::2], strict=True))

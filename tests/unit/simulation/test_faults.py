@@ -19,7 +19,7 @@ from argosy.simulation.regions import Regions
 from argosy.simulation.trial import Trial
 from argosy.simulation.world import World
 
-# Issue 5 item 5, word by word, and the kind that stands for it (docs/architecture.md carries the same table).
+# Issue 5 item 5, word by word, and the kind that stands for it (docs/maintainers/simulation.md carries the same table).
 ASKED_FOR = {
     "reply lost after effect": "reply-lost",
     "effect lost": "effect-lost",

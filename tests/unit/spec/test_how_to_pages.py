@@ -13,7 +13,7 @@ from argosy.spec.file import check_text
 DOCS = Path(__file__).parents[3] / "docs"
 SPECS = [
     pytest.param(block, id=f"{page.stem}-{number}")
-    for page in sorted((*DOCS.glob("how-to/*.md"), *DOCS.glob("*.md")))
+    for page in sorted(DOCS.rglob("*.md"))
     for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
     if block.startswith("version:") and "\nqueues:" not in block  # a document about sharing
 ]
@@ -25,5 +25,5 @@ def test_a_spec_of_a_page_is_accepted(block: str) -> None:
 
 
 def test_every_page_is_listed() -> None:
-    listed = set(re.findall(r"\(([a-z-]+\.md)\)", (DOCS / "how-to" / "README.md").read_text(encoding="utf-8")))
-    assert listed == {page.name for page in DOCS.glob("how-to/*.md")} - {"README.md"}
+    listed = set(re.findall(r"\(([a-z-]+\.md)\)", (DOCS / "guides" / "README.md").read_text(encoding="utf-8")))
+    assert listed == {page.name for page in DOCS.glob("guides/*.md")} - {"README.md"}

@@ -73,7 +73,7 @@ def _session(session: Session, target: RunningContainer, line: str) -> dict[str,
         if error_code(fault) not in ("TargetNotConnectedException", "InvalidParameterException"):
             raise
         sentence = f"Task {target.index} cannot be entered at the moment: the agent of ECS Exec in it is not connected."
-        step = "type it again in some seconds; docs/how-to/debugging.md says what an image needs"
+        step = "type it again in some seconds; docs/guides/debugging.md says what an image needs"
         raise CliError(sentence, next_step=step, exit_code=AWS_FAULT) from fault
 
 

@@ -1,7 +1,7 @@
 """Which instances, with which tasks on them, are bought for a backlog, and how much cheaper could it be?
 
 A greedy answer is there first. Then a linear program over patterns improves on it while there is time, and a bound
-from its duals says what no plan can cost less than (docs/decisions/0006-allocation.md).
+from its duals says what no plan can cost less than (docs/maintainers/decisions/0006-allocation.md).
 """
 
 from __future__ import annotations

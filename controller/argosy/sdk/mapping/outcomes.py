@@ -63,7 +63,7 @@ def outcomes_of(part: bytes, first: int, table: ClassTable) -> list[CallOutcome]
 
 def _outcome(pickled: bytes, index: int, table: ClassTable) -> CallOutcome:
     try:
-        kind, *rest = table.loads(pickled)  # who may write results is trusted: docs/scope.md
+        kind, *rest = table.loads(pickled)  # who may write results is trusted: docs/concepts/scope.md
         if kind == VALUE:
             return CallOutcome(value=rest[0])
         exception, name, text, trace = rest

@@ -161,7 +161,7 @@ def test_sentences_are_read_by_people() -> None:
 
 
 def test_the_page_for_users_names_every_type_and_no_other() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "events.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-zA-Z.]+)` \|", page, flags=re.MULTILINE)
     assert rows == [str(kind) for kind in LineType]
 
