@@ -17,7 +17,7 @@ from stacks.cell_guard import CellGuard
 from stacks.events import Events
 from stacks.functions import Function, FunctionProps
 from stacks.observability import Functions, Observability
-from stacks.outputs import Outputs
+from stacks.outputs import Deployed, Outputs
 from stacks.schedules import Schedules
 from stacks.store import Store
 from stacks.tasks import TaskRoles
@@ -62,7 +62,8 @@ class HomeStack(cdk.Stack):
             store=self.store,
             functions=Functions(api=self.api, controller=self.controller, watchdog=self.watchdog.function),
         )
-        outputs = Outputs(self, "Outputs", settings=settings, home=self)
+        deployed = Deployed(self.cell, self.store, self.api, self.controller)
+        outputs = Outputs(self, "Outputs", settings=settings, deployed=deployed)
         for learns in (self.api, self.controller, self.watchdog.function, outputs.parameter):
             learns.node.add_dependency(guard.resource)
         self.teardown = Teardown(

@@ -6,18 +6,18 @@ templates, so that what was written for these finds its way here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from argosy.settings.settings import Settings
 from stacks import grants, nag
-
-if TYPE_CHECKING:
-    from stacks.home import HomeStack
+from stacks.cell import Cell
+from stacks.store import Store
 
 _POLICIES = {
     "submitter": "Argosy: submit runs, look at them, read their results and logs",
@@ -26,32 +26,42 @@ _POLICIES = {
 _ORDINALS = ("One", "Two", "Three", "Four", "Five", "Six")
 
 
-class Outputs(Construct):
-    """Everything that is there to be looked up."""
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """The parts of the home stack that its outputs name."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, home: HomeStack) -> None:
+    cell: Cell
+    store: Store
+    api: lambda_.Function
+    controller: lambda_.Function
+
+
+class Outputs(Construct):
+    """The outputs of the home stack, the policies of its users, and the parameter that the command reads."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, deployed: Deployed) -> None:
         super().__init__(scope, id)
         self._prefix = settings.prefix
         subnet = "PublicSubnet" if settings.subnets == "public" else "PrivateSubnet"
         shared = {
-            "ClusterName": home.cell.cluster.cluster_name,
-            "VpcId": home.cell.network.vpc.vpc_id,
+            "ClusterName": deployed.cell.cluster.cluster_name,
+            "VpcId": deployed.cell.network.vpc.vpc_id,
             **{
                 f"{subnet}{ordinal}": each.subnet_id
-                for ordinal, each in zip(_ORDINALS, home.cell.network.subnets, strict=False)
+                for ordinal, each in zip(_ORDINALS, deployed.cell.network.subnets, strict=False)
             },
-            "ContainerSecurityGroup": home.cell.network.security_group.security_group_id,
-            "ECSTaskExecutionRole": home.cell.execution_role.role_arn,
+            "ContainerSecurityGroup": deployed.cell.network.security_group.security_group_id,
+            "ECSTaskExecutionRole": deployed.cell.execution_role.role_arn,
         }
-        of = grants.Arns(settings), home.store.bucket.bucket_arn
+        of = grants.Arns(settings), deployed.store.bucket.bucket_arn
         ours = {
-            "ApiFunctionName": home.api.function_name,
-            "ControllerFunctionName": home.controller.function_name,
-            "ResultsBucketName": home.store.bucket.bucket_name,
-            "LogGroupName": home.cell.log_group.log_group_name,
+            "ApiFunctionName": deployed.api.function_name,
+            "ControllerFunctionName": deployed.controller.function_name,
+            "ResultsBucketName": deployed.store.bucket.bucket_name,
+            "LogGroupName": deployed.cell.log_group.log_group_name,
             **{
                 f"TaskDefinition{name.title().replace('-', '')}": definition.task_definition_arn
-                for name, definition in home.cell.task_definitions.by_shape.items()
+                for name, definition in deployed.cell.task_definitions.by_shape.items()
             },
             "SubmitterPolicyArn": self._policy("Submitters", "submitter", grants.submitter(*of)),
             "MemberPolicyArn": self._policy("Members", "member", grants.member(*of)),
@@ -60,7 +70,7 @@ class Outputs(Construct):
             self._output(name, value, exported=True)
         for name, value in ours.items():
             self._output(name, value, exported=False)
-        self.parameter = self._parameter(settings, home)
+        self.parameter = self._parameter(settings, deployed.store)
 
     def _output(self, name: str, value: str, *, exported: bool) -> None:
         output = cdk.CfnOutput(self, name, value=value, export_name=f"{self._prefix}:{name}" if exported else None)
@@ -78,7 +88,7 @@ class Outputs(Construct):
         nag.acknowledge_wildcards(policy, rights)
         return policy.managed_policy_arn
 
-    def _parameter(self, settings: Settings, home: HomeStack) -> ssm.StringParameter:
+    def _parameter(self, settings: Settings, store: Store) -> ssm.StringParameter:
         described = {
             "stage": settings.stage,
             "region": settings.region,
@@ -86,10 +96,10 @@ class Outputs(Construct):
             "cluster": settings.prefix,
             "apiFunction": f"{settings.prefix}-api",
             "controllerFunction": f"{settings.prefix}-controller",
-            "bucket": home.store.bucket.bucket_name,
+            "bucket": store.bucket.bucket_name,
             "logGroup": f"/ecs/{settings.prefix}/tasks",
             "table": f"{settings.prefix}-state",
-            "queueUrl": home.store.queue.queue_url,
+            "queueUrl": store.queue.queue_url,
             "python": settings.python,
             "allowExec": settings.allow_exec,
             "identity": grants.signed_for(settings),
@@ -99,5 +109,5 @@ class Outputs(Construct):
             "Deployment",
             parameter_name=f"/{settings.prefix}/deployment",
             description="Argosy: how its command finds this deployment",
-            string_value=home.to_json_string(described),
+            string_value=cdk.Stack.of(self).to_json_string(described),
         )

@@ -1,6 +1,10 @@
-"""How is the package built? `python -m tests.structure` counts modules, imports, parameters and the main path.
+"""The weight of the house: `python -m tests.structure` counts lines, modules, imports, parameters and the main path.
+
+The table "Structure, counted" in docs holds a ceiling for each figure; tests/unit/test_structure.py compares the two.
+A ceiling is lowered when its figure falls (`--write` does so); it is raised by hand, with the reason in its row.
 
 The main path is run once in a fresh process: SubmitRun at the api, then ticks of the controller until a RunTask.
+`--names` lists what is counted, and `--path` prints the modules of the main path.
 """
 
 from __future__ import annotations
@@ -10,8 +14,9 @@ import json
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -20,8 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "controller" / "argosy"
 MANY_PARAMETERS = 6
 SHORT_LINES = 30
+SMALL_LINES = 70  # of a module with one importer
 DATA = ("catalogue",)  # a package of tables and their lookup
 NOT_COUNTED = ("emulator", "simulation")  # of the main path: they stand in for AWS
+PAGE = next(iter(ROOT.glob("docs/**/architecture.md")))
+HEADING = "## Structure, counted"
+TIMES = ROOT / "build" / "test-times.json"
+ROOM_OF_CEILING = 100  # a ceiling may lie a hundredth above its figure
 OPTIMIZED = 1  # a code object's flag that bodies of classes and modules lack (inspect.CO_OPTIMIZED)
 
 
@@ -37,11 +47,28 @@ class Module:
     tree: ast.Module
     is_package: bool = False
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def lines(self) -> int:
         return self.text.count("\n")
 
+    @property
+    def code_lines(self) -> int:
+        """Lines that hold code: no docstring, comment, blank line or import, so that explaining costs nothing."""
+        explaining: set[int] = set()
+        for node in self.nodes:
+            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if (is_text and isinstance(node.value.value, str)) or isinstance(node, ast.Import | ast.ImportFrom):
+                explaining |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        lines = enumerate(self.text.splitlines(), 1)
+        return sum(1 for number, line in lines if number not in explaining and line.strip() and line.lstrip()[0] != "#")
 
+
+@cache
 def modules(package: Path = PACKAGE) -> dict[str, Module]:
     """By dotted name; a package stands under its own name, for its __init__.py."""
     found = {}
@@ -55,9 +82,9 @@ def modules(package: Path = PACKAGE) -> dict[str, Module]:
 
 def imported(module: Module, known: Iterable[str]) -> set[str]:
     """Which of the known modules it imports: at the top, inside functions, and for type checkers only."""
-    known = set(known)
+    known = known if isinstance(known, Set) else set(known)
     found: set[str] = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -68,9 +95,18 @@ def imported(module: Module, known: Iterable[str]) -> set[str]:
 
 def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
     """Groups of modules of which each reaches every other one by imports (strongly connected, more than one module)."""
-    reached = {name: _reachable(name, imports) for name in imports}
+    knotted = _knotted(imports)
+    reached = {name: _reachable(name, knotted) for name in knotted}
     groups = {tuple(sorted(other for other in there if name in reached[other])) for name, there in reached.items()}
     return sorted(list(group) for group in groups if len(group) > 1)
+
+
+def _knotted(imports: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """The modules in circles and those that lead to them: modules that import none of the rest are removed repeatedly."""
+    left = {name: set(needed) for name, needed in imports.items()}
+    while free := {name for name, needed in left.items() if not needed & left.keys()}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    return {name: needed & left.keys() for name, needed in left.items()}
 
 
 def _reachable(start: str, imports: Mapping[str, Iterable[str]]) -> set[str]:
@@ -86,14 +122,14 @@ def _reachable(start: str, imports: Mapping[str, Iterable[str]]) -> set[str]:
 
 
 def import_circles(found: Mapping[str, Module]) -> list[list[str]]:
-    return circles({name: imported(module, found) for name, module in found.items()})
+    return circles({name: imported(module, found.keys()) for name, module in found.items()})
 
 
 def doubled_classes(found: Mapping[str, Module]) -> dict[str, list[str]]:
     """Class names that several modules define, private ones and those inside functions included."""
     places: dict[str, list[str]] = {}
     for name, module in found.items():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(name)
     return {name: where for name, where in sorted(places.items()) if len(where) > 1}
@@ -114,7 +150,7 @@ def functions_of_many_parameters(found: Mapping[str, Module]) -> tuple[list[str]
     """Functions, and apart from them the commands, whose parameters are the options that a user types."""
     functions, commands = [], []
     for name, module in found.items():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and parameters(node) >= MANY_PARAMETERS:
                 (commands if _is_command(node) else functions).append(f"{name}.{node.name}")
     return functions, commands
@@ -201,48 +237,121 @@ def main_path() -> MainPath:
     return path
 
 
-def rooms(names: Iterable[str]) -> Counter[str]:
-    """How many of the modules stand in each package of argosy; a loose module is in none."""
-    return Counter(parts[1] for name in names if len(parts := name.split(".")) > 2)
+# --- the figures and their ceilings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table: what is counted, how much of it there is, and what was counted."""
+
+    what: str
+    count: int
+    names: tuple[str, ...] = ()
+
+    def may_be(self, ceiling: int) -> bool:
+        """Whether that ceiling fits: it holds, and it leaves a hundredth at most, so that it falls with its figure."""
+        return self.count <= ceiling <= self.count + self.count // ROOM_OF_CEILING
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table "Structure, counted": the figure before the lighter house, its ceiling, why that one rose."""
+
+    before: str
+    ceiling: int
+    why: str
+
+
+def small_modules_of_one_importer(found: Mapping[str, Module]) -> list[str]:
+    importers = Counter(name for module in found.values() for name in imported(module, found.keys()))
+    return [name for name, module in found.items() if module.lines < SMALL_LINES and importers[name] == 1]
+
+
+def words_of_documents(folder: Path = ROOT / "docs") -> int:
+    """Of the pages for users and maintainers: without decisions and notes, and without what is generated."""
+    pages = [path for path in folder.rglob("*.md") if not {"decisions", "notes", "reference"} & set(path.parts)]
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in pages)
+
+
+def figures() -> list[Figure]:
+    """What has a ceiling."""
+    found, stacks, tests = modules(), modules(ROOT / "stacks"), modules(ROOT / "tests")
+    path = main_path()
+    circled = [" <-> ".join(each) for part in (found, stacks, tests) for each in import_circles(part)]
+    doubled = [f"{name}: {', '.join(where)}" for name, where in doubled_classes(found).items()]
+    return [
+        Figure("code lines of the product", sum(each.code_lines for each in found.values())),
+        Figure("modules of the product", len(found)),
+        _named("modules on the main path", path.modules),
+        Figure("lines of the main path", sum(found[name].lines for name in path.modules if name in found)),
+        _named("functions with six or more parameters", functions_of_many_parameters(found)[0]),
+        Figure("words of documents", words_of_documents()),
+        _named("modules in no room", loose_modules(found)),
+        _named("import circles, those of `stacks` and `tests` included", circled),
+        _named("class names defined twice", doubled),
+        Figure("code lines of `stacks`", sum(each.code_lines for each in stacks.values())),
+    ]
+
+
+def _named(what: str, names: Iterable[str]) -> Figure:
+    return Figure(what, len(counted := tuple(sorted(names))), counted)
+
+
+def rows(page: str) -> dict[str, Row]:
+    """The table of the page, by what each row counts; a text without the heading is the table."""
+    table = page.partition(HEADING)[2].split("\n## ")[0] if HEADING in page else page
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
+    return {what: Row(before, int(ceiling.replace(",", "")), why) for what, before, ceiling, why in cells[2:]}
+
+
+def lowered(page: str, counted: Iterable[Figure]) -> str:
+    """The page with each ceiling that its figure has left behind lowered to it. No ceiling is raised here."""
+    found = rows(page)
+    for figure in counted:
+        row = found[figure.what]
+        if figure.count < row.ceiling:
+            old = f"| {figure.what} | {row.before} | {row.ceiling:,} |"
+            page = page.replace(old, f"| {figure.what} | {row.before} | {figure.count:,} |")
+    return page
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
 def lines_of_report() -> Iterator[str]:
-    found = modules()
-    functions, commands = functions_of_many_parameters(found)
-    yield f"modules: {len(found)}, of {sum(each.lines for each in found.values()):,} lines"
-    yield from _counted("loose modules in controller/argosy", loose_modules(found))
-    yield from _counted("import circles between modules", [" <-> ".join(each) for each in import_circles(found)])
-    doubled = [f"{name}: {', '.join(where)}" for name, where in doubled_classes(found).items()]
-    yield from _counted("class names defined twice", doubled)
-    yield from _counted(f"functions with {MANY_PARAMETERS} or more parameters, self included", functions)
-    yield f"commands with {MANY_PARAMETERS} or more parameters, which are options: {len(commands)}"
-    yield from _counted(f"modules under {SHORT_LINES} lines", short_modules(found))
-    path = main_path()
-    on_path = rooms(path.modules)
-    size = sum(found[name].lines for name in path.modules if name in found)
-    yield (
-        f"main path, SubmitRun to the first RunTask: {len(path.modules)} modules of {size:,} lines, "
-        f"{len(path.functions)} functions, {len(path.classes)} classes"
-    )
-    data = {room: on_path.pop(room) for room in DATA if room in on_path}
-    yield f"rooms on the main path: {len(on_path)} ({', '.join(f'{room} {n}' for room, n in on_path.most_common())})"
-    yield f"data that they read: {', '.join(f'{room} {n}' for room, n in data.items())}"
+    ceilings = rows(PAGE.read_text(encoding="utf-8"))
+    for figure in figures():
+        row = ceilings[figure.what]
+        yield f"{figure.what}: {figure.count:,} (ceiling {row.ceiling:,}, before {row.before})"
+        if "--names" in sys.argv:
+            yield from (f"    {name}" for name in figure.names)
+    found, tests = modules(), modules(ROOT / "tests")
+    yield f"small modules of one importer, under {SMALL_LINES} lines: {len(small_modules_of_one_importer(found))}"
+    yield f"modules under {SHORT_LINES} lines: {len(short_modules(found))}"
+    yield f"code lines of tests: {sum(each.code_lines for each in tests.values()):,} in {len(tests)} modules"
+    yield from _times()
 
 
-def _counted(what: str, names: list[str]) -> Iterator[str]:
-    yield f"{what}: {len(names)}"
-    if "--names" in sys.argv:
-        yield from (f"    {name}" for name in names)
+def _times() -> Iterator[str]:
+    """What the last whole run of the suite on this machine took (`make test` writes it down)."""
+    if not TIMES.exists():
+        yield "seconds of processor time of `make test`: not measured here so far"
+        return
+    measured = json.loads(TIMES.read_text(encoding="utf-8"))
+    for what, seconds in measured.items():
+        yield f"{what}: {seconds}"
 
 
 def main() -> int:
-    """`--names` lists what is counted; `--path` prints the main path's modules as JSON."""
+    """`--names` lists what is counted; `--path` prints the main path's modules as JSON; `--write` lowers ceilings."""
     if "--path" in sys.argv:
         print(json.dumps(sorted(main_path().modules), indent=1))
         return 0
+    if "--figures" in sys.argv:
+        print(json.dumps({figure.what: figure.count for figure in figures()}))
+        return 0
+    if "--write" in sys.argv:
+        PAGE.write_text(lowered(PAGE.read_text(encoding="utf-8"), figures()), encoding="utf-8")
     for line in lines_of_report():
         print(line)
     return 0
