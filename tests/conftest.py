@@ -84,63 +84,6 @@ def _loopback_only(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_loopback_only)
 
 
-# --- which process runs which tests -----------------------------------------------------------------------------------
-
-# What takes longest comes first, so that all processes end at about the same time.
-_LONGEST_FIRST = (
-    "tests/e2e/test_container_readmes.py",
-    "tests/e2e/test_demo.py",
-    "tests/e2e/test_main_job.py",
-    "tests/e2e",
-    "tests/browser",
-    "tests/stacks",
-    "tests/simulation",
-    "tests/scenarios",
-    "tests/contract",
-    "tests/unit/sdk/mapping",
-    "tests/properties",
-    "tests/mutations",
-    "tests/unit/containers",
-    "tests/unit/local",
-)
-# Files that one process runs one after the other. The tests of the stacks look at the same templates; a machine has one
-# container engine, whose images and containers are shared by all who use it.
-_TOGETHER = {
-    "tests/stacks/": "stacks",
-    "tests/contract/test_container_engines.py": "the container engine",
-    "tests/e2e/test_local_engine.py": "the container engine",
-    "tests/e2e/test_runner_as_init.py": "the container engine",
-}
-
-
-def _together(nodeid: str) -> str:
-    """What a process runs as a whole: the tests of a file, because its fixtures are built once in each process."""
-    file = nodeid.partition("::")[0]
-    return next((name for start, name in _TOGETHER.items() if file.startswith(start)), file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """`--dist loadfile` hands out whole files; those of _TOGETHER go to one process."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class WholeFiles(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _together(nodeid)
-
-    return WholeFiles(config, log)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        starts = enumerate(_LONGEST_FIRST)
-        return next((number for number, start in starts if item.nodeid.startswith(start)), len(_LONGEST_FIRST))
-
-    items.sort(key=rank)
-
-
 @pytest.fixture(autouse=True)
 def _states_are_consistent(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whatever a test did to the states that it built: they do not contradict themselves."""

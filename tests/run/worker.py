@@ -1,0 +1,110 @@
+"""A pytest plugin that takes its files from the launcher's pipe, one share after the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.run.__main__ import RECORD_BYTES
+
+# Taken out of the environment: a pytest that a test starts is none of these workers.
+_TOLD = json.loads(os.environ.pop("TEST_RUN"))
+_SHARES: list[list[str]] = json.loads(Path(_TOLD["shares"]).read_text())
+os.set_inheritable(_TOLD["pipe"], False)
+
+counts: Counter[str] = Counter()
+
+
+def taken() -> int | None:
+    """The next number, which no other worker has."""
+    record = os.read(_TOLD["pipe"], RECORD_BYTES)
+    return int.from_bytes(record, "big") if record else None
+
+
+def cpu_s() -> float:
+    """Of this process and of those that it waited for."""
+    return sum(os.times()[:4])
+
+
+def collect(session: pytest.Session, arguments: list[str]) -> float:
+    """Seconds of processor time that it took."""
+    before = cpu_s()
+    session.config.args = arguments
+    session.config.hook.pytest_collection(session=session)
+    return cpu_s() - before
+
+
+def record(files: dict[str, dict[str, float]], collection_cpu_s: float) -> None:
+    memory_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    line = {"files": files, "collection_cpu_s": collection_cpu_s, "counts": counts, "memory_mib": memory_mib}
+    with Path(_TOLD["record"]).open("a") as to:
+        to.write(json.dumps(line) + "\n")
+    counts.clear()
+
+
+# --- pytest's hooks ---------------------------------------------------------------------------------------------------
+
+
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The first collection, before the loop, collects nothing: the loop collects a share at a time."""
+    config.args = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    if _TOLD["by_test"]:
+        collection_cpu_s = collect(session, _SHARES[0])
+        while (number := taken()) is not None and number < len(session.items):
+            run(session, [session.items[number]], collection_cpu_s)
+            collection_cpu_s = 0.0
+        return True
+    while (number := taken()) is not None:
+        collection_cpu_s = collect(session, _SHARES[number])
+        run(session, list(session.items), collection_cpu_s)
+    return True
+
+
+def run(session: pytest.Session, items: list[pytest.Item], collection_cpu_s: float) -> None:
+    """The tests of one share. After the last one the fixtures of the session stay: its "next item" is the session."""
+    files: dict[str, dict[str, float]] = {}
+    following = [*items[1:], cast(pytest.Item, session)]
+    for item, after in zip(items, following, strict=True):
+        cpu, wall = cpu_s(), time.monotonic()
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        took = files.setdefault(item.nodeid.partition("::")[0], {"cpu_s": 0.0, "wall_s": 0.0})
+        took["cpu_s"] += cpu_s() - cpu
+        took["wall_s"] += time.monotonic() - wall
+        if session.shouldfail or session.shouldstop:
+            break
+    record(files, collection_cpu_s)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if hasattr(report, "wasxfail"):
+        counts["xfailed"] += 1
+    elif report.failed:
+        counts["failed" if report.when == "call" else "error"] += 1
+    elif report.skipped:
+        counts["skipped"] += 1
+    elif report.when == "call":
+        counts["passed"] += 1
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        counts["error"] += 1
+
+
+def pytest_deselected(items: list[Any]) -> None:
+    counts["deselected"] += len(items)
