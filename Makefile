@@ -6,13 +6,12 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CDK := node_modules/.bin/cdk
 STAGE ?= main
-# Test processes: one more than two cores, because the end-to-end tests wait much of their time (measured: 5:36 with
-# three, 8:31 with two).
+# Test processes: one more than two cores, because the end-to-end tests wait much of their time.
 WORKERS ?= 3
+# Each process collects only the files that it runs: see tests/run. The times are in build/test-times.json.
+RUN := $(BIN)/python -m tests.run --processes $(WORKERS)
 # What `make test-fast` runs: nothing that is marked as slow, and nothing that has a target of its own.
-QUICK := not slow and not deep and not benchmark and not tf and not e2e and not stacks
-# Each process takes whole files in the order of tests/conftest.py: what takes longest comes first.
-SHARED := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+QUICK := not slow and not deep and not benchmark and not tf and not engine and not e2e and not stacks
 # Where `make check` writes the templates that it looks at.
 CHECKED := build/checked
 # Docker or podman, whichever answers: it builds images. Empty without one.
@@ -26,7 +25,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup tensorflow runner demo demo-services demo-tensorflow demo-containers base-image images-test test test-fast test-deep
-.PHONY: coverage test-containers bench check format lint reference requirements
+.PHONY: coverage test-containers test-engines bench check format lint reference requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
 help: ## Print this list
@@ -88,19 +87,25 @@ demo-services: $(LOCAL) ## Tour of services: a cluster of 1, 2 and 10 instances,
 demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benchmark; results in out/demo-tensorflow
 	@$(BIN)/argosy demo-tensorflow $(ARGS)
 
-test: $(DEV) $(if $(shell command -v npm),$(NODE)) ## Run the tests (minutes, no network, no AWS)
-	@$(BIN)/python -m pytest -q $(SHARED) $(ARGS)
+test: $(DEV) ## Run the tests (minutes, no network, no AWS)
+	@$(RUN) $(ARGS)
 
 # ARGS may name other paths than tests/unit, of which it leaves out what is slow as well.
 test-fast: $(DEV) ## Run the quick unit tests, less than a minute: while you work
-	@$(BIN)/python -m pytest -q $(SHARED) -m '$(QUICK)' $(if $(filter tests/%,$(ARGS)),,tests/unit) $(ARGS)
+	@$(RUN) -m '$(QUICK)' $(if $(filter tests/%,$(ARGS)),,tests/unit) $(ARGS)
 
 test-deep: $(DEV) ## Run the long property and simulation tests too
-	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) -m deep --hypothesis-profile deep $(ARGS)
+	@$(RUN) --by-test -m deep --hypothesis-profile deep $(ARGS)
 	@$(MAKE) coverage
 
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
-	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 $(SHARED) -m tf tests/containers $(ARGS)
+	@.venv-tensorflow/bin/python -m tests.run --processes $(WORKERS) -o faulthandler_timeout=1800 -m tf tests/containers $(ARGS)
+
+# A browser, node, podman and Docker are used where they are installed and work. FRAMEWORKS=no leaves TensorFlow out.
+FRAMEWORKS ?= yes
+test-engines: $(DEV) $(if $(shell command -v npm),$(NODE)) ## Run what needs a container engine, a browser, node or TensorFlow
+	@$(RUN) -m 'engine and not deep' $(ARGS)
+	@[ $(FRAMEWORKS) = no ] || $(MAKE) test-containers
 
 # Where no container registry is reached, the images are built on Debian's packages (as root, with debootstrap).
 BASE_IMAGE := localhost/argosy-base
@@ -115,7 +120,7 @@ demo-containers: $(LOCAL) base-image ## Run the demo with its tasks in container
 IMAGES_TESTED := tests/e2e/test_container_readmes.py $(addprefix tests/containers/test_,benchmark.py inference.py recommender.py)
 
 images-test: $(TENSORFLOW) base-image ## Build all images and run what their READMEs say in containers
-	@TEST_ENGINE=$(ENGINE) TEST_BASE_IMAGE=$(BASE_IMAGE) .venv-tensorflow/bin/python -m pytest -q -n 0 -m 'tf or e2e' \
+	@TEST_ENGINE=$(ENGINE) TEST_BASE_IMAGE=$(BASE_IMAGE) .venv-tensorflow/bin/python -m pytest -q -m 'tf or e2e' \
 		-o faulthandler_timeout=3600 $(IMAGES_TESTED) tests/containers/test_demo_tensorflow.py -k 'readme or demo' $(ARGS)
 
 # What launches, books, releases and reads events has to be executed branch by branch (pyproject.toml says which files).
@@ -123,7 +128,9 @@ COVERING := $(addprefix tests/unit/,api aws engine lifecycle market messages mod
 COVERING += tests/scenarios tests/properties/test_message_properties.py
 
 coverage: $(DEV) ## Check that launch, lifecycle, events and release are covered branch by branch
-	@$(BIN)/python -m pytest -q $(SHARED) --cov --cov-report=term-missing $(COVERING) $(ARGS)
+	@$(BIN)/coverage erase
+	@$(RUN) --coverage $(COVERING) $(ARGS)
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)

@@ -98,21 +98,3 @@ def _states_are_consistent(request: pytest.FixtureRequest) -> Iterator[None]:
         return  # its states are columns filled in by hand, full size
     for state in built:
         check(state)
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The deep run prints which check has found which planted bug."""
-    rows = [
-        value
-        for report in terminalreporter.getreports("passed")
-        for name, value in report.user_properties
-        if name == "planted" and report.when == "call"
-    ]
-    if len(rows) > MOST_BUGS_OF_A_QUICK_RUN:
-        from tests.mutations.table import text
-
-        terminalreporter.write_sep("=", "planted bugs")
-        terminalreporter.write(text({str(row[0]): row for row in rows}.values()))
-
-
-MOST_BUGS_OF_A_QUICK_RUN = 8

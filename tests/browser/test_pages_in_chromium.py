@@ -37,7 +37,7 @@ from tests.fakes.looks import PLAN, looks
 from tests.fakes.schedule_views import fire, schedule
 from tests.fakes.sharing import alone, in_full, queue, sharing
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"

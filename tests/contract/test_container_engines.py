@@ -17,12 +17,12 @@ from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, 
 from argosy.local.containers.engine_run import NOT_STARTED, ContainerEngine, Door, run_arguments
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
-from tests.container_engines import Started, asking, calls, containers, hello, leave_a_container, start, use
+from tests.container_engines import REAL, Started, asking, calls, containers, hello, leave_a_container, start, use
 from tests.fakes.serving import served
 from tests.fakes.waiting import until
 
 
-@pytest.fixture(params=["fake", "podman", "docker"])
+@pytest.fixture(params=["fake", *REAL])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return use(str(request.param), tmp_path, monkeypatch)
 
@@ -119,7 +119,7 @@ def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: E
 
 
 @pytest.mark.usefixtures("busybox")
-@pytest.mark.parametrize("engine", ["podman"], indirect=True)
+@pytest.mark.parametrize("engine", REAL[:1], indirect=True)
 def test_a_container_reaches_no_other_port_of_this_machine_and_no_abstract_socket(runtime: EngineRuntime) -> None:
     """Also as the machine that its network leads to."""
     name = "argosy-test-of-abstract-sockets"
@@ -134,7 +134,7 @@ def test_a_container_reaches_no_other_port_of_this_machine_and_no_abstract_socke
     assert ended == Ended(1)  # grep found nothing
 
 
-@pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
+@pytest.mark.parametrize("engine", REAL, indirect=True)
 @pytest.mark.parametrize("isolation", [{}, {"user": "10001"}], ids=["root", "a user"])
 def test_a_container_has_no_rights_beyond_its_own_files(runtime: EngineRuntime, isolation: dict[str, Any]) -> None:
     script = "/bin/busybox grep -E 'NoNewPrivs|CapBnd|CapEff' /proc/self/status; /bin/busybox mknod /tmp0 c 1 3"
@@ -315,7 +315,7 @@ def test_what_our_init_says_of_memory_is_the_reason_of_a_failure(
     assert started.end() == Ended(code, reason)
 
 
-@pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
+@pytest.mark.parametrize("engine", REAL, indirect=True)
 @pytest.mark.usefixtures("busybox")
 def test_a_real_container_over_its_memory_says_so(runtime: EngineRuntime) -> None:
     """podman learns it from control groups of version 2 only; elsewhere the exit code says what it may have been."""

@@ -145,6 +145,7 @@ def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(fake: 
     assert list((fake / "networks").iterdir()) == []
 
 
+@pytest.mark.engine
 def test_dockers_command_takes_these_words(images: Path, door: Door, tmp_path: Path) -> None:
     """The real one reads them all before it asks a daemon, which there may not be."""
     if shutil.which("docker") is None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
-from tests.container_engines import containers, install_fake, static_busybox, use
+from tests.container_engines import REAL, containers, install_fake, static_busybox, use
 from tests.e2e.cluster import WORKER, Cluster
 
 pytestmark = pytest.mark.e2e
@@ -66,7 +66,7 @@ def fake_runner(folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["fake", "podman", "docker"])
+@pytest.fixture(scope="module", params=["fake", *REAL])
 def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     home = tmp_path_factory.mktemp("engine")
     folder = home / "containers" / "worker"

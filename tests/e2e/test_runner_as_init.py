@@ -20,7 +20,7 @@ from tests.fakes.signed_s3 import SignedS3, signed_s3
 from tests.fakes.waiting import until
 from tests.runners import OUTPUT, PART, RunnerUnderTest, built_runner
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.engine]
 
 IMAGE = "argosy/runner-as-init"
 STRICT = [

@@ -18,7 +18,7 @@ import pytest
 from tests.chromium import page
 from tests.e2e.local_cloud import Cloud, cloud
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.engine]
 
 ATTACK = (Path(__file__).resolve().parents[1] / "data" / "attack.html").read_text(encoding="utf-8")
 EVIL = "evil.example"

@@ -73,7 +73,7 @@ def _run(folder: Path, part: str) -> dict[str, float]:
     settings = _file(folder, part, "ini")
     sources = "".join(f"\n    controller/argosy/{package}" for package in PACKAGES)
     settings.write_text(f"[run]\nbranch = false\ndata_file = {_file(folder, part, 'coverage')}\nsource ={sources}\n")
-    words = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--cov", f"--cov-config={settings}"]
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--cov", f"--cov-config={settings}"]
     words += [
         "--cov-context=test",
         "--cov-report=",

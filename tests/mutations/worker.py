@@ -50,7 +50,7 @@ def run_tests(tests: dict[str, float]) -> str:
                 self.failed = self.failed or report.nodeid
 
     watcher = Watcher()
-    words = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     ended = pytest.main([*words, *tests], plugins=[watcher])
     if ended == pytest.ExitCode.USAGE_ERROR:
         return UNKNOWN

@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ TIMES = ROOT / "build/test-times.json"
 LOGS = ROOT / "build/test-run"
 RECORD_BYTES = 4  # of a number in the pipe: a read of so many bytes is atomic
 RECORDS_MAX = 16_000  # a pipe holds 64 KiB
+PLANTED_QUICK_MAX = 8  # bugs that a run which is not deep plants
 OK, NOTHING_COLLECTED = 0, 5  # exit statuses of pytest
 
 # What takes longest comes first, so that all processes end at about the same time: by the times of the last run, and
@@ -99,7 +101,7 @@ def start(count: int, shares: list[list[str]], options: Sequence[str], *, by_tes
     LOGS.mkdir(parents=True, exist_ok=True)
     for old in LOGS.iterdir():
         old.unlink()
-    (LOGS / "shares.json").write_text(json.dumps([sum(shares, [])] if by_test else shares))
+    (LOGS / "shares.json").write_text(json.dumps([[*chain(*shares)]] if by_test else shares))
     reading, writing = os.pipe()
     numbers = range(RECORDS_MAX if by_test else len(shares))
     os.write(writing, b"".join(number.to_bytes(RECORD_BYTES, "big") for number in numbers))
@@ -147,8 +149,17 @@ def faults(log: str, status: int) -> str:
     """Of a worker's output the part about failures; of a worker that did not end by itself, the end."""
     found = re.search(r"^=+ (?:ERRORS|FAILURES|warnings summary) =+$", log, re.MULTILINE)
     if found:
-        return log[found.start() :]
+        return re.sub(r"^.* in [\d.]+s(?: \([\d:]+\))?\n\Z", "", log[found.start() :], flags=re.MULTILINE)
     return "\n".join(log.splitlines()[-60:]) if status not in (OK, NOTHING_COLLECTED) else ""
+
+
+def planted(rows: Sequence[Sequence[Any]]) -> str:
+    """The table of which check has found which planted bug, of a deep run."""
+    if len(rows) <= PLANTED_QUICK_MAX:
+        return ""
+    from tests.mutations.table import text
+
+    return text({str(row[0]): row for row in rows}.values())
 
 
 def closing(counts: Mapping[str, int], wall_s: float) -> str:
@@ -216,6 +227,7 @@ def ended(statuses: Sequence[int], known: Mapping[str, Any], wall_s: float) -> i
     counts: Counter[str] = Counter()
     for each in ran:
         counts.update(each["counts"])
+    print(planted([row for each in ran for row in each["planted"]]), end="")
     print(closing(counts, wall_s))
     failed = [status for status in statuses if status not in (OK, NOTHING_COLLECTED)]
     return failed[0] if failed else OK if OK in statuses else NOTHING_COLLECTED

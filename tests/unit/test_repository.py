@@ -40,7 +40,7 @@ REQUIREMENTS = sorted([*ROOT.glob("requirements/*.txt"), *ROOT.glob("containers/
 def files() -> Iterator[Path]:
     """Every file that belongs to the project: those at the top, and those in its folders."""
     ignored = (ROOT / ".gitignore").read_text().split()
-    here = (path for path in ROOT.iterdir() if path.is_file())
+    here = (path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")  # of a second work tree
     yield from (path for path in here if not any(fnmatch(path.name, pattern) for pattern in ignored))
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
