@@ -15,7 +15,6 @@ import pytest
 
 from argosy.sharing.bounds import LENT, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
-from argosy.sharing.course import BusyRuns, RoomInTime, course
 from argosy.sharing.fill import fill
 from argosy.sharing.turns import first_runs, turns
 
@@ -94,22 +93,3 @@ def test_the_launches_of_a_tick_are_put_in_order(capsys: pytest.CaptureFixture[s
     with capsys.disabled():
         print(f"\n2,000 launches in their order: {took:.1f} ms")
     assert took < 30
-
-
-@pytest.mark.benchmark
-def test_the_course_of_a_run_behind_a_thousand_others(capsys: pytest.CaptureFixture[str]) -> None:
-    columns, sharers, limits = crowd(200, TASKS)
-    columns = Columns.of(columns.sharer, columns.wants, columns.takes[:, :4])
-    draw = np.random.default_rng(46)
-    live = np.arange(RUNS), draw.uniform(0, 3_600, RUNS), np.full(RUNS, 60)
-    runs = BusyRuns.of(columns, draw.uniform(60, 3_600, RUNS), live=live)
-    sharers = Sharers.of(sharers.weight, np.zeros((200, 4)), sharers.parts)
-    row = int(np.flatnonzero(columns.sharer == columns.sharer[RUNS // 2])[-1])
-    began = time.process_time()
-    found = course(runs, sharers, RoomInTime.of(limits.capacity[:4]), row)
-    took = time.process_time() - began
-    assert found.starts_in_s is not None
-    with capsys.disabled():
-        hours = found.starts_in_s / 3_600
-        print(f"\nthe course of a run behind 1,000 runs of 200 queues, {hours:.0f} h: {1_000 * took:.0f} ms")
-    assert took < 3

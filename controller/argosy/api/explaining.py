@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from argosy.api.standing import place_in_line, why_not_in_line
-from argosy.api.standing_words import not_in_line, standing_view
+from argosy.api.line_position import line_position, why_not_in_line
+from argosy.api.line_sentences import not_in_line, position_view
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.offers import as_registered, offers_of
@@ -49,8 +49,7 @@ class _Answers:
 
 def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off: str | None = None) -> dict[str, Any]:
     """The reply of ExplainRun. index: a task whose own state is told as well. switched_off: why nothing may be launched
-    in the whole deployment, if that is so. `standing`: of a run that waits for its turn, where it stands and when its
-    next task starts.
+    in the whole deployment, if that is so. `standing`: the place in line of a run that waits for its turn.
 
     verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
     "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
@@ -85,7 +84,7 @@ def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict
         return None
     if why := why_not_in_line(run, moment):
         return not_in_line(why)
-    return standing_view(place_in_line(moment, run, answers.batch, answers.buying), has_started=run.attempts > 0)
+    return position_view(line_position(moment, run, answers.batch))
 
 
 def _answers(moment: Moment, run: Run) -> _Answers:

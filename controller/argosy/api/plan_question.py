@@ -8,7 +8,6 @@ from typing import Any
 from argosy.api.admission import Admission
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.means import Means
-from argosy.api.plan_sharing import late_warnings, shared_end, sharing_view
 from argosy.model import documents
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
@@ -39,10 +38,7 @@ def answer(means: Means, admission: Admission) -> dict[str, Any]:
         warnings=[*about_money, *admission.notes],
         owner=means.owner,
     )
-    shared = shared_end(question)
-    reply = plan_run(question)
-    warnings = [*reply["warnings"], *late_warnings(question, shared)]
-    return {**reply, "sharing": sharing_view(shared), "warnings": warnings}
+    return plan_run(question)
 
 
 def _past(store: Store, form: Mapping[str, Any]) -> Iterator[RunRecord]:

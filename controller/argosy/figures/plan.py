@@ -38,10 +38,6 @@ def _tiles(reply: View) -> Iterator[Tile]:
         duration(seconds["expected"]),
         f"between {duration(seconds['low'])} and {duration(seconds['high'])}",
     )
-    shared = reply.get("sharing") or {}
-    if shared.get("seconds"):
-        low, high = (duration(shared["seconds"][name]) for name in ("low", "high"))
-        yield Tile("Beside others", duration(shared["seconds"]["expected"]), f"between {low} and {high}")
     if other is not None:
         less = saved(cost["expected"], other["costUsd"])
         yield Tile("On demand", money(other["costUsd"]), f"this plan costs {less}" if less else other["region"])

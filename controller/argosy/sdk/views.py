@@ -39,14 +39,6 @@ class RunPlan:
         return found
 
     @property
-    def seconds_beside_others(self) -> Mapping[str, float] | None:
-        """Until its end, sharing the cluster with those who have work: `low`, `expected`, `high`; None where nobody
-        else has any, or it is not known (`reply["sharing"]` says why)."""
-        shared: Mapping[str, Any] = self.reply.get("sharing") or {}
-        found: Mapping[str, float] | None = shared.get("seconds")
-        return found
-
-    @property
     def warnings(self) -> list[str]:
         """Sentences."""
         return list(self.reply["warnings"])

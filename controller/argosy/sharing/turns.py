@@ -8,7 +8,7 @@ import numpy as np
 
 from argosy.sharing.bounds import LENT, Guarantees
 from argosy.sharing.columns import Columns, IntArray, Limits, Sharers
-from argosy.sharing.levels import Climb, keys
+from argosy.sharing.levels import Climb, Heights, keys
 
 BY_WEIGHT, LAST = 2, 3  # phases; guarantees come before them
 
@@ -48,6 +48,26 @@ def turns(
         phase, turn = np.where(first, np.where(keeps[run], 0, 1), phase), np.where(first, at, turn)
     order: IntArray = run[np.lexsort((run, turn, phase))]
     return order
+
+
+def tasks_ahead(columns: Columns, sharers: Sharers, limits: Limits, row: int) -> IntArray:
+    """(runs,) how many of the waiting tasks of each other run have their turn before the first task of this run.
+
+    As many as `turns` puts before it, where every run starts all of its tasks; without a row for each task.
+
+    >>> two = Columns.of([0, 1, 1], [5, 5, 5], [[1], [1], [1]])  # one run of the first queue, two of the second
+    >>> used = Sharers.of([1, 1], [[2], [0]])
+    >>> tasks_ahead(two, used, Limits.of([10], [0]), 2).tolist()  # 2 + 3 = 5 = the tasks of the run before it
+    [4, 5, 0]
+    """
+    climb = Climb.of(columns, sharers, limits)
+    starts, weightless = climb.starts(columns.wants), sharers.weight[columns.sharer] == 0
+    level = int(keys(starts[[row]], climb.steps[[row]], np.zeros(1, dtype=np.int64))[0])
+    earlier = np.arange(len(columns.wants)) < row  # comes first where levels are equal
+    counts = Heights.of(starts, climb.steps, columns.wants).below(level + earlier)
+    counts = np.where(weightless, counts if weightless[row] else 0, columns.wants if weightless[row] else counts)
+    counts[row] = 0
+    return counts
 
 
 def first_runs(order: IntArray, most: int) -> IntArray:

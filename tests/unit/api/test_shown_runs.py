@@ -50,8 +50,8 @@ def test_a_run_of_which_nothing_runs_shows_its_place_in_line_when_asked(desk: De
     second = desk.submit("second", dependsOn=[{"run": first}])["runId"]
     desk.fold_in()
     standing = desk.body("DescribeRun", runId=second, include=["standing"])["standing"]
-    assert (standing["inLine"], standing["startsIn"]) == (False, None)
-    assert standing["whyUnknown"] == "it waits for other runs, or for its time"
+    assert standing["inLine"] is False
+    assert standing["reason"] == "it waits for other runs, or for its start time"
     desk.store.killed = "going home"
     assert desk.body("DescribeRun", runId=second, include=["standing"])["standing"] is None
 

@@ -120,10 +120,6 @@ def test_a_plan_shows_each_variant_at_its_cost_and_time() -> None:
     assert "in any cell $0.140, 12 % $1.06 30m 50s" in text_of(page, "relaxations")
     assert "needs 4 GPUs" in text_of(page, "rejected")
     assert page.warnings == ["the run may miss its deadline"]
-    assert "Beside others" not in [tile.label for tile in page.tiles]
-    shared = plan_page({**PLAN, "sharing": {"seconds": {"low": 3_300, "expected": 5_700, "high": 12_600}}})
-    (tile,) = [tile for tile in shared.tiles if tile.label == "Beside others"]
-    assert (tile.value, tile.note) == ("1h 35m", "between 55m 00s and 3h 30m")
 
 
 def test_a_plan_that_is_impossible_or_buys_nothing_says_so() -> None:

@@ -187,10 +187,6 @@ def test_a_plan_says_cost_and_time_and_starts_nothing() -> None:
     assert plan.seconds is not None
     assert (plan.cost["expected"], plan.seconds["high"]) == (1.2, 3100.0)
     assert repr(plan) == "<argosy.Plan digits: 500 tasks, $1.20, 31m 40s>"
-    assert plan.seconds_beside_others is None
-    shared = {"low": 3300, "expected": 5700, "high": 12600}
-    plan = client_of(World().answers("PlanRun", {**PLAN, "sharing": {"seconds": shared}})).plan(SPEC)
-    assert plan.seconds_beside_others == shared
 
 
 def test_an_impossible_plan_has_no_forecast() -> None:

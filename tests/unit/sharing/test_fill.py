@@ -11,7 +11,7 @@ import pytest
 from argosy.sharing.bounds import LENT, NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
 from argosy.sharing.fill import OPEN, Filled, fill
-from argosy.sharing.turns import Promised, first_runs, turns
+from argosy.sharing.turns import Promised, first_runs, tasks_ahead, turns
 from tests.sharing_oracle import Case, Queues, dealt, done, drawn, drawn_queues
 
 AT_A_TIME = 10_000
@@ -129,6 +129,18 @@ def test_tasks_start_in_the_order_of_their_turns() -> None:
 def test_a_quantum_of_tasks_goes_together() -> None:
     case = sharing([1, 1], [(0, 9, (1,)), (1, 9, (1,))], [(8, 8)])
     assert in_turn(case, [4, 4], quantum=2) == [0, 0, 1, 1, 0, 0, 1, 1]
+
+
+def test_tasks_ahead_of_a_run_are_those_that_the_order_of_turns_puts_before_it() -> None:
+    random = Random(59)
+    for _ in range(300):
+        case = drawn(random)
+        columns, sharers, limits = arrays(case)
+        order = turns(columns, sharers, limits, columns.wants)
+        for row in np.flatnonzero(columns.wants).tolist():
+            before = order[: int((order == row).argmax())]
+            expected = np.bincount(before, minlength=len(columns.wants)).tolist()
+            assert tasks_ahead(columns, sharers, limits, row).tolist() == expected, (case, row)
 
 
 def test_where_few_runs_may_start_tasks_those_that_come_first_do() -> None:

@@ -94,8 +94,6 @@ def _rows(reply: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [*rows, ("forecast", "none: nothing of this deployment could run it")]
     rows.append(("cost", between(reply["costUsd"], figures.money)))
     rows.append(("ends after", between(reply["seconds"], figures.duration)))
-    if shared := reply.get("sharing"):  # a deployment of before says nothing of it
-        rows.append(("shared", shared["sentence"]))
     other = reply["onDemand"]
     if other is not None:
         less = figures.saved(reply["costUsd"]["expected"], other["costUsd"])

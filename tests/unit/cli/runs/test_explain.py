@@ -126,7 +126,7 @@ def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible()
 
 def test_a_place_in_line_is_told_under_the_verdict() -> None:
     told_ = {"runId": RUN_ID, "verdict": "waiting", "sentence": "held back", "task": None}
-    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "First start in about 32 min (20-55)."]}
+    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run come first."]}
     none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market"))
     said = World().answers("ExplainRun", {**told_, **none, "standing": standing}).argosy("explain", RUN_ID).stdout
     assert said.splitlines()[1:] == standing["sentences"]

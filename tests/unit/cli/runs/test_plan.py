@@ -52,12 +52,6 @@ def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def test_what_sharing_does_to_its_end_is_told() -> None:
-    sentence = "alone it would end in 40 min; sharing with prod, in about 1 h 35 min (55 min to 3 h 30 min)"
-    shown = World().answers("PlanRun", {**REPLY, "sharing": {"sentence": sentence}}).argosy("plan", SPEC).stdout
-    assert sentence in " ".join(shown.split())
-
-
 def test_the_forecast_as_a_person_reads_it() -> None:
     result = World().answers("PlanRun", REPLY).argosy("plan", SPEC)
     assert (result.exit_code, result.stderr) == (0, "")

@@ -188,10 +188,10 @@ def test_status_says_why_nothing_starts() -> None:
 
 
 def test_status_says_where_a_run_stands_in_line() -> None:
-    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "First start in about 32 min (20-55)."]}
+    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run come first."]}
     world = World().answers("DescribeRun", run_view(status="PROVISIONING", standing=standing))
     shown = [line.strip() for line in world.argosy("status", RUN_ID).stdout.splitlines()]
-    assert shown[1:3] == ["in line      2nd of 7 queues.", "First start in about 32 min (20-55)."]
+    assert shown[1:3] == ["in line      2nd of 7 queues.", "12 waiting tasks of 1 run come first."]
     standing = {"inLine": False, "sentences": ["It has no place in line: it waits for others."]}
     world = World().answers("DescribeRun", run_view(status="PROVISIONING", standing=standing))
     assert "in line" not in world.argosy("status", RUN_ID).stdout

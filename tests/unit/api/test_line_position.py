@@ -1,4 +1,4 @@
-"""Where a run that waits stands, and when it starts: figures and sentences of ExplainRun's `standing`."""
+"""The place in line of a waiting run: figures and sentences of ExplainRun's `standing`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from tests.builders import (
 from tests.shared_clusters import cluster, run_id, shared
 
 
-def run(state: State, number: int, tasks: int, seconds: float | None = 55.0, **spec: Any) -> str:
-    """A task takes its place for `seconds` and 5 s to start; None = nobody knows."""
-    array = {"size": tasks} if seconds is None else {"size": tasks, "expectedSeconds": seconds}
-    told(state, submitted(run_id(number), tasks, array=array, **spec), prepared(run_id(number), **spec))
+def run(state: State, number: int, tasks: int, **spec: Any) -> str:
+    told(state, submitted(run_id(number), tasks, **spec), prepared(run_id(number), **spec))
     return run_id(number)
 
 
@@ -51,33 +49,28 @@ def standing(state: State, name: str, instances: int = 2, **policy: Any) -> dict
     return dict(found)
 
 
-def test_a_run_behind_another_one_is_told_what_comes_first_and_when_it_starts() -> None:
+def test_a_run_behind_another_one_says_what_comes_first() -> None:
     state = full()
     told_ = standing(state, run(state, 2, 4))
     assert (told_["queues"], told_["runPlace"], told_["runs"]) == (1, 2, 2)
     assert (told_["tasksAhead"], told_["runsAhead"], told_["limit"], told_["maxInstancesReached"]) == (992, 1, "cpu", 2)
     assert told_["usedBy"] == [{"queue": "default", "use": 1.0}]
-    assert 0.9 < told_["startsIn"]["seconds"] / (1_000 / 8 * 60) < 1.1
-    assert told_["startsIn"]["lowSeconds"] < told_["startsIn"]["seconds"] < told_["startsIn"]["highSeconds"]
-    assert told_["sentences"][:2] == [
+    assert told_["sentences"][:3] == [
         "2nd of 2 runs that wait in default.",
         "The cluster's cpu is used up and maxInstances of the deployment (2) is reached: default has 100 %.",
+        "992 waiting tasks of 1 run come first.",
     ]
-    assert told_["sentences"][2].startswith(
-        "992 tasks of 1 run come first, about 7.7 end a minute: first start in about"
-    )
-    assert told_["sentences"][2].endswith("if nothing else is submitted and tasks take as long as before.")
 
 
 def test_a_run_of_a_queue_that_has_nothing_is_next() -> None:
     state = full("queues")
     told_ = standing(state, run(state, 2, 4, queue="research"))
     assert (told_["queuePlace"], told_["queues"], told_["use"], told_["share"]) == (1, 2, 0.0, 0.75)
-    assert told_["startsIn"]["seconds"] <= 60
+    assert told_["tasksAhead"] == 0
     assert told_["sentences"][0] == "1st of 2 queues: research uses 0 % of the cluster's cpu; by weight it is due 75 %."
 
 
-def test_what_nobody_else_wants_is_waited_for_last() -> None:
+def test_a_queue_without_weight_comes_last() -> None:
     state = full("queues")
     told_ = standing(state, run(state, 2, 4, queue="night"))
     assert (told_["queuePlace"], told_["share"], told_["tasksAhead"]) == (2, 0.0, 992)
@@ -95,86 +88,48 @@ def test_an_owner_is_named_where_a_queue_is_shared_by_owners() -> None:
     assert told_["sentences"][0].startswith("1st of 2 queues: team/bob uses 0 %")
 
 
-def test_what_would_start_it_earlier_is_named_where_it_is_worth_it() -> None:
+def test_changes_that_would_start_a_run_earlier_are_named() -> None:
     state = full()
     name = run(state, 2, 4)
     found = {each["what"]: each for each in standing(state, name)["wouldHelp"]}
     assert found["priority"]["value"] == 1
-    assert found["priority"]["startsInSeconds"] <= 60
     assert (found["maxInstances"]["value"], found["maxInstances"]["now"]) == (251, 2)  # 992 tasks of four each, and one
     said = standing(state, name)["sentences"]
     assert "With maxInstances 251 (now 2) an instance would be bought for it at once." in said
-    assert any(
-        each.startswith("With priority 1 (now 0) it would be the first in its queue, and start") for each in said
-    )
+    assert "With priority 1 (now 0) it would be the first in its queue." in said
 
 
 def due_in(seconds: float) -> dict[str, Any]:
     return {"deadline": datetime.fromtimestamp(NOW + seconds, UTC).isoformat()}
 
 
-def test_what_is_late_because_of_its_share_is_told_which_weight_would_do() -> None:
-    """Eight places, 60 s a task: alone it would take ten minutes, with a quarter of them forty."""
-    state = full("queues", queue="research")
-    name = run(state, 2, 80, capacity=due_in(1_500.0))
-    told_ = standing(state, name)
-    assert told_["late"]["queueWeight"] == 1
-    assert 600 < told_["late"]["seconds"] < 1_200
-    assert 2 <= told_["late"]["enoughWeight"] <= 4  # with 2 it has two fifths of them, and is just late or just not
-    enough = told_["late"]["enoughWeight"]
-    said = [each for each in told_["sentences"] if each.startswith("The share of default makes it late by about ")]
-    assert [each.split(": ")[1] for each in said] == [f"with weight {enough} (now 1) it would do."]
-    state.sharing = state.sharing.with_document(
-        {"version": 1, "queues": {"default": {"weight": enough}, "research": {"weight": 3}}}, NOW
-    )
-    assert standing(state, name)["late"] is None
-
-
-def test_what_no_share_would_help_is_told_how_late_it_is() -> None:
-    state = full("queues", queue="research")
-    for name in (run(state, 2, 80, capacity=due_in(300.0)), run(state, 3, 80, queue="night", capacity=due_in(-60.0))):
-        told_ = standing(state, name)
-        assert told_["late"]["enoughWeight"] is None
-        assert any(each.startswith("As things stand it ends about ") for each in told_["sentences"])
-
-
-def test_who_makes_his_deadline_or_has_none_is_told_nothing_of_it() -> None:
-    state = full("queues", queue="research")
-    for name in (run(state, 2, 8), run(state, 3, 8, capacity=due_in(86_400.0))):
-        assert standing(state, name)["late"] is None
-
-
-def test_who_can_still_make_his_deadline_is_before_the_others_of_his_queue() -> None:
+def test_a_run_that_can_still_make_its_deadline_is_before_the_others_of_its_queue() -> None:
     state = full()
     assert standing(state, run(state, 2, 4, capacity=due_in(3_600.0)))["runPlace"] == 1
 
 
-def test_nobody_is_above_the_highest_priority() -> None:
-    state = full(priority=100)
-    assert "priority" not in {each["what"] for each in standing(state, run(state, 2, 4))["wouldHelp"]}
-
-
-def test_no_time_is_made_up_where_nothing_is_known_of_durations() -> None:
-    state = full(seconds=None)
-    told_ = standing(state, run(state, 2, 4))
-    assert told_["startsIn"] is None
-    assert told_["whyUnknown"] == (
-        f"none of the tasks of {run_id(1)} has ended yet, and no array.expectedSeconds says how long they take"
-    )
-    assert told_["sentences"][-1].startswith("When its first start comes is not known: none of the tasks of")
-
-
-def test_a_few_unknown_tasks_do_not_hide_what_is_known() -> None:
-    state = full()
-    run(state, 2, 10, seconds=None)
-    assert standing(state, run(state, 3, 4))["startsIn"] is not None
-
-
-def test_an_instance_that_may_be_bought_takes_its_boot() -> None:
+def test_a_run_for_which_an_instance_may_be_bought_is_at_no_limit_of_the_deployment() -> None:
     state = full()
     told_ = standing(state, run(state, 2, 4), max_instances=1_000)
-    assert told_["startsIn"]["seconds"] == 180
     assert told_["maxInstancesReached"] is None
+    assert told_["wouldHelp"] == [{"what": "priority", "value": 1, "now": 0}]
+
+
+def test_tasks_of_a_queue_come_first_until_it_uses_as_much_for_its_weight() -> None:
+    """Default, of weight 1, has all eight places. 104 tasks of research, of weight 3, lift it to 34.7 for its weight:
+    27 more tasks of default have their turn until then."""
+    state = full("queues")
+    run(state, 2, 20, queue="research")
+    first = standing(state, run(state, 3, 4, queue="research"))
+    assert (first["runsAhead"], first["tasksAhead"]) == (1, 20)
+    run(state, 4, 80, queue="research")
+    last = standing(state, run(state, 5, 4, queue="research"))
+    assert (last["runsAhead"], last["tasksAhead"]) == (4, 20 + 4 + 80 + 27)
+
+
+def test_no_priority_above_the_highest_one_is_proposed() -> None:
+    state = full(priority=100)
+    assert "priority" not in {each["what"] for each in standing(state, run(state, 2, 4))["wouldHelp"]}
 
 
 def test_for_another_type_of_instance_one_has_to_go_first() -> None:
@@ -184,15 +139,7 @@ def test_for_another_type_of_instance_one_has_to_go_first() -> None:
     assert "No instance that is here could take its tasks, and maxInstances of the deployment (2) is reached" in (
         " ".join(told_["sentences"])
     )
-    assert told_["startsIn"]["seconds"] >= 1_000 / 8 * 60  # nothing goes before its queue's work is done
     assert told_["wouldHelp"] == []
-
-
-def test_a_large_task_waits_for_the_small_ones_that_fit_where_it_does_not() -> None:
-    big = {"resources": {"vcpus": 4, "memory": 1024, "gpus": 0}}
-    state = full("queues")
-    told_ = standing(state, run(state, 2, 1, queue="research", **big))
-    assert (told_["queuePlace"], told_["tasksAhead"] > 900) == (1, True)
 
 
 def test_a_run_that_waits_for_its_time_has_no_place_in_line() -> None:
@@ -201,7 +148,7 @@ def test_a_run_that_waits_for_its_time_has_no_place_in_line() -> None:
     state.runs[name].not_before = NOW + 600
     state.runs[name].waiting = "starts not before 2027-01-15 08:10:00 UTC"
     told_ = standing(state, name)
-    assert (told_["inLine"], told_["startsIn"]) == (False, None)
+    assert told_["inLine"] is False
     assert told_["sentences"] == ["It has no place in line: starts not before 2027-01-15 08:10:00 UTC."]
     reply = explain_run(moment_of(state), state.runs[name])
     assert (reply["verdict"], reply["sentence"]) == ("waiting", state.runs[name].waiting)
@@ -211,7 +158,7 @@ def test_a_run_at_its_own_limit_waits_for_itself() -> None:
     state = full()
     name = run(state, 2, 400, capacity={"maxInstances": 1})
     state.runs[name].waiting = "held back by capacity.maxInstances of the run"
-    assert "waits for its own tasks to end" in standing(state, name)["whyUnknown"]
+    assert "waits for its own tasks to end" in standing(state, name)["reason"]
 
 
 def test_a_run_of_which_all_tasks_back_off_has_no_turn() -> None:
