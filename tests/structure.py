@@ -102,7 +102,7 @@ def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def _knotted(imports: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """The modules in circles and those that lead to them: modules that import none of the rest are removed repeatedly."""
+    """The modules in circles and those that lead to them; modules that import none of the rest are removed in turn."""
     left = {name: set(needed) for name, needed in imports.items()}
     while free := {name for name, needed in left.items() if not needed & left.keys()}:
         left = {name: needed for name, needed in left.items() if name not in free}
