@@ -13,14 +13,55 @@ from pathlib import Path
 from typing import Any
 
 from argosy.client.access import Access
-from argosy.client.errors import ArgosyError
+from argosy.client.errors import ArgosyError, InvalidInput, error_code
+from argosy.client.logs.streams import LogStream, stream_of
 from argosy.client.progress import TERMINAL
 from argosy.client.task_indexes import stretches
 from argosy.client.waiting import RunPoller
 from argosy.sdk.errors import RunFailed, explained
-from argosy.sdk.log_lines import lines_of_task
 from argosy.sdk.looking import interval_of
 from argosy.sdk.results import TaskResult, frame_of, results_of, rows_of_run
+
+
+def lines_of_task(access: Access, run_id: str, index: int, attempt: int | None) -> list[str]:
+    """The lines of a task's attempt, as they were printed; empty while there are none. attempt: None = the last one.
+
+    Raises ArgosyError where there is no such task or attempt.
+    """
+    with explained():
+        reply = access.api.task(run_id, index)
+        chosen = _chosen(reply["attempts"], index, attempt)
+        stream = None if chosen is None else stream_of(access, index, chosen)
+        return [] if stream is None else list(_lines(access, stream))
+
+
+def _chosen(attempts: list[Mapping[str, Any]], index: int, number: int | None) -> Mapping[str, Any] | None:
+    if number is None:
+        return attempts[-1] if attempts else None
+    for each in attempts:
+        if each["attempt"] == number:
+            return each
+    known = ", ".join(str(each["attempt"]) for each in attempts) or "none"
+    raise InvalidInput(f"Task {index} has no attempt {number}; its attempts: {known}.")
+
+
+def _lines(access: Access, stream: LogStream) -> Iterator[str]:
+    """The same token twice means the end."""
+    place = {"logGroupName": stream.group, "logStreamName": stream.name, "startFromHead": True}
+    while True:
+        try:
+            page = access.client("logs", stream.region).get_log_events(
+                **place, **({"nextToken": stream.token} if stream.token else {})
+            )
+        except Exception as fault:
+            if error_code(fault) == "ResourceNotFoundException":
+                return  # it has printed nothing yet
+            raise
+        yield from (str(event["message"]) for event in page["events"])
+        if page["nextForwardToken"] == stream.token:
+            return
+        stream.token = page["nextForwardToken"]
+
 
 _IN_NOTEBOOKS = ("states", "seconds", "failures")
 

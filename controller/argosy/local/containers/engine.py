@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
 from argosy.local.containers.images import (
@@ -31,9 +32,37 @@ from argosy.local.containers.images import (
 )
 from argosy.local.containers.leftovers import remove_leftovers
 from argosy.local.containers.process import Ended, Program
-from argosy.local.containers.refused_program import RefusedProgram
 from argosy.local.folders import is_checkout, runner_file
+from argosy.model.exit_codes import WRONG_REQUEST
+from argosy.runner.order import RunnerFault
 from argosy.spec.program import STOCK_PYTHON
+
+
+class RefusedProgram:
+    """A Running that has never been one."""
+
+    def __init__(self, sentence: str, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> None:
+        def end() -> None:
+            on_line(RunnerFault(WRONG_REQUEST, sentence).line)
+            on_end(Ended(WRONG_REQUEST))
+
+        self._thread = threading.Thread(target=end, name="argosy-refused")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """It has ended."""
+
+    def kill(self) -> None:
+        """It has ended."""
+
+    def way_in(self) -> WayIn | None:
+        """There is none."""
+        return None
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until all its callbacks have returned."""
+        self._thread.join(timeout_s)
+
 
 ENGINES = ("podman", "docker")
 PROBE_S = 20.0

@@ -1,24 +1,148 @@
-"""How are all parts of an embedded AWS kept in one folder?"""
+"""The state of an embedded AWS in one folder: its table, definitions, instances, aliases, log lines and objects.
+
+Each change is written before it is answered. The next local mode finds the task definitions again, but not the
+instances: their tasks were processes that have ended. It reports each instance as terminated, so its tasks are retried.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from argosy.emulator.dynamodb.service import DynamoModel
-from argosy.local.keeping.aliases import keep_aliases
+from argosy.emulator.dynamodb.service import Change, DynamoModel, Item
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import TaskDefinition
 from argosy.local.keeping.database import Database
 from argosy.local.keeping.folder import KeptFolder, readable
-from argosy.local.keeping.hosts import keep_definitions, keep_hosts
-from argosy.local.keeping.lines import KeptLines
 from argosy.local.keeping.objects import KeptBodies
-from argosy.local.keeping.table import keep_table
-from argosy.local.lambdas.aliases import Aliases
+from argosy.local.lambdas.aliases import Aliases, Named
 from argosy.local.moto.app import MotoApp
+from argosy.local.moto.logs import StreamName
+
+LEASE = ("CONTROL", "LEASE")  # of a controller that is gone: it was a process of whoever used the folder before
+_BYTES = "="  # no attribute's type: {"B": {"=": "eA=="}}
+
+
+def keep_table(model: DynamoModel, database: Database) -> None:
+    """Fill the model with what was kept, and keep what changes from now on."""
+    for table, pk, sk, text in database.rows("SELECT tbl, pk, sk, item FROM items"):
+        if (pk, sk) != LEASE:
+            model.tables.setdefault(table, {}).setdefault(pk, {})[sk] = from_text(text)
+
+    def store(changes: Sequence[Change]) -> None:
+        database.write(
+            ("DELETE FROM items WHERE tbl = ? AND pk = ? AND sk = ?", address)
+            if item is None
+            else ("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)", (*address, to_text(item)))
+            for address, item in changes
+        )
+
+    model.on_change.append(store)
+
+
+def to_text(item: Item) -> str:
+    """JSON, with bytes in base64."""
+    return json.dumps(item, default=lambda value: {_BYTES: base64.b64encode(value).decode()})
+
+
+def from_text(text: str) -> Item:
+    found: Item = json.loads(text, object_hook=_with_bytes)
+    return found
+
+
+def _with_bytes(found: dict[str, Any]) -> Any:
+    encoded = found.get(_BYTES)
+    return base64.b64decode(encoded) if len(found) == 1 and isinstance(encoded, str) else found
+
+
+_STREAM = "(SELECT id FROM streams WHERE region = ? AND grp = ? AND name = ?)"
+
+
+class KeptLines:
+    """See LineStore."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def opened(self, stream: StreamName) -> None:
+        """See LineStore."""
+        add = "INSERT OR IGNORE INTO streams (region, grp, name) VALUES (?, ?, ?)"
+        self._database.write([(add, _values(stream))])
+
+    def append(self, stream: StreamName, entries: Sequence[dict[str, Any]]) -> None:
+        """See LineStore."""
+        add = f"INSERT INTO lines (stream, at_ms, text) VALUES ({_STREAM}, ?, ?)"
+        name = _values(stream)
+        self._database.write((add, (*name, entry["timestamp"], entry["message"])) for entry in entries)
+
+    def lines(self, stream: StreamName) -> list[dict[str, Any]]:
+        """See LineStore."""
+        select = f"SELECT at_ms, text FROM lines WHERE stream = {_STREAM} ORDER BY seq"
+        return [{"timestamp": at_ms, "message": text} for at_ms, text in self._database.rows(select, _values(stream))]
+
+    def streams(self, region: str, group: str) -> list[str]:
+        """See LineStore."""
+        select = "SELECT name FROM streams WHERE region = ? AND grp = ? ORDER BY id"
+        return [name for (name,) in self._database.rows(select, (region, group))]
+
+
+def _values(stream: StreamName) -> tuple[str, str, str]:
+    return stream.region, stream.group, stream.name
+
+
+_ADD_HOST = "INSERT OR IGNORE INTO hosts VALUES (?, ?)"
+_FORGET_HOST = "DELETE FROM hosts WHERE region = ? AND id = ?"
+_ADD_DEFINITION = "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?, ?)"
+
+
+def keep_hosts(region: str, ec2: Any, database: Database) -> list[str]:
+    """Note instances as they come and go. Ids of those that the local mode before this one left behind."""
+
+    def note(order: str, instance: Any) -> None:
+        with suppress(OSError):  # the disk is full; whom the next one does not know, its controller's sweep misses
+            database.write([(order, (region, instance.instance_id))])
+
+    ec2.on_running.append(partial(note, _ADD_HOST))
+    ec2.on_terminated.append(partial(note, _FORGET_HOST))
+    left = [name for (name,) in database.rows("SELECT id FROM hosts WHERE region = ? ORDER BY id", (region,))]
+    database.write((_FORGET_HOST, (region, name)) for name in left)
+    return left
+
+
+def keep_definitions(region: str, ledger: EcsLedger, database: Database) -> None:
+    """Register what was kept, and keep what is registered and deregistered from now on."""
+    kept = "SELECT about FROM definitions WHERE region = ? ORDER BY family, number"
+    for (text,) in database.rows(kept, (region,)):
+        definition = TaskDefinition(**json.loads(text))
+        ledger.definitions.setdefault(definition.family, []).append(definition)
+
+    def store(definition: TaskDefinition) -> None:
+        about = json.dumps(asdict(definition))
+        database.write([(_ADD_DEFINITION, (region, definition.family, definition.revision, about))])
+
+    ledger.on_definition.append(store)
+
+
+def keep_aliases(aliases: Aliases, database: Database) -> None:
+    """Make those again that were kept, and keep what changes from now on."""
+    for function, name, text in database.rows("SELECT function, name, about FROM aliases"):
+        aliases.known[function, name] = json.loads(text)
+
+    def store(named: Named, about: dict[str, Any] | None) -> None:
+        if about is None:
+            database.write([("DELETE FROM aliases WHERE function = ? AND name = ?", named)])
+        else:
+            database.write([("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (*named, json.dumps(about)))])
+
+    aliases.on_change = store
 
 
 class Kept:

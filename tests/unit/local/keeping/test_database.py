@@ -14,9 +14,8 @@ import pytest
 
 from argosy.emulator.dynamodb.service import DynamoModel, Item
 from argosy.local.keeping.database import Database
-from argosy.local.keeping.lines import KeptLines
+from argosy.local.keeping.kept import LEASE, KeptLines, from_text, keep_table, to_text
 from argosy.local.keeping.objects import SMALL_BYTES, KeptBodies
-from argosy.local.keeping.table import LEASE, from_text, keep_table, to_text
 from argosy.local.moto.logs import StreamName
 
 TABLE = "argosy-state"
@@ -27,9 +26,9 @@ import sys
 from pathlib import Path
 from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.local.keeping.database import Database
-from argosy.local.keeping.lines import KeptLines
+from argosy.local.keeping.kept import KeptLines
 from argosy.local.keeping.objects import KeptBodies
-from argosy.local.keeping.table import keep_table
+from argosy.local.keeping.kept import keep_table
 from argosy.local.moto.logs import StreamName
 folder = Path(sys.argv[1])
 database = Database(folder / "state.db")

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 import requests
 
-from argosy.local.server.full_disk import QUIET_S, FullDisk
+from argosy.local.server.front import QUIET_S, FullDisk
 from argosy.local.server.protocol import Reply
 from tests.fakes.serving import front
 
