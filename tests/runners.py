@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.fakes.signed_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, SignedS3
 from tests.fakes.waiting import until
+from tests.runner_server import ForkedRunner, RunnerServer
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 60
@@ -62,7 +63,7 @@ class Ended:
 class Started:
     """A runner that runs."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | ForkedRunner) -> None:
         self.process = process
         self._out: list[bytes] = []
         self._err: list[bytes] = []
@@ -86,7 +87,7 @@ class Started:
         until(lambda: text in b"".join(self._err), PATIENCE_S)
 
     def signal(self, number: int) -> None:
-        self.process.send_signal(number)
+        os.kill(self.process.pid, number)
 
     def end(self) -> Ended:
         """Wait for it."""
@@ -104,6 +105,7 @@ class RunnerUnderTest:
     s3: SignedS3
     folder: Path
     stopped: list[Callable[[], None]] = field(default_factory=list)
+    forks: RunnerServer | None = None  # runs what `run` is given, if it is not the runner itself that is told to stop
 
     @property
     def roots(self) -> Path:
@@ -141,12 +143,7 @@ class RunnerUnderTest:
 
     def start(self, *words: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Started:
         """With the protocol if anything is told (`result`, `job`, `inputs`). changes: of variables; None removes."""
-        self.roots.mkdir(exist_ok=True)
-        environment = self.environment() | (self.protocol(**told) if told else {})
-        for name, value in (changes or {}).items():
-            environment.pop(name, None)
-            if value is not None:
-                environment[name] = value
+        environment = self._told(changes, told)
         process = subprocess.Popen(
             [*self.command, *words],
             env=environment,
@@ -158,8 +155,21 @@ class RunnerUnderTest:
         self.stopped.append(process.kill)
         return Started(process)
 
+    def _told(self, changes: Mapping[str, str | None] | None, told: dict[str, Any]) -> dict[str, str]:
+        self.roots.mkdir(exist_ok=True)
+        environment = self.environment() | (self.protocol(**told) if told else {})
+        for name, value in (changes or {}).items():
+            environment.pop(name, None)
+            if value is not None:
+                environment[name] = value
+        return environment
+
     def run(self, *words: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Ended:
-        return self.start(*words, changes=changes, **told).end()
+        if self.forks is None:
+            return self.start(*words, changes=changes, **told).end()
+        forked = self.forks.start(words, self._told(changes, told), self.folder)
+        self.stopped.append(forked.kill)
+        return Started(forked).end()
 
     def shell(self, script: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Ended:
         """As a program that is a text is sent."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.signed_s3 import SignedS3, signed_s3
+from tests.runner_server import RunnerServer
 from tests.runners import RunnerUnderTest, built_runner
 
 
@@ -20,15 +21,24 @@ def s3() -> Iterator[SignedS3]:
         assert not store.uploads, "a multipart upload was left open"
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[RunnerServer]:
+    server = RunnerServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture(params=["twin", "go"])
-def runner(request: pytest.FixtureRequest, s3: SignedS3, tmp_path: Path) -> Iterator[RunnerUnderTest]:
+def runner(
+    request: pytest.FixtureRequest, s3: SignedS3, tmp_path: Path, forks: RunnerServer | None
+) -> Iterator[RunnerUnderTest]:
     command = [sys.executable, "-P", "-m", "argosy.runner"]
     if request.param == "go":
         built = built_runner()
         if built is None:
             pytest.skip("the Go runner is not built: make runner")
         command = [str(built)]
-    under_test = RunnerUnderTest(command, s3, tmp_path)
+    under_test = RunnerUnderTest(command, s3, tmp_path, forks=forks if request.param == "twin" else None)
     yield under_test
     for stop in under_test.stopped:
         stop()

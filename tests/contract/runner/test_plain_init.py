@@ -12,6 +12,11 @@ from tests.runners import RunnerUnderTest
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture
+def forks() -> None:
+    """Signals and orphans are about processes of their own."""
+
+
 @pytest.mark.parametrize("code", [0, 1, 7, 64, 255])
 def test_the_programs_exit_code_is_the_runners(runner: RunnerUnderTest, code: int) -> None:
     ended = runner.run("sh", "-c", f"exit {code}")

@@ -11,6 +11,11 @@ from tests.runners import OUTPUT, PART, RunnerUnderTest
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture
+def forks() -> None:
+    """Signals and orphans are about processes of their own."""
+
+
 STOPS = [signal.SIGTERM, signal.SIGINT]
 
 
