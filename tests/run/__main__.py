@@ -19,16 +19,17 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMES = ROOT / "build/test-times.json"
-LOGS = ROOT / "build/test-run"
 RECORD_BYTES = 4  # of a number in the pipe: a read of so many bytes is atomic
 RECORDS_MAX = 16_000  # a pipe holds 64 KiB
 PLANTED_QUICK_MAX = 8  # bugs that a run which is not deep plants
@@ -96,50 +97,59 @@ def _unknown(file: str) -> tuple[int, int]:
 # --- the workers ------------------------------------------------------------------------------------------------------
 
 
-def start(count: int, shares: list[list[str]], options: Sequence[str], *, by_test: bool, coverage: bool) -> list[Any]:
-    """The workers, each with its log beside the record of what it ran."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    for old in LOGS.iterdir():
-        old.unlink()
-    (LOGS / "shares.json").write_text(json.dumps([[*chain(*shares)]] if by_test else shares))
-    reading, writing = os.pipe()
-    numbers = range(RECORDS_MAX if by_test else len(shares))
-    os.write(writing, b"".join(number.to_bytes(RECORD_BYTES, "big") for number in numbers))
-    os.close(writing)
-    command = [sys.executable, *(("-m", "coverage", "run", "--parallel-mode") if coverage else ()), "-m", "pytest"]
-    command += ["-q", "--no-header", "-p", "tests.run.worker", "-p", "no:cacheprovider", *options]
-    started = []
-    for number in range(count):
-        told = {"pipe": reading, "by_test": by_test, "shares": str(LOGS / "shares.json")}
-        told |= {"record": str(LOGS / f"{number}.jsonl")}
-        with (LOGS / f"{number}.log").open("wb") as log:
-            environment = os.environ | {"TEST_RUN": json.dumps(told)}
-            started.append(
-                subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, pass_fds=[reading])
-            )
-    os.close(reading)
-    return started
+@dataclass(frozen=True)
+class Run:
+    """Workers and the folder of their logs and records. Every share is taken by one of them."""
 
+    logs: Path
+    shares: list[list[str]]
+    by_test: bool
+    coverage: bool
 
-def wait(workers: Sequence[Any], shares: int) -> list[int]:
-    """Their exit statuses. Ctrl-C reaches them too: they end by themselves. A terminal shows how far they are."""
-    while any(worker.poll() is None for worker in workers):
-        try:
-            time.sleep(0.2)
-        except KeyboardInterrupt:
-            continue
+    def start(self, count: int, options: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+        shares = self.logs / "shares.json"
+        shares.write_text(json.dumps([[*chain(*self.shares)]] if self.by_test else self.shares))
+        numbers = range(RECORDS_MAX if self.by_test else len(self.shares))
+        reading, writing = os.pipe()
+        os.write(writing, b"".join(number.to_bytes(RECORD_BYTES, "big") for number in numbers))
+        os.close(writing)
+        started = []
+        for number in range(count):
+            record = str(self.logs / f"{number}.jsonl")
+            told = {"pipe": reading, "by_test": self.by_test, "shares": str(shares), "record": record}
+            with (self.logs / f"{number}.log").open("wb") as log:
+                environment = os.environ | {"TEST_RUN": json.dumps(told)}
+                command = self._command(options)
+                started.append(
+                    subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, pass_fds=[reading])
+                )
+        os.close(reading)
+        return started
+
+    def _command(self, options: Sequence[str]) -> list[str]:
+        covered = ["-m", "coverage", "run", "--parallel-mode"] if self.coverage else []
+        plugins = ["-p", "tests.run.worker", "-p", "no:cacheprovider"]
+        return [sys.executable, *covered, "-m", "pytest", "-q", "--no-header", *plugins, *options]
+
+    def wait(self, workers: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+        """Their exit statuses. Ctrl-C reaches them too: they end by themselves. A terminal shows how far they are."""
+        while any(worker.poll() is None for worker in workers):
+            try:
+                time.sleep(0.2)
+            except KeyboardInterrupt:
+                continue
+            if sys.stdout.isatty():
+                print(f"\r{len(self.records())} of {len(self.shares)} files ", end="", flush=True)
         if sys.stdout.isatty():
-            ran = records()
-            failed = sum(each["counts"].get("failed", 0) + each["counts"].get("error", 0) for each in ran)
-            print(f"\r{len(ran)} of {shares} files, {failed} failed ", end="", flush=True)
-    if sys.stdout.isatty():
-        print("\r" + " " * 40 + "\r", end="")
-    return [worker.returncode for worker in workers]
+            print("\r" + " " * 30 + "\r", end="")
+        return [worker.returncode for worker in workers]
 
+    def records(self) -> list[dict[str, Any]]:
+        """What was run so far, a share (with `by_test`, a test) a record."""
+        return [json.loads(line) for path in self.logs.glob("*.jsonl") for line in path.read_text().splitlines()]
 
-def records() -> list[dict[str, Any]]:
-    """What was run so far, a file a record."""
-    return [json.loads(line) for path in sorted(LOGS.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    def said(self, number: int) -> str:
+        return (self.logs / f"{number}.log").read_text(errors="replace")
 
 
 # --- the outcome ------------------------------------------------------------------------------------------------------
@@ -174,56 +184,73 @@ def closing(counts: Mapping[str, int], wall_s: float) -> str:
 
 
 def report(times: Mapping[str, Any], slowest: int = 25) -> str:
+    """The sums of the last whole run, and the files that took most processor time when they last ran."""
+    whole = times.get("whole")
     lines = [
-        f"{times['cpu_s']:.0f} s of processor time, of which {times['collection_cpu_s']:.1f} s for collection;"
-        f" {times['wall_s']:.0f} s, {times['processes']} processes of at most {times['memory_mib_max']} MiB"
+        f"make test: {whole['cpu_s']:.0f} s of processor time, {whole['collection_cpu_s']:.1f} s of it for starting and"
+        f" collecting; {whole['wall_s']:.0f} s, {whole['processes']} processes of at most {whole['memory_mib_max']} MiB"
+        if whole
+        else "There was no whole run here so far: make test"
     ]
     files = sorted(times["files"].items(), key=lambda item: -item[1]["cpu_s"])[:slowest]
     lines += [f"{each['cpu_s']:8.1f} s processor {each['wall_s']:8.1f} s  {file}" for file, each in files]
     return "\n".join(lines)
 
 
-def summed(ran: Sequence[Mapping[str, Any]], wall_s: float) -> dict[str, Any]:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+def keep_times(ran: Sequence[Mapping[str, Any]], processes: int, wall_s: float, *, is_whole: bool) -> None:
+    """Write down what each file took, and of a whole run the sums."""
     files: dict[str, dict[str, float]] = {}
     for file, took in (item for each in ran for item in each["files"].items()):
         entry = files.setdefault(file, {"cpu_s": 0.0, "wall_s": 0.0})
         for key in entry:
             entry[key] = round(entry[key] + took[key], 3)
-    return {
-        "cpu_s": round(used.ru_utime + used.ru_stime, 1),
-        "collection_cpu_s": round(sum(each["collection_cpu_s"] for each in ran), 2),
-        "wall_s": round(wall_s, 1),
-        "processes": len(list(LOGS.glob("*.log"))),
-        "memory_mib_max": max((each["memory_mib"] for each in ran), default=0),
-        "files": files,
-    }
+    kept = known()
+    kept["files"] |= files
+    if is_whole:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        kept["whole"] = {
+            "cpu_s": round(used.ru_utime + used.ru_stime, 1),
+            "collection_cpu_s": round(sum(each["collection_cpu_s"] for each in ran), 1),
+            "wall_s": round(wall_s, 1),
+            "processes": processes,
+            "memory_mib_max": max((each["memory_mib"] for each in ran), default=0),
+        }
+    TIMES.parent.mkdir(exist_ok=True)
+    TIMES.write_text(json.dumps(kept, indent=1))
+
+
+def known() -> dict[str, Any]:
+    return dict(json.loads(TIMES.read_text())) if TIMES.exists() else {"files": {}}
 
 
 def main(arguments: Sequence[str]) -> int:
     if "--times" in arguments:
-        print(report(json.loads(TIMES.read_text())))
+        print(report(known()))
         return 0
     left = list(arguments)
-    count = int(left.pop(left.index("--processes") + 1)) if "--processes" in left else 2
-    own = {"--processes", "--by-test", "--coverage"} & set(left)
+    count = 2
+    if "--processes" in left:
+        at = left.index("--processes")
+        count, left = int(left[at + 1]), [*left[:at], *left[at + 2 :]]
+    own = {"--by-test", "--coverage"} & set(left)
     paths = [each for each in left if each.partition("/")[0] == "tests"]
-    known = json.loads(TIMES.read_text())["files"] if TIMES.exists() else {}
-    shares = groups(test_files(paths or ["tests"]), {file: each["wall_s"] for file, each in known.items()})
-    began = time.monotonic()
     options = [each for each in left if each not in own and each not in paths]
-    by_test = "--by-test" in own
-    workers = start(min(count, len(shares)), shares, options, by_test=by_test, coverage="--coverage" in own)
-    statuses = wait(workers, len(shares))
-    return ended(statuses, known, time.monotonic() - began)
+    shares = groups(test_files(paths or ["tests"]), {file: each["wall_s"] for file, each in known()["files"].items()})
+    with tempfile.TemporaryDirectory(prefix="test-run-") as logs:
+        run = Run(Path(logs), shares, "--by-test" in own, "--coverage" in own)
+        began = time.monotonic()
+        statuses = run.wait(run.start(min(count, len(shares)), options))
+        wall_s = time.monotonic() - began
+        ran = run.records()
+        if not options and not own:
+            keep_times(ran, len(statuses), wall_s, is_whole=not paths)
+        return tell(ran, statuses, [run.said(number) for number in range(len(statuses))], wall_s)
 
 
-def ended(statuses: Sequence[int], known: Mapping[str, Any], wall_s: float) -> int:
-    for number, status in enumerate(statuses):
-        print(faults((LOGS / f"{number}.log").read_text(errors="replace"), status), end="")
-    ran = records()
-    times = summed(ran, wall_s)
-    TIMES.write_text(json.dumps(times | {"files": {**known, **times["files"]}}, indent=1))
+def tell(ran: Sequence[Mapping[str, Any]], statuses: Sequence[int], logs: Sequence[str], wall_s: float) -> int:
+    """Print what failed and the closing line. The exit status."""
+    for log, status in zip(logs, statuses, strict=True):
+        print(faults(log, status), end="")
     counts: Counter[str] = Counter()
     for each in ran:
         counts.update(each["counts"])

@@ -7,6 +7,7 @@ import os
 import resource
 import time
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ _SHARES: list[list[str]] = json.loads(Path(_TOLD["shares"]).read_text())
 os.set_inheritable(_TOLD["pipe"], False)
 
 counts: Counter[str] = Counter()
+_directories: dict[tuple[Path, pytest.Collector], Any] = {}
 planted: list[object] = []  # rows of the table of planted bugs
 
 
@@ -61,21 +63,35 @@ def record(files: dict[str, dict[str, float]], collection_cpu_s: float) -> None:
 
 
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """The first collection, before the loop, collects nothing: the loop collects a share at a time."""
     config.args = []
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> bool | None:
+    """Nothing is collected before the loop, which collects a share at a time."""
+    return None if session.config.args else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
+    """A folder stays the same node from one share to the next: the fixtures of its conftest.py are bound to it."""
+    made = yield
+    return _directories.setdefault((path, parent), made)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
+    started_cpu_s = cpu_s()
     if _TOLD["by_test"]:
-        collection_cpu_s = collect(session, _SHARES[0])
+        collection_cpu_s = started_cpu_s + collect(session, _SHARES[0])
         while (number := taken()) is not None and number < len(session.items):
             run(session, [session.items[number]], collection_cpu_s)
             collection_cpu_s = 0.0
         return True
     while (number := taken()) is not None:
-        collection_cpu_s = collect(session, _SHARES[number])
+        collection_cpu_s = started_cpu_s + collect(session, _SHARES[number])
         run(session, list(session.items), collection_cpu_s)
+        started_cpu_s = 0.0
     return True
 
 

@@ -1,8 +1,18 @@
-"""Synth costs ten seconds, so it is done once per configuration and session; every test reads the templates."""
+"""Synthesised templates, which are kept in build/ until something changes that they are made from.
+
+One configuration takes about ten seconds of processor time to synthesise.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +22,30 @@ from argosy.settings.settings import load_settings
 from tests.stacks.templates import Template
 
 ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "build/templates"
+MADE_FROM = ("stacks", "controller/argosy", "containers", "requirements", "cdk.json")
+OLD_S = 3_600.0  # of templates from other sources: none that a test run uses at the same time
 
 
-def synthesised(folder: Path, **settings: Any) -> dict[str, Template]:
+def synthesised(**settings: Any) -> dict[str, Template]:
     """The templates of a deployment by stack name; cdk-nag's findings make it raise."""
+    named = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+    folder = KEPT / sources_digest() / named
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may need the same ones
+        if not folder.with_suffix(".done").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            synthesise(folder, settings)
+            folder.with_suffix(".done").touch()
+            remove_old()
+    return {
+        path.name.removesuffix(".template.json"): Template(json.loads(path.read_text()), folder)
+        for path in folder.glob("*.template.json")
+    }
+
+
+def synthesise(folder: Path, settings: dict[str, Any]) -> None:
     from aws_cdk import App, Validations  # which starts node
     from cdk_nag import AwsSolutionsChecks
 
@@ -26,10 +56,28 @@ def synthesised(folder: Path, **settings: Any) -> dict[str, Template]:
     build(app, load_settings(settings))
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
-    return {
-        path.name.removesuffix(".template.json"): Template(json.loads(path.read_text()), folder)
-        for path in folder.glob("*.template.json")
-    }
+
+
+@cache
+def sources_digest() -> str:
+    """Of the Python and of every file that a template is made from, this one included."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in (Path(__file__), *_files()):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _files() -> Iterator[Path]:
+    for name in MADE_FROM:
+        top = ROOT / name
+        found = sorted(top.rglob("*")) if top.is_dir() else [top]
+        yield from (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+
+
+def remove_old() -> None:
+    for folder in KEPT.iterdir():
+        if folder.name != sources_digest() and time.time() - folder.stat().st_mtime > OLD_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -44,17 +92,16 @@ def without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Template:
+def home() -> Template:
     """The one template of the default deployment."""
-    (template,) = synthesised(tmp_path_factory.mktemp("home")).values()
+    (template,) = synthesised().values()
     return template
 
 
 @pytest.fixture(scope="session")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
+def wide() -> dict[str, Template]:
     """Every choice the other way: two cells, a NAT gateway, results destroyed, alarms by mail, another stage."""
     return synthesised(
-        tmp_path_factory.mktemp("wide"),
         stage="dev",
         cells=["us-east-1", "eu-west-1"],
         subnets="nat",
@@ -74,20 +121,20 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
 
 
 @pytest.fixture(scope="session")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Template:
+def closed() -> Template:
     """Private subnets, which only one cell can have."""
     settings = {"subnets": "private", "instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]}}
-    (template,) = synthesised(tmp_path_factory.mktemp("closed"), **settings).values()
+    (template,) = synthesised(**settings).values()
     return template
 
 
 @pytest.fixture(scope="session")
-def guest(tmp_path_factory: pytest.TempPathFactory) -> Template:
+def guest() -> Template:
     """In a VPC of the owner's."""
     subnets = {"us-east-1b": "subnet-0123456789abcdef0", "us-east-1d": "subnet-0123456789abcdef1"}
     settings = {
         "vpcs": {"us-east-1": {"vpcId": "vpc-0123456789abcdef0", "subnets": subnets}},
         "instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]},
     }
-    (template,) = synthesised(tmp_path_factory.mktemp("guest"), **settings).values()
+    (template,) = synthesised(**settings).values()
     return template

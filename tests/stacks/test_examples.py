@@ -28,11 +28,9 @@ GPUS = {
 
 
 @pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
+def templates() -> dict[str, Template]:
     """Two cells with the examples; cdk-nag's findings make this raise."""
-    return synthesised(
-        tmp_path_factory.mktemp("examples"), stage="dev", cells=["us-east-1", "eu-west-1"], examples=True
-    )
+    return synthesised(stage="dev", cells=["us-east-1", "eu-west-1"], examples=True)
 
 
 @pytest.fixture(scope="session")

@@ -23,10 +23,9 @@ MODEL = {"MODEL": "ResNet50"}
 
 
 @pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
+def templates() -> dict[str, Template]:
     """Images and examples of an owner who wants a model in the image; cdk-nag's findings make this raise."""
-    folder = tmp_path_factory.mktemp("images")
-    return synthesised(folder, images=True, examples=True, inferenceModel="ResNet50", baseImage=BASE["BASE"])
+    return synthesised(images=True, examples=True, inferenceModel="ResNet50", baseImage=BASE["BASE"])
 
 
 def built(template: Template, image: Any) -> dict[str, str]:

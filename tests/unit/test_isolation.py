@@ -30,6 +30,11 @@ def test_an_aws_client_that_was_given_no_endpoint_fails_at_once() -> None:
         boto3.client("sts").get_caller_identity()
 
 
+def test_what_holds_for_every_test_holds_here(request: pytest.FixtureRequest) -> None:
+    """A folder's fixtures are bound to its node, which tests/run has to keep from one file to the next."""
+    assert "_states_are_consistent" in request.fixturenames
+
+
 def test_no_credentials_but_invented_ones_are_known() -> None:
     assert boto3.Session().get_credentials().access_key == "testing"
     assert "AWS_PROFILE" not in os.environ
