@@ -98,7 +98,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 def run(session: pytest.Session, items: list[pytest.Item], collection_cpu_s: float) -> None:
     """The tests of one share. After the last one the fixtures of the session stay: its "next item" is the session."""
     files: dict[str, dict[str, float]] = {}
-    following = [*items[1:], cast(pytest.Item, session)]
+    following = [*items, cast(pytest.Item, session)][1:]
     for item, after in zip(items, following, strict=True):
         cpu, wall = cpu_s(), time.monotonic()
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
