@@ -17,7 +17,7 @@ from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
-from argosy.scheduler.environments import rollouts
+from argosy.scheduler.services.environments import rollouts
 from tests.builders import CELL, NOW, instance_id, spec
 
 ENVIRONMENTS, TASKS, INSTANCES = 200, 50, 100

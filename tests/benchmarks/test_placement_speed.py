@@ -19,7 +19,7 @@ from argosy.bench.bin_packing import pack
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.place import place, place_queue
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.queue import EMPTYING
+from argosy.scheduler.placing.asks import EMPTYING
 
 pytestmark = pytest.mark.benchmark
 INSTANCES = 5_000

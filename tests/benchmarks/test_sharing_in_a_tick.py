@@ -19,13 +19,12 @@ from argosy.model.run_terms import RunTerms
 from argosy.model.sharing import Sharing
 from argosy.model.state import State
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler.backfill import needed_from, open_to
-from argosy.scheduler.caps import CapRoom, prices
 from argosy.scheduler.decide import decide
-from argosy.scheduler.fair_order import FairOrder
-from argosy.scheduler.roster import Roster
-from argosy.scheduler.urgency import latest_starts
-from argosy.scheduler.yielding import kept_for_runs
+from argosy.scheduler.placing.kept_instances import kept_for_runs, needed_from, open_to
+from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.turns.caps import CapRoom, prices
+from argosy.scheduler.turns.fair_order import FairOrder
+from argosy.scheduler.turns.latest_starts import latest_starts
 from tests.benchmarks.full_cluster import INSTANCES, full_state
 from tests.builders import NOW, POLICY, container_instance, moment_of, told
 

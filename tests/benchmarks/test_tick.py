@@ -21,8 +21,8 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.run_terms import RunTerms
 from argosy.placement.demand import Batch
 from argosy.scheduler.decide import decide
-from argosy.scheduler.queue import place_now
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.placing.asks import place_now
+from argosy.scheduler.supply.roster import Roster
 from tests.benchmarks.full_cluster import INSTANCES, PER_INSTANCE, full_state, seen
 from tests.builders import (
     CELL,

@@ -1,4 +1,4 @@
-"""What becomes of a daemon's tasks under `scheduler.daemons.daemon_step`? A world of ticks where everything happens.
+"""A world of ticks for a daemon's tasks under `daemons.daemon_step`, where everything happens.
 
 No engine and no AWS: instances that come, fill up, fall silent and go, tasks that start, become healthy, crash and take
 a while to stop, deployments over deployments in both orders. After each step it says which law was broken.
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from argosy.scheduler.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step, least_on
-from argosy.scheduler.rollout import SlotStatus
+from argosy.scheduler.services.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step, least_on
+from argosy.scheduler.services.rollout import SlotStatus
 
 PERCENTAGES = (0, 25, 50, 80, 95, 100)
 MOST_HOSTS = 12

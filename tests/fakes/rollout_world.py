@@ -1,4 +1,4 @@
-"""What becomes of an environment's tasks under `scheduler.rollout.step`? A world of ticks, in which everything happens.
+"""A world of ticks for an environment's tasks under `rollout.step`, in which everything happens.
 
 No engine and no AWS: slots that start, become healthy, crash and are lost, deployments over deployments, scaling and
 freezing. After each step it says which law was broken.
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from argosy.model.run_terms import ServiceTerms
-from argosy.scheduler import rollout
-from argosy.scheduler.rollout import Slot, SlotStatus
+from argosy.scheduler.services import rollout
+from argosy.scheduler.services.rollout import Slot, SlotStatus
 
 PERCENTAGES = (0, 25, 50, 75, 90, 95, 100)
 OVER = (0, 5, 25, 50, 100)
@@ -112,7 +112,7 @@ class RolloutWorld:
         return len(fit) == len(slots) == self.desired and on_demand >= min(self.base, self.desired)
 
     def _lacks_of_the_base(self) -> bool:
-        """As `scheduler.on_demand_base` has it."""
+        """As `scheduler.placing.on_demand_base` has it."""
         alive = [slot for slot in self.slots() if slot.is_target and slot.status is not SlotStatus.PENDING]
         return sum(not (slot.is_spot or slot.leaves) for slot in alive) < self.base
 

@@ -78,7 +78,7 @@ class Mutant:
 
     @property
     def package(self) -> str:
-        return Path(self.path).parent.name
+        return Path(self.path).relative_to("controller/argosy").parts[0]
 
 
 class Source:
@@ -158,4 +158,5 @@ def sample(seed: int, count: int, packages: Sequence[str] = PACKAGES) -> list[Mu
 
 def _files(package: str) -> list[str]:
     folder = ROOT / "controller" / "argosy" / package
-    return [path.relative_to(ROOT).as_posix() for path in sorted(folder.glob("*.py"))]
+    files = [path for path in sorted(folder.rglob("*.py")) if "allocation" not in path.parts]  # which only chooses
+    return [path.relative_to(ROOT).as_posix() for path in files]

@@ -16,7 +16,7 @@ from argosy.market import release
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import LaunchDisproved
 from argosy.model.instances import Instance, InstanceStatus
-from argosy.scheduler import upkeep
+from argosy.scheduler.upkeep import upkeep
 from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
@@ -177,7 +177,7 @@ def refused_launch_leaves_no_idle_time(patch: Patch) -> None:
 
 @planted("tasks wait for ever for an instance that never registers", "no-register")
 def silent_instances_are_waited_for(patch: Patch) -> None:
-    from argosy.scheduler import roster
+    from argosy.scheduler.supply import roster
 
     booting = InstanceStatus.BOOTING
     patch.setattr(roster, "may_still_come", lambda instance, now, policy: instance.status is booting)

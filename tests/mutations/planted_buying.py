@@ -14,11 +14,11 @@ from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
 from argosy.placement import supply
 from argosy.placement.arrays import ENDLESS
-from argosy.scheduler import budget, capacity
+from argosy.scheduler.buying import budget, capacity
 from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
-FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.test_fleets_of_pools"
+FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.buying.test_fleets_of_pools"
 WHOLE = "tests.unit.market.test_whole_price"
 PATIENCE = "test_an_hourly_cap_that_nothing_is_below_ends_the_run_when_its_patience_is_over_and_no_moment_before"
 CHOICE = "test_small_instances_are_bought_only_where_they_are_cheaper_with_a_disk_and_an_address_each"
@@ -96,7 +96,7 @@ def mosts_are_ignored(patch: Patch) -> None:
 @planted(
     "what is bought does not know the most tasks of an instance",
     check=scenario(
-        "tests.unit.scheduler.test_placement_rules",
+        "tests.unit.scheduler.placing.test_placement_rules",
         "test_what_is_bought_and_what_waits_for_instances_on_their_way_know_their_most_of_tasks",
     ),
 )

@@ -8,12 +8,13 @@ from typing import Any
 from argosy.market import offers
 from argosy.market.daemons import KeptForDaemons
 from argosy.model.state import State
-from argosy.scheduler import daemon_environments, daemons, rows
+from argosy.scheduler.services import daemon_environments, daemons
+from argosy.scheduler.supply import rows
 from tests.mutations.catalogue import Patch, planted, scenario
 
 SCENARIOS = "tests.scenarios.test_daemons"
 PROPERTIES = "tests.properties.test_daemon_properties"
-ROLLOUTS = "tests.unit.scheduler.test_rollouts"
+ROLLOUTS = "tests.unit.scheduler.services.test_rollouts"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_of_a_daemon_up_nothing_is_stopped_for_it"
 GOES = "test_every_instance_gets_one_task_and_the_last_one_goes_with_its_instance"
 SIZES = "test_no_type_is_bought_that_is_too_small_beside_the_daemon"

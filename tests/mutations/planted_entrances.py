@@ -16,7 +16,7 @@ from argosy.model.sharers import queue_of_run
 from argosy.model.sharing import ShareQueue
 from argosy.model.signed_requests import SignedFor
 from argosy.model.state import State
-from argosy.scheduler import fair_order
+from argosy.scheduler.turns import fair_order
 from tests.fakes.entrances import shared_desk
 from tests.mutations.catalogue import Check, Found, Patch, planted, scenario
 
@@ -62,7 +62,7 @@ def all_dependents_go(patch: Patch) -> None:
 
 
 @planted("an owner whom nobody has proven has a place of his own", check=scenario(
-    "tests.unit.scheduler.test_sharing_a_cluster", "test_owners_whom_nobody_has_proven_share_one_place"
+    "tests.unit.scheduler.turns.test_sharing_a_cluster", "test_owners_whom_nobody_has_proven_share_one_place"
 ))  # fmt: skip
 def names_are_places(patch: Patch) -> None:
     def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.state import State
-from argosy.scheduler import least_size
+from argosy.scheduler.buying import least_size
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario

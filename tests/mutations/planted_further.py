@@ -23,7 +23,8 @@ from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler import roster, upkeep
+from argosy.scheduler.supply import roster
+from argosy.scheduler.upkeep import upkeep
 from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, Patch, planted, scenario
 
 
@@ -261,7 +262,7 @@ def strays_are_left_alone(patch: Patch) -> None:
 
 @planted("work is given to instances that are released in the same tick")
 def released_with_work(patch: Patch) -> None:
-    from argosy.scheduler import capacity as scheduling
+    from argosy.scheduler.buying import capacity as scheduling
 
     real = release.releasable
 

@@ -9,7 +9,7 @@ from argosy.lifecycle import attempts, serving
 from argosy.model.attempts import TaskHealth
 from argosy.model.events import TaskSeen
 from argosy.model.state import State
-from argosy.scheduler import rollout
+from argosy.scheduler.services import rollout
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_services import PROPERTIES, WORLDS, served
 

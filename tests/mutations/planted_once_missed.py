@@ -15,7 +15,9 @@ from argosy.aws import shutdown
 from argosy.aws.observer import Observer
 from argosy.lifecycle import accounts, attempts, revival
 from argosy.model.events import InterruptionWarned
-from argosy.scheduler import affordable, quotas, upkeep
+from argosy.scheduler.buying import purchase_shares
+from argosy.scheduler.turns import quotas
+from argosy.scheduler.upkeep import upkeep
 from tests.builders import NOW, instance_id
 from tests.fakes.aws import timed_out
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -92,7 +94,7 @@ def new_tasks_are_missed_at_once(patch: Patch) -> None:
     check=scenario(DECIDE, "test_what_is_on_order_counts_for_the_most_instances_of_the_deployment"),
 )
 def promises_take_no_room(patch: Patch) -> None:
-    reworded(patch, affordable.instances_left, " - sum(moment.promised.values())", "")
+    reworded(patch, purchase_shares.instances_left, " - sum(moment.promised.values())", "")
 
 
 @planted(

@@ -14,13 +14,16 @@ from argosy.model.attempts import StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
-from argosy.scheduler import backfill, environments, lifting, queue, reclaim
-from argosy.scheduler.emptying import Emptying
+from argosy.scheduler.placing import asks, kept_instances
+from argosy.scheduler.services import environments
+from argosy.scheduler.taking_room import reclaim
+from argosy.scheduler.taking_room.drain_choice import DrainChoice
+from argosy.scheduler.turns import share_levels
 from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
 from tests.mutations.catalogue import Patch, planted, scenario
 
-WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.test_taking_room"
+WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.taking_room.test_taking_room"
 EMPTIED = "tests.scenarios.test_emptied_instances"
 TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", range(6, 7))
 
@@ -88,14 +91,14 @@ def services_stay(patch: Patch) -> None:
     EMPTIED, "test_an_instance_whose_services_find_no_room_elsewhere_is_not_emptied"
 ))  # fmt: skip
 def emptied_without_room(patch: Patch) -> None:
-    patch.setattr(Emptying, "_has_room_elsewhere", lambda self, where: True)
+    patch.setattr(DrainChoice, "_has_room_elsewhere", lambda self, where: True)
 
 
 @planted("an instance is emptied whose going does not help", check=scenario(
     EMPTIED, "test_where_the_going_of_an_instance_does_not_help_none_is_emptied"
 ))  # fmt: skip
 def emptied_for_nothing(patch: Patch) -> None:
-    patch.setattr(Emptying, "_opens", lambda self, where, batch: True)
+    patch.setattr(DrainChoice, "_opens", lambda self, where, batch: True)
 
 
 @planted("what is stopped for others counts as a loss", check=TRIALS)
@@ -110,7 +113,7 @@ def room_is_open_to_all(patch: Patch) -> None:
     def off_limits(run: Run, kept: Mapping[str, int], *more: object) -> tuple[str, ...]:
         return ()
 
-    patch.setattr(queue, "off_limits", off_limits)
+    patch.setattr(asks, "off_limits", off_limits)
 
 
 @planted("tasks are stopped that may not be", check=scenario(
@@ -158,30 +161,30 @@ def history_takes_room(patch: Patch) -> None:
     "tests.simulation.test_backfill", "trials_find_nothing", range(4, 7)
 ))  # fmt: skip
 def guests_of_unknown_length(patch: Patch) -> None:
-    patch.setattr(backfill, "longest_stay_s", lambda run, policy: 0.0)
+    patch.setattr(kept_instances, "longest_stay_s", lambda run, policy: 0.0)
 
 
 @planted("who uses room that is kept for others puts off when it is needed, and more may come", check=scenario(
-    "tests.unit.scheduler.test_backfill", "test_what_came_in_later_does_not_put_the_moment_off"
+    "tests.unit.scheduler.placing.test_backfill", "test_what_came_in_later_does_not_put_the_moment_off"
 ))  # fmt: skip
 def guests_make_room_for_guests(patch: Patch) -> None:
-    real = backfill._as_if_alone
+    real = kept_instances._as_if_alone
 
     def as_if_alone(instance: Instance, *given: Any) -> Any:
         return real(replace(instance, yields_since=float("inf")), *given)
 
-    patch.setattr(backfill, "_as_if_alone", as_if_alone)
+    patch.setattr(kept_instances, "_as_if_alone", as_if_alone)
 
 
 @planted("a task in room that is kept for others is taken to end at its time-out at once", check=scenario(
-    "tests.unit.scheduler.test_backfill", "test_a_time_out_counts_with_the_time_to_answer_it"
+    "tests.unit.scheduler.placing.test_backfill", "test_a_time_out_counts_with_the_time_to_answer_it"
 ))  # fmt: skip
 def guests_end_at_once(patch: Patch) -> None:
-    patch.setattr(backfill, "STOPPING_S", 0.0)
+    patch.setattr(kept_instances, "STOPPING_S", 0.0)
 
 
 @planted("who keeps the launches busy takes room, which the dealing gives back", check=scenario(
     ROOM, "test_who_keeps_the_launches_busy_takes_no_room"
 ))  # fmt: skip
 def launches_lift_nobody(patch: Patch) -> None:
-    patch.setattr(lifting, "_launches_of_a_place", lambda run: 0)
+    patch.setattr(share_levels, "_launches_of_a_place", lambda run: 0)

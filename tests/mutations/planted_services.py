@@ -16,8 +16,10 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler import environments, queue, rollout, upkeep
-from argosy.scheduler.rollout import Slot, SlotStatus, Step
+from argosy.scheduler.placing import asks
+from argosy.scheduler.services import environments, rollout
+from argosy.scheduler.services.rollout import Slot, SlotStatus, Step
+from argosy.scheduler.upkeep import upkeep
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
@@ -26,7 +28,10 @@ PROPERTIES = "tests.properties.test_rollout_properties"
 WORLDS = "test_no_act_of_ours_undercuts_or_exceeds_the_bounds_and_all_worlds_settle"
 
 SERVICES = "tests.scenarios.test_services"
-ROLLOUTS, LONG_LIFE = "tests.unit.scheduler.test_rollouts", "tests.unit.lifecycle.test_environments_of_long_life"
+ROLLOUTS, LONG_LIFE = (
+    "tests.unit.scheduler.services.test_rollouts",
+    "tests.unit.lifecycle.test_environments_of_long_life",
+)
 DRAINED = "test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another_one_in_the_same_tick"
 HELD = "test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_tasks_count"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
@@ -168,7 +173,7 @@ def base_is_let_go(patch: Patch) -> None:
 
 @planted("tasks of a service's base are asked for wherever there is room", check=served())
 def base_is_asked_for_anywhere(patch: Patch) -> None:
-    patch.setattr(queue, "on_demand", lambda batch: batch)
+    patch.setattr(asks, "on_demand", lambda batch: batch)
 
 
 @planted("a revision of the same content starts its tasks anew", check=served())

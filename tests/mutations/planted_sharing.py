@@ -17,24 +17,27 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler import affordable, capacity, caps, fair_order, lifting, passes, places, upkeep, urgency
-from argosy.scheduler.affordable import Due
-from argosy.scheduler.capped_demand import CappedDemand
-from argosy.scheduler.caps import CapRoom
-from argosy.scheduler.dealing import FairDealing
-from argosy.scheduler.fair_order import FairOrder
-from argosy.sharing import fill, history, levels, turns, ways
+from argosy.scheduler.buying import capacity, purchase_shares
+from argosy.scheduler.buying.capped_demand import CappedDemand
+from argosy.scheduler.buying.purchase_shares import Due
+from argosy.scheduler.placing import places
+from argosy.scheduler.turns import caps, fair_order, latest_starts, share_levels, slices
+from argosy.scheduler.turns.caps import CapRoom
+from argosy.scheduler.turns.fair_order import FairOrder
+from argosy.scheduler.turns.fair_share import FairShare
+from argosy.scheduler.upkeep import upkeep
+from argosy.sharing import alternatives, fill, history, levels, turns
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
 from argosy.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Patch, planted, scenario
 
-BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"
-LIFTING, SCENARIO = "tests.unit.scheduler.test_lifting", "tests.scenarios.test_sharing"
+BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
+LIFTING, SCENARIO = "tests.unit.scheduler.turns.test_share_levels", "tests.scenarios.test_sharing"
 SATURATED = "tests.simulation.test_sharing"
-QUOTAS = "tests.unit.scheduler.test_quotas_of_queues"
-CAPS = "tests.unit.scheduler.test_caps_of_queues"
-DEADLINES = "tests.unit.scheduler.test_deadlines_in_a_queue"
-LATELY, HISTORY = "tests.unit.scheduler.test_recent_use", "tests.unit.sharing.test_history"
+QUOTAS = "tests.unit.scheduler.turns.test_quotas_of_queues"
+CAPS = "tests.unit.scheduler.turns.test_caps_of_queues"
+DEADLINES = "tests.unit.scheduler.turns.test_deadlines_in_a_queue"
+LATELY, HISTORY = "tests.unit.scheduler.turns.test_recent_use", "tests.unit.sharing.test_history"
 CAPPED_TRIALS = scenario("tests.simulation.test_sharing", "within_caps", range(2))
 ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_a_time")
 TRIALS = scenario("tests.simulation.test_sharing", "trials_find_nothing", range(3))
@@ -44,7 +47,7 @@ TRIALS = scenario("tests.simulation.test_sharing", "trials_find_nothing", range(
     CLUSTER, "test_launches_of_a_tick_are_shared"
 ))  # fmt: skip
 def level_without_launches(patch: Patch) -> None:
-    patch.setattr(FairDealing, "launched", lambda self, placed, cell_of, room: list(placed))
+    patch.setattr(FairShare, "launched", lambda self, placed, cell_of, room: list(placed))
 
 
 @planted("a limit that is reached is closed for everybody", check=scenario(
@@ -114,7 +117,7 @@ def growth_by_first_run(patch: Patch) -> None:
     QUOTAS, "test_who_may_use_several_quotas_waits_for_none_of_them_alone"
 ))  # fmt: skip
 def no_other_way(patch: Patch) -> None:
-    patch.setattr(ways, "_past_closed", lambda its, at, closed: at)
+    patch.setattr(alternatives, "_past_closed", lambda its, at, closed: at)
 
 
 @planted("who turns to another quota still buys in the one that is closed for him", check=scenario(
@@ -129,7 +132,7 @@ def closed_quota_is_bought_in(patch: Patch) -> None:
     QUOTAS, "test_what_a_run_has_in_a_quota_counts_there"
 ))  # fmt: skip
 def use_of_quotas_is_forgotten(patch: Patch) -> None:
-    patch.setattr(affordable, "use_of_quotas", lambda moment, keys: {})
+    patch.setattr(purchase_shares, "use_of_quotas", lambda moment, keys: {})
 
 
 @planted("an order that serves more tasks takes what is due to others", check=scenario(
@@ -188,7 +191,7 @@ def promises_first_come(patch: Patch) -> None:
 
         return Counter(), PassState(supply, Queue.of(batches))
 
-    patch.setattr(FairDealing, "_dealt_out", dealt_out)
+    patch.setattr(FairShare, "_dealt_out", dealt_out)
 
 
 @planted("a run whose queue is there no more brings the tick down", check=scenario(
@@ -327,9 +330,9 @@ def history_stands_still(patch: Patch) -> None:
     DEADLINES, "test_what_is_late_stands_where_it_would_stand_without_its_deadline"
 ))  # fmt: skip
 def late_runs_first(patch: Patch) -> None:
-    real = urgency.latest_starts
+    real = latest_starts.latest_starts
     patch.setattr(places, "latest_starts", late := lambda moment, runs: real(replace(moment, now=0.0), runs))
-    patch.setattr(urgency, "latest_starts", late)
+    patch.setattr(latest_starts, "latest_starts", late)
 
 
 @planted("a deadline makes a queue come before the others", check=scenario(
@@ -351,7 +354,7 @@ def deadlines_across_queues(patch: Patch) -> None:
     DEADLINES, "test_not_the_deadline_but_what_is_left_to_do_decides"
 ))  # fmt: skip
 def work_left_is_forgotten(patch: Patch) -> None:
-    patch.setattr(urgency, "rest_s", lambda run, moment, whole: 0.0)
+    patch.setattr(latest_starts, "rest_s", lambda run, moment, whole: 0.0)
 
 
 @planted("within a queue the newest run comes first", check=scenario(
@@ -368,35 +371,35 @@ def newest_first(patch: Patch) -> None:
     LIFTING, "test_gpus_that_one_queue_alone_wants_lift_nobody"
 ))  # fmt: skip
 def gpus_always_count(patch: Patch) -> None:
-    patch.setattr(lifting, "_several_want_gpus", lambda state: True)
+    patch.setattr(share_levels, "_several_want_gpus", lambda state: True)
 
 
 @planted("dollars are limited, and cpu is shared", check=scenario(
     LIFTING, "test_where_dollars_are_limited_a_task_counts_what_it_costs_where_it_costs_least"
 ))  # fmt: skip
 def dollars_lift_nobody(patch: Patch) -> None:
-    patch.setattr(lifting, "_least_costs", lambda runs, sizes, usd_per_hour: {})
+    patch.setattr(share_levels, "_least_costs", lambda runs, sizes, usd_per_hour: {})
 
 
 @planted("what is ordered at once lifts, so that dollars are divided by instances", check=scenario(
     SCENARIO, "test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time"
 ))  # fmt: skip
 def growth_lifts(patch: Patch) -> None:
-    real = affordable.ForAll.limits
+    real = purchase_shares.ForAll.limits
 
-    def limits(self: affordable.ForAll) -> Limits:
+    def limits(self: purchase_shares.ForAll) -> Limits:
         found = real(self)
-        found.capacity[0] = max(1, self.room) * affordable.UNIT
+        found.capacity[0] = max(1, self.room) * purchase_shares.UNIT
         return found
 
-    patch.setattr(affordable.ForAll, "limits", limits)
+    patch.setattr(purchase_shares.ForAll, "limits", limits)
 
 
 @planted("what was dealt out is placed in the queues' order", check=scenario(
-    "tests.unit.scheduler.test_passes", "test_tasks_with_gpus_find_theirs_although_others_come_first"
+    "tests.unit.scheduler.turns.test_slices", "test_tasks_with_gpus_find_theirs_although_others_come_first"
 ))  # fmt: skip
 def whole_batches_are_placed(patch: Patch) -> None:
-    patch.setattr(passes, "_slices", lambda counts, has_gpus: iter([counts]))
+    patch.setattr(slices, "_slices", lambda counts, has_gpus: iter([counts]))
 
 
 @planted("one queue gets only what nobody else wants: S3", check=scenario(SATURATED, "nothing_breaks", "S3", range(2)))
@@ -413,13 +416,13 @@ def prod_has_no_weight(patch: Patch) -> None:
 
 @planted("places of one of several sharers stay free: S2", check=scenario(SATURATED, "nothing_breaks", "S2", range(2)))
 def first_starts_nothing(patch: Patch) -> None:
-    real = FairDealing.launched
+    real = FairShare.launched
 
-    def launched(self: FairDealing, placed: Any, cell_of: Any, room: Any) -> Any:
+    def launched(self: FairShare, placed: Any, cell_of: Any, room: Any) -> Any:
         found = real(self, placed, cell_of, room)
         return [each for each in found if len(self.order.sharers) < 2 or self.order.row[self.asks[each[0]].run.id]]
 
-    patch.setattr(FairDealing, "launched", launched)
+    patch.setattr(FairShare, "launched", launched)
 
 
 @planted("all weights count as one: S4", check=scenario(SATURATED, "nothing_breaks", "S4", range(2, 3)))

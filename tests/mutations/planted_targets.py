@@ -13,7 +13,7 @@ from argosy.model.state import State
 from argosy.model.targets import TargetEntry
 from argosy.model.targets_of import PlacedTask
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler import targets
+from argosy.scheduler.services import targets
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_services import served
 

@@ -27,9 +27,11 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.recording.recorder import Recorder
 from argosy.recording.tick_record import TickRecord, digest_of
-from argosy.scheduler import capacity, queue, upkeep
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
+from argosy.scheduler.buying import capacity
+from argosy.scheduler.buying.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
+from argosy.scheduler.placing import asks
+from argosy.scheduler.upkeep import upkeep
 from argosy.simulation.plan import TrialPlan
 from tests.fakes.trials import WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
@@ -276,8 +278,8 @@ def every_marker_is_of_success(patch: Patch) -> None:
     "a program of a user's own is placed on instances without the runner that starts it", "own-program", "no-runner"
 )
 def programs_go_anywhere(patch: Patch) -> None:
-    real = queue._where
-    patch.setattr(queue, "_where", lambda terms: tuple(each for each in real(terms) if RUNNER_ATTRIBUTE not in each))
+    real = asks._where
+    patch.setattr(asks, "_where", lambda terms: tuple(each for each in real(terms) if RUNNER_ATTRIBUTE not in each))
 
 
 @planted("what S3 does to the runner is the user's failure", "own-program", "bad-program")

@@ -58,7 +58,7 @@ def test_the_handlers_of_facts_are_changed_although_they_are_decorated() -> None
 
 
 def test_no_text_for_people_is_changed() -> None:
-    source = Source("controller/argosy/scheduler/reasons.py")
+    source = Source("controller/argosy/scheduler/buying/reasons.py")
     texts = [source.drawn(line, random.Random(seed)).after for _, line in source.lines for seed in range(3)]
     assert not [text for text in texts if "XX" in text and " " in text.split("XX")[1]]
 

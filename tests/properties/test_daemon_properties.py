@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.scheduler.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
-from argosy.scheduler.rollout import SlotStatus
+from argosy.scheduler.services.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
+from argosy.scheduler.services.rollout import SlotStatus
 from tests.fakes.daemon_world import PERCENTAGES, DaemonWorld, broken_laws
 from tests.fakes.settling import ticks_to_settle
 

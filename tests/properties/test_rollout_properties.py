@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.run_terms import ServiceTerms
-from argosy.scheduler import rollout
-from argosy.scheduler.rollout import Slot, SlotStatus, Step
+from argosy.scheduler.services import rollout
+from argosy.scheduler.services.rollout import Slot, SlotStatus, Step
 from tests.fakes.rollout_world import OVER, PERCENTAGES, RolloutWorld, bounds, broken_laws
 from tests.fakes.settling import ticks_to_settle
 

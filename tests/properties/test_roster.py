@@ -33,7 +33,7 @@ from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.state import State
 from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.scheduler.decide import decide
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.supply.roster import Roster
 from argosy.simulation.audit.kept_rows import differences
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import (

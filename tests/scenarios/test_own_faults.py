@@ -318,7 +318,7 @@ def test_a_fleet_at_which_buying_fails_is_left_out_and_no_run_is_suspended() -> 
     cluster.faulty = True
     about = any_of(lambda value: isinstance(value, Pool) and getattr(value, "zone", "") == "us-east-1a")
     suspended = set()
-    with throwing(named("scheduler.capacity._grows"), about) as thrown:
+    with throwing(named("scheduler.buying.capacity._grows"), about) as thrown:
         while not (has_succeeded(cluster, OTHER)() and has_succeeded(cluster, VICTIM)()):
             cluster.tick()
             suspended |= set(state_of(cluster).suspended) if cluster.controllers[0].state else set()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.model.runs import RunStatus
-from argosy.scheduler.upkeep import UNUSED_S
+from argosy.scheduler.upkeep.upkeep import UNUSED_S
 from tests.builders import CELL, RUN_ID
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled, failing

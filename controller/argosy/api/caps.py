@@ -29,8 +29,8 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.wording import dollars
 from argosy.planning.question import with_run
-from argosy.scheduler.budget import RunBudget, cheapest_offer, paid_seconds, run_budgets
-from argosy.scheduler.queue import batch_of
+from argosy.scheduler.buying.budget import RunBudget, cheapest_offer, paid_seconds, run_budgets
+from argosy.scheduler.placing.asks import batch_of
 from argosy.spec.faults import Fault
 
 

@@ -22,13 +22,13 @@ from argosy.model.runs import CANCELLING, Run
 from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
-from argosy.scheduler.budget import is_about_money
-from argosy.scheduler.caps import is_at_cap
-from argosy.scheduler.on_demand_base import base_of, lacking, tasks_of_base
-from argosy.scheduler.places import assign
-from argosy.scheduler.queue import batch_of, on_demand, shunned_by
-from argosy.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.buying.budget import is_about_money
+from argosy.scheduler.buying.reasons import HELD_BY, market_answer, why_nothing_is_bought
+from argosy.scheduler.placing.asks import batch_of, on_demand, shunned_by
+from argosy.scheduler.placing.on_demand_base import base_of, lacking, tasks_of_base
+from argosy.scheduler.placing.places import assign
+from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.turns.caps import is_at_cap
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from argosy.model.tasks import TaskStatus, TaskTable
 from argosy.placement.query import matching, parse
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.ports import ObjectReader, Store
-from argosy.scheduler.rows import TaskUse, row_of, uses_by_number
+from argosy.scheduler.supply.rows import TaskUse, row_of, uses_by_number
 
 JSON = dict[str, Any]
 MOST_CHUNKS = 128  # of tasks that one request looks at, a million: a filter that fits to nothing must end, too

@@ -64,7 +64,10 @@ def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:
 
 
 def _describe(means: Means, request: DescribeSharing, request_id: str) -> JSON:
-    from argosy.scheduler.queue_views import quotas_by_queue, use_of_queues  # loads placement: only who looks needs it
+    from argosy.scheduler.turns.queue_views import (  # loads placement: only who looks needs it
+        quotas_by_queue,
+        use_of_queues,
+    )
 
     state = means.whole_state()
     moment = Moment(state, as_registered(load_catalogue(), state.pools.values()), means.now(), means.policy)

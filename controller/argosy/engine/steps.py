@@ -28,7 +28,7 @@ from argosy.placement.custom import OwnFunctions
 from argosy.ports import Switches
 from argosy.recording.recorder import Start
 from argosy.scheduler.decide import decide
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.supply.roster import Roster
 
 Fact = tuple[Event, float]
 """And the time that it counts from, where it carries none of its own."""

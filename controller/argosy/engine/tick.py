@@ -44,7 +44,7 @@ from argosy.recording.recorder import Recorder, Start
 from argosy.recording.tick_record import digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.due import next_due
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.supply.roster import Roster
 
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion

@@ -134,7 +134,7 @@ def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: LetGo, state: State, now: float, policy: Policy) -> None:
-    """No work comes any more, and its daemons are told to end (`scheduler.upkeep`); then it is terminated."""
+    """No work comes any more, and its daemons are told to end (`scheduler.upkeep.upkeep`); then it is terminated."""
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
         instance.status, instance.released_at, instance.let_go_at = InstanceStatus.RELEASING, now, now

@@ -34,7 +34,7 @@ class StopCause(IntEnum):
     STUCK = 4  # never left PENDING, sat on an instance that drains for ever, or nobody watches over it: infrastructure
     CAPPED = 5  # the run's budget is used up
     UNHEALTHY = 7  # a service's task whose health command kept failing: its own doing
-    PREEMPTED = 8  # for a run of a queue that may take room from others (`scheduler.reclaim`)
+    PREEMPTED = 8  # for a run of a queue that may take room from others (`scheduler.taking_room.reclaim`)
     REPLACED = 6  # a service's task that is not wanted any more: another one takes its place, or none does
 
 

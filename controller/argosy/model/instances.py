@@ -72,7 +72,7 @@ class Instance:
     arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
     unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
     let_go_at: float = 0.0  # since when its daemons are told to end, before it does; 0 = they are not, or it was ended
-    # It takes no work but that of one run until it has so many tasks of it, or the time is up (`scheduler.reclaim`).
+    # Kept for one run until that many of the run's tasks are there, or the time is up (`scheduler.taking_room`).
     yields_to: int = 0  # Run.number; 0 = it takes everybody's
     yields_tasks: int = 0
     yields_until: float = 0.0

@@ -29,9 +29,9 @@ from argosy.placement.fitness import Candidates, Fitness
 from argosy.placement.strategy import own_functions
 from argosy.planning.durations import Seconds
 from argosy.planning.schedule import Completion, InstanceGroup, completion
-from argosy.scheduler.capacity import order_for
-from argosy.scheduler.places import Places, RunPlaces, assign
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.buying.capacity import order_for
+from argosy.scheduler.placing.places import Places, RunPlaces, assign
+from argosy.scheduler.supply.roster import Roster
 
 # What a low and a high forecast assume, beside quick and slow tasks. Boots, in units of the policy's boot_s: from an
 # instance that needs no image to one that pulls a large one.

@@ -12,8 +12,8 @@ from argosy.model.instances import Purchase
 from argosy.model.pools import Offer
 from argosy.model.purchases import PurchaseMode
 from argosy.planning.question import PlanQuestion
-from argosy.scheduler.queue import batch_of, shunned_by
-from argosy.scheduler.reasons import market_answer
+from argosy.scheduler.buying.reasons import market_answer
+from argosy.scheduler.placing.asks import batch_of, shunned_by
 
 
 def rejected_pools(question: PlanQuestion) -> list[dict[str, Any]]:

@@ -20,9 +20,9 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.ranking import Ranking, ranking
 from argosy.placement.strategy import DEFAULT_STRATEGY, own_functions
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.outlook import Outlook
-from argosy.scheduler.queue import Ask, asks_of, emptying
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.placing.asks import Ask, asks_of, emptying
+from argosy.scheduler.supply.outlook import Outlook
+from argosy.scheduler.supply.roster import Roster
 
 SHOWN = 10  # instances of a ranking
 

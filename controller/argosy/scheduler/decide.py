@@ -34,18 +34,19 @@ from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import FitnessFailed, OwnFunctions
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
-from argosy.scheduler import capacity, upkeep
-from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
-from argosy.scheduler.dependencies import why_held, why_none_may_start
-from argosy.scheduler.environments import given_up_by, rollouts
-from argosy.scheduler.looks import looks
-from argosy.scheduler.places import Places, assign, in_waves
-from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
-from argosy.scheduler.reclaim import reclaims
-from argosy.scheduler.roster import Roster
-from argosy.scheduler.steering import steers
-from argosy.scheduler.targets import drained_first, target_steps
-from argosy.scheduler.yielding import idle_yields
+from argosy.scheduler.buying import capacity
+from argosy.scheduler.buying.budget import CappedRuns, RunBudget, run_budgets, used_up
+from argosy.scheduler.buying.purchase_switch import steers
+from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
+from argosy.scheduler.placing.kept_instances import idle_yields
+from argosy.scheduler.placing.places import Places, assign, in_waves
+from argosy.scheduler.services.environments import given_up_by, rollouts
+from argosy.scheduler.services.targets import drained_first, target_steps
+from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.taking_room.reclaim import reclaims
+from argosy.scheduler.upkeep import upkeep
+from argosy.scheduler.upkeep.health_polls import looks
+from argosy.scheduler.upkeep.waiting_runs import why_held, why_none_may_start
 
 NO_FUNCTIONS = OwnFunctions()
 ORDERED = "waiting for ordered instances to join the cluster"

@@ -26,9 +26,9 @@ from argosy.model.runs import Run
 from argosy.model.serving_rows import all_are_well
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.looks import next_looks
-from argosy.scheduler.targets import is_at_rest
-from argosy.scheduler.upkeep import UNUSED_S
+from argosy.scheduler.services.targets import is_at_rest
+from argosy.scheduler.upkeep.health_polls import next_looks
+from argosy.scheduler.upkeep.upkeep import UNUSED_S
 
 STEADY_INSTANCES = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING, InstanceStatus.GONE)
 

@@ -29,7 +29,7 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import ItemsUnreadable
-from argosy.scheduler import upkeep
+from argosy.scheduler.upkeep import upkeep
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with, state_with_instance, the_run
 from tests.fakes.api import Desk
 from tests.fakes.aws import Clock, ScriptedClient

@@ -28,7 +28,7 @@ from argosy.model.instances import InstanceStatus, Purchase
 from argosy.model.reserve import Holdings
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.budget import RunBudget, for_sale, most_tasks
+from argosy.scheduler.buying.budget import RunBudget, for_sale, most_tasks
 from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,

@@ -18,7 +18,7 @@ from argosy.model.events import (
 )
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler import upkeep
+from argosy.scheduler.upkeep import upkeep
 from tests.builders import (
     NOW,
     POLICY,

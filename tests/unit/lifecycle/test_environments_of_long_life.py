@@ -26,7 +26,7 @@ from argosy.model.stored_environments import ENVIRONMENT
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
-from argosy.scheduler.environments import rollouts
+from argosy.scheduler.services.environments import rollouts
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import NOW, container_instance, fleet, host, moment_of, prepared, state_with, task, told
 

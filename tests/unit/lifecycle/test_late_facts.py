@@ -28,7 +28,7 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import StaleState
-from argosy.scheduler import upkeep
+from argosy.scheduler.upkeep import upkeep
 from tests.builders import (
     CELL,
     NOW,

@@ -24,7 +24,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.suspensions import pause_s
-from argosy.scheduler.rows import row_of, uses_by_number
+from argosy.scheduler.supply.rows import row_of, uses_by_number
 from tests.builders import (
     CELL,
     NOW,

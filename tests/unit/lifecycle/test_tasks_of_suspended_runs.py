@@ -18,7 +18,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.suspensions import MOST_UNWATCHED
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler import upkeep
+from argosy.scheduler.upkeep import upkeep
 from tests.builders import (
     CELL,
     NOW,

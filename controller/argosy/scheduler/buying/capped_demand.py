@@ -1,0 +1,133 @@
+"""For how much of what waits may instances be bought within the caps of the queues, and what are the others told?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from argosy.market.buy import Backlog, Order, Shortfall
+from argosy.market.cover import alike, tasks_per_instance
+from argosy.market.limits import OrderLimits, Purse
+from argosy.model.pools import Offer
+from argosy.model.resources import Resources
+from argosy.placement.demand import Batch
+from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, at_cap, units_of
+from argosy.scheduler.turns.fair_order import Within
+from argosy.scheduler.turns.fair_share import FairShare, QueueCaps
+from argosy.sharing.bounds import LENT, NO_CAP
+from argosy.sharing.columns import MOST, IntArray, Limits
+
+ANY = 1 << 31  # instances
+INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of the limits of all (`affordable`)
+BUT = "all but {}"
+KEPT = "what is guaranteed to queue {} and not lent"
+
+
+@dataclass(frozen=True, slots=True)
+class CappedDemand:
+    """Of the runs that ask for places, in their order."""
+
+    caps: QueueCaps
+    queue: IntArray  # (runs,)
+    wants: IntArray  # (runs,) tasks
+    counts: IntArray  # (runs,) those that may be bought for
+    why: tuple[str, ...]  # (runs,) what the others are told
+    costs: Mapping[str, IntArray] = field(default_factory=dict)  # by run id, what a task takes at least
+
+    @classmethod
+    def of(
+        cls, dealing: FairShare, wanted: Sequence[Batch], run_ids: Sequence[str], offers: Sequence[Offer]
+    ) -> CappedDemand:
+        """At the lowest price that anything has: what is bought is paid for whole (`purses`)."""
+        assert dealing.caps is not None
+        caps, order = dealing.caps, dealing.order
+        known: dict[Batch, tuple[int, int, int, int]] = {}
+        costs = np.array([_least(batch, offers, known) for batch in wanted], dtype=np.int64).reshape(-1, 4)
+        needs = np.array([batch.need for batch in wanted], dtype=np.int64).reshape(-1, 3)
+        wants = np.array([batch.count for batch in wanted], dtype=np.int64)
+        limits = Limits.of(np.maximum(1, caps.lineup.supply.total.sum(axis=1)), [MOST] * 3)
+        within = caps.within(np.zeros(len(caps.asks), dtype=np.int64))._replace(takes=costs).without_guarantees()
+        found = order.dealt(run_ids, wants, needs, limits, order.tasks, within)
+        assert found.capped is not None
+        queue = order.groups(caps.room.names)[[order.row[run_id] for run_id in run_ids]]
+        why = tuple(
+            caps.room.why(int(row), found.capped[row] & (cost > 0)) for row, cost in zip(queue, costs, strict=True)
+        )
+        return cls(caps, queue, wants, found.counts, why, dict(zip(run_ids, costs, strict=True)))
+
+    def backlog(self, backlog: Sequence[Backlog], purses: Mapping[str, Purse]) -> list[Backlog]:
+        """As much of it as may be bought for."""
+        found = []
+        for each, count, name in zip(backlog, self.counts.tolist(), map(self._name, self.queue), strict=True):
+            but = BUT.format(name) if BUT.format(name) in purses else BUT.format("")
+            its = tuple(purse for purse in (name, but) if purse in purses)
+            found.append(replace(each, batch=replace(each.batch, count=count), purses=its))
+        return found
+
+    def within(self) -> Within:
+        """For what may be bought: guarantees that do not lend are kept from the instances and dollars of all."""
+        room, nothing = self.caps.room, np.zeros(len(self.caps.asks), dtype=np.int64)
+        limit = np.where(room.unit == USD, USD_COLUMN, INSTANCES_COLUMN)
+        keeps = np.array([not each.lend for each in room.promised])
+        return self.caps.within(nothing)._replace(kept_from=np.where(keeps, limit, LENT))
+
+    @property
+    def keeps_any(self) -> bool:
+        """Whether anybody lacks something that he does not lend."""
+        return bool(self.caps.room.kept(USD) or self.caps.room.kept(INSTANCES))
+
+    def purses(self, limits: OrderLimits, left: int) -> Mapping[str, Purse]:
+        """What may be bought for each queue that has a cap, and for all but each that does not lend what it lacks.
+        left: instances that may be added at all."""
+        usd, instances = self.caps.room.kept(USD), self.caps.room.kept(INSTANCES)
+        found = dict(self._within_caps())
+        for name in ("", *usd, *instances) if self.keeps_any else ():
+            others = [each for each in {**usd, **instances} if each != name]
+            kept_usd = sum(usd.get(each, 0) for each in others) / SCALE[USD]
+            kept = -(-sum(instances.get(each, 0) for each in others) // SCALE[INSTANCES])
+            told = KEPT.format(", ".join(sorted(others)))
+            found[BUT.format(name)] = Purse(max(0, left - kept), max(0.0, limits.usd_per_hour - kept_usd), told, told)
+        return found
+
+    def _within_caps(self) -> Mapping[str, Purse]:
+        found = {}
+        for number, (name, cap) in enumerate(zip(self.caps.room.names, self.caps.room.caps, strict=True)):
+            if min(cap.usd_per_hour, cap.instances) < math.inf:
+                left = self.caps.room.left[number]
+                found[name] = Purse(
+                    ANY if left[INSTANCES] >= NO_CAP else max(0, int(left[INSTANCES])) // SCALE[INSTANCES],
+                    math.inf if left[USD] >= NO_CAP else max(0, int(left[USD])) / SCALE[USD],
+                    at_cap(name, cap, INSTANCES),
+                    at_cap(name, cap, USD),
+                )
+        return found
+
+    def with_reasons(self, order: Order) -> Order:
+        """The order, whose shortfalls count the tasks above the caps as well."""
+        less = (self.wants - self.counts).tolist()
+        order.shortfalls = [
+            Shortfall(each.tasks + beyond, each.reason or (why if beyond else ""))
+            for each, beyond, why in zip(order.shortfalls, less, self.why, strict=True)
+        ]
+        if any(less):
+            order.lower_bound_usd_per_hour = None  # it speaks of what may be bought alone
+        return order
+
+    def _name(self, queue: int) -> str:
+        return self.caps.room.names[queue]
+
+
+def _least(
+    batch: Batch, offers: Sequence[Offer], known: dict[Batch, tuple[int, int, int, int]]
+) -> tuple[int, int, int, int]:
+    """What a task takes at least of what could be bought for it."""
+    key = alike(batch)
+    if key not in known:
+        needs, fits = Resources(*batch.need), tasks_per_instance(key, offers).tolist()
+        each = [units_of(needs, o.whole, o.price_usd_per_hour) for o, tasks in zip(offers, fits, strict=True) if tasks]
+        least = [min(unit) for unit in zip(*each, strict=True)] if each else [0, needs.cpu_units, needs.gpus, 0]
+        known[key] = least[0], least[1], least[2], least[3]
+    return known[key]

@@ -1,0 +1,225 @@
+"""For how many tasks of each run may instances be bought where there may not be enough for all?
+
+What is dealt out are the instances that may be added now and at all, dollars, and vCPUs of each quota that the settings
+name. A run that may draw on several quotas waits for none of them alone (`sharing.alternatives`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from argosy.market.cover import alike, tasks_per_instance
+from argosy.market.limits import OrderLimits, QuotaKey, quota_name, quota_of, vcpus_of
+from argosy.model.moment import Moment
+from argosy.model.pools import Offer
+from argosy.placement.demand import Batch
+from argosy.scheduler.buying.capped_demand import INSTANCES_COLUMN, USD_COLUMN, CappedDemand
+from argosy.scheduler.placing.places import Places
+from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD
+from argosy.scheduler.turns.fair_order import FairOrder, Within
+from argosy.scheduler.turns.quotas import OF_A_VCPU, use_of_quotas
+from argosy.sharing.alternatives import NO_OTHER, DealtByWays, Turn, Way, dealt_by_ways
+from argosy.sharing.columns import MOST, IntArray, Limits
+from argosy.sharing.fill import Filled
+
+UNIT = SCALE[INSTANCES]  # of an instance
+FIRST_QUOTA = 3  # columns before those of quotas: instances of now, instances, dollars
+
+
+class ForAll(NamedTuple):
+    """What all together may be bought."""
+
+    room: int  # instances that may be added now
+    left: int  # instances that may be added at all
+    most: int  # instances that there may be
+    usd_left: float  # USD an hour; infinite = it is no limit
+    usd: float  # USD an hour that there may be
+    quotas: tuple[QuotaKey, ...] = ()
+    vcpus: tuple[tuple[int, int], ...] = ()  # of each quota, what there is and what is left
+
+    def units(self, usd_per_hour: float) -> int:
+        """What a task at that price takes of the dollars."""
+        return 0 if math.isinf(self.usd) else round(usd_per_hour * SCALE[USD])
+
+    def limits(self) -> Limits:
+        """Instances of now, instances, dollars, vCPUs of each quota."""
+        dollars = [MOST if math.isinf(each) else round(each * SCALE[USD]) for each in (self.usd, self.usd_left)]
+        instances = [MOST, max(1, self.most) * UNIT]  # of those of now everybody has nothing: they lift nobody
+        whole, left = [max(1, each) * OF_A_VCPU for each, _ in self.vcpus], [each * OF_A_VCPU for _, each in self.vcpus]
+        capacity = [*instances, max(1, dollars[0]), *whole]
+        return Limits.of(capacity, [self.room * UNIT, self.left * UNIT, dollars[1], *left])
+
+
+class QuotaOffer(NamedTuple):
+    """What serves a batch best of all that draws on one quota."""
+
+    quota: QuotaKey | None  # None: on none that is known
+    tasks: int  # on an instance
+    usd_per_hour: float  # of one of them
+    vcpus: int  # of an instance
+    fits: bool  # whether one more instance does
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """For how much of what waits of a run instances may be bought."""
+
+    tasks: int
+    told: str = ""  # what holds the rest back
+    by_quota: tuple[tuple[int, frozenset[QuotaKey]], ...] = ()  # tasks, and the quotas that they leave to others
+
+    def parts(self, wanted: int) -> tuple[tuple[int, frozenset[QuotaKey]], ...]:
+        """As it is bought for, one after the other."""
+        return self.by_quota or ((min(self.tasks, wanted), frozenset()),)
+
+
+def instances_left(moment: Moment) -> int:
+    """maxInstances less what is alive, and what fleets may still launch."""
+    alive = sum(instance.alive for instance in moment.state.instances.values())
+    return moment.policy.max_instances - alive - sum(moment.promised.values())
+
+
+def due_instances(
+    moment: Moment,
+    places: Places,
+    wanted: Sequence[Batch],
+    offers: Sequence[Offer],
+    limits: OrderLimits,
+    capped: CappedDemand | None = None,
+    told: str = "",
+) -> list[Due]:
+    """By run of `places`. told: what all are told that do not wait for a quota; "" = whichever limit it is. Instances
+    that are larger than their whole quota close it for nobody: who waits for one would keep it closed for ever."""
+    assert places.dealing is not None
+    known: dict[Batch, tuple[QuotaOffer, ...]] = {}
+    batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
+    ever = [each for each in offers if vcpus_of(each) <= limits.vcpus.get(quota_of(each), math.inf)]
+    offered = {run_id: _offered(batch, ever, limits.vcpus_left, known) for run_id, batch in batches.items()}
+    ids = tuple(run.id for run in places.dealing.order.runs if offered.get(run.id))
+    quotas = tuple(sorted({each.quota for its in offered.values() for each in its if each.quota is not None}))
+    for_all = ForAll(
+        max(0, limits.instances),
+        max(0, instances_left(moment)),
+        max(1, moment.policy.max_instances),
+        limits.usd_per_hour,
+        moment.state.sharing.usd_per_hour,
+        quotas,
+        tuple((limits.vcpus[key], max(0, limits.vcpus_left[key])) for key in quotas),
+    )
+    dealing = _PurchaseShares(moment, places.dealing.order, ids, offered, for_all)
+    coming = {each.run.id: each.coming for each in places.runs}
+    wants = np.array([batches[run_id].count for run_id in ids], dtype=np.int64)
+    found = dealing.dealt(wants, coming, capped)
+    due = dealing.due(found, limits, told)
+    due |= {run_id: _never(batches[run_id], offers, limits) for run_id, its in offered.items() if not its}
+    return [due.get(each.run.id, Due(batch.count)) for each, batch in zip(places.runs, wanted, strict=True)]
+
+
+def _never(batch: Batch, offers: Sequence[Offer], limits: OrderLimits) -> Due:
+    """Of a batch that no instance within its whole quota takes: it waits for the quotas, if any could take it."""
+    its = _offered(batch, offers, limits.vcpus_left, {})
+    why = " and ".join(quota_name(each.quota, limits.vcpus) for each in its if each.quota is not None)
+    return Due(0, why) if its else Due(batch.count)
+
+
+def _offered(
+    batch: Batch,
+    offers: Sequence[Offer],
+    vcpus_left: Mapping[QuotaKey, int],
+    known: dict[Batch, tuple[QuotaOffer, ...]],
+) -> tuple[QuotaOffer, ...]:
+    """What takes tasks of the batch, of each quota what does so at the lowest price for each: of what still fits, where
+    anything does. The cheapest first; after one that draws on no known quota nothing is needed."""
+    key = alike(batch)
+    if key not in known:
+        best: dict[QuotaKey | None, tuple[bool, float, QuotaOffer]] = {}
+        for tasks, offer in zip(tasks_per_instance(key, offers).tolist(), offers, strict=True):
+            if tasks:
+                quota, vcpus = (quota_of(offer) if quota_of(offer) in vcpus_left else None), vcpus_of(offer)
+                fits = quota is None or vcpus <= vcpus_left[quota]
+                its = QuotaOffer(quota, tasks, offer.price_usd_per_hour / tasks, vcpus, fits)
+                best[quota] = min(best.get(quota, (True, math.inf, its)), (not fits, offer.effective / tasks, its))
+        ordered = [its for _, _, its in sorted(best.values(), key=lambda each: each[1])]
+        last = next((number for number, its in enumerate(ordered) if its.quota is None), len(ordered))
+        known[key] = tuple(ordered[: last + 1])
+    return known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _PurchaseShares:
+    """One dealing out, of the runs that something can be bought for."""
+
+    moment: Moment
+    order: FairOrder
+    ids: tuple[str, ...]
+    offered: Mapping[str, tuple[QuotaOffer, ...]]
+    for_all: ForAll
+    column: Mapping[QuotaKey, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = {key: FIRST_QUOTA + number for number, key in enumerate(self.for_all.quotas)}
+        object.__setattr__(self, "column", columns)
+
+    def dealt(self, wants: IntArray, coming: Mapping[str, int], capped: CappedDemand | None) -> DealtByWays:
+        ways = [[self._way(each) for each in self.offered[run_id]] for run_id in self.ids]
+        limits, sharer = self.for_all.limits(), np.array([self.order.row[each] for each in self.ids], dtype=np.int64)
+        used, within = self._used(ways, coming), None if capped is None else self._within(capped)
+        queue = None if within is None else self.order.groups(within.queues)[sharer]
+
+        def deal(turn: Turn) -> Filled:
+            has = used.copy()
+            np.add.at(has, sharer, turn.taken)
+            left = np.maximum(0, limits.free - turn.taken.sum(axis=0))
+            bound = None if within is None or queue is None else within.after(queue, turn.given)
+            return self.order.dealt(self.ids, turn.wants, turn.takes, Limits.of(limits.capacity, left), has, bound)
+
+        return dealt_by_ways(wants, ways, len(limits), deal)
+
+    def due(self, found: DealtByWays, limits: OrderLimits, told: str) -> dict[str, Due]:
+        """What each run may have, by its id."""
+        shut = frozenset(key for key, column in self.column.items() if found.closed[column])
+        general = told or (limits.usd_limit if found.closed[USD_COLUMN] else limits.instances_limit)
+        due = {}
+        for number, run_id in enumerate(self.ids):
+            counts, its = found.counts[number].tolist(), self.offered[run_id]
+            names = [quota_name(each.quota, limits.vcpus) for each in its if each.quota is not None]
+            why = " and ".join(names) if found.waits[number] else general
+            parts = [(count, shut - {each.quota}) for count, each in zip(counts, its, strict=False)] if shut else []
+            due[run_id] = Due(sum(counts), why, tuple(part for part in parts if part[0]))
+        return due
+
+    def _way(self, each: QuotaOffer) -> Way:
+        """An instance that does not fit closes its quota: a smaller one of somebody else is not to overtake it."""
+        of_one, takes = -(-UNIT // each.tasks), [0] * (FIRST_QUOTA + len(self.column))
+        takes[0] = takes[INSTANCES_COLUMN] = of_one
+        takes[USD_COLUMN] = self.for_all.units(each.usd_per_hour)
+        if each.quota is None:
+            return Way(NO_OTHER, tuple(takes))
+        column = self.column[each.quota]
+        takes[column] = -(-each.vcpus * OF_A_VCPU // each.tasks) if each.fits else MOST + 1
+        return Way(column, tuple(takes))
+
+    def _used(self, ways: Sequence[Sequence[Way]], coming: Mapping[str, int]) -> IntArray:
+        """(sharers, limits) what they have, with what is on its way for them: of instances and dollars, as their tasks
+        would take of what is bought now; of quotas, as they do."""
+        order, of_quotas = self.order, use_of_quotas(self.moment, self.for_all.quotas)
+        used = np.zeros((len(order.sharers), FIRST_QUOTA + len(self.column)), dtype=np.int64)
+        for run_id, its in zip(self.ids, ways, strict=True):
+            takes = np.array(its[0].takes, dtype=np.int64)
+            quotas = np.where(takes > MOST, 0, takes)[FIRST_QUOTA:]
+            here_or_coming = order.live.get(run_id, 0) + coming.get(run_id, 0)
+            used[order.row[run_id], 1:FIRST_QUOTA] += here_or_coming * takes[1:FIRST_QUOTA]
+            used[order.row[run_id], FIRST_QUOTA:] += coming.get(run_id, 0) * quotas
+        for run in order.runs:
+            if run.number in of_quotas:
+                used[order.row[run.id], FIRST_QUOTA:] += of_quotas[run.number]
+        return used
+
+    def _within(self, capped: CappedDemand) -> Within:
+        costs = np.array([capped.costs[run_id] for run_id in self.ids], dtype=np.int64).reshape(-1, 4)
+        return capped.within()._replace(takes=costs)

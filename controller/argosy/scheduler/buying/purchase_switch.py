@@ -1,0 +1,54 @@
+"""Which runs change from spot to on-demand or back in this tick, and which are late?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from argosy.market.buy import Order, Shortfall
+from argosy.market.fallback import steered
+from argosy.market.offers import tasks_in
+from argosy.model.actions import Steer
+from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
+from argosy.model.runs import Run
+from argosy.scheduler.placing.places import Places, RunPlaces
+
+OVERDUE_S = 60.0  # EC2 launches within seconds what it has
+
+
+def steers(moment: Moment, places: Places, order: Order) -> Iterator[Steer]:
+    """Only those that differ from what is known: most ticks have none."""
+    placed = {its.run.id: (its, shortfall) for its, shortfall in zip(places.runs, order.shortfalls, strict=True)}
+    for run in moment.state.runs.values():
+        if run.done or not _is_steered(run):
+            continue
+        steering = steered(run, moment)  # the same that this tick has placed and bought by
+        if steering.stance is run.steering.stance:
+            waits = run.id in placed and _waits(places, *placed[run.id])
+            short = (_is_short(moment, run) or None) if waits else False
+            steering = steered(run, moment, short)
+        if steering != run.steering:
+            yield Steer(run.id, steering)
+
+
+def _is_steered(run: Run) -> bool:
+    return run.terms.purchase.mixes or run.deadline_at is not None
+
+
+def _waits(places: Places, its: RunPlaces, shortfall: Shortfall) -> bool:
+    """Whether its tasks wait for the market: they count on spot instances that have not been seen yet, are bought for
+    now, or found no offer at all. What a limit holds back does not wait for the market."""
+    ordered = [places.owed[name] for name in its.instances & places.owed.keys()]
+    held_back = shortfall.tasks if shortfall.reason else 0
+    return any(purchase is Purchase.SPOT for _, purchase in ordered) or its.left_over.count > held_back
+
+
+def _is_short(moment: Moment, run: Run) -> bool:
+    """Whether spot was short lately where the run may buy: a pool cools off, or has owed instances for longer than EC2
+    takes to launch them."""
+    now, patience_s = moment.now, min(OVERDUE_S, moment.policy.order_patience_s)
+    return any(
+        pool.short_until > now or (pool.ordered_since and now - pool.ordered_since >= patience_s)
+        for pool in moment.state.pools.values()
+        if tasks_in(pool, run, moment.policy)
+    )

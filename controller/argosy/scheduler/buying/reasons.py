@@ -1,0 +1,149 @@
+"""What is a user told about tasks for which nothing could be bought?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from argosy.catalogue.lookup import image_of
+from argosy.market.cover import hypothetical, tasks_per_instance
+from argosy.market.daemons import daemons_of
+from argosy.market.offers import offers_of, rejected, without_runner_until
+from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
+from argosy.model.pools import Offer
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.model.wording import time_of_day
+from argosy.placement.demand import Batch
+from argosy.placement.explain import Explanation, explain
+from argosy.placement.supply import Supply
+from argosy.scheduler.placing.places import group_is_running
+from argosy.scheduler.turns.caps import is_at_cap
+
+HELD_BY = "held back by "
+HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run, or that of the deployment"
+
+
+def why_all_back_off(run: Run, now: float) -> str:
+    """The reason of the last end, when all that is left of a run waits to be tried again; empty otherwise."""
+    tasks, counts = run.tasks, run.tasks.counts()
+    if counts[TaskStatus.STARTING] + counts[TaskStatus.RUNNING] or not counts[TaskStatus.PENDING]:
+        return ""
+    pending = np.flatnonzero(tasks["status"] == TaskStatus.PENDING)
+    last = pending[tasks["not_before"][pending].argmax()]
+    reason = run.reasons[int(tasks["reason"][last])]
+    is_ready = bool((tasks["not_before"][pending] <= now).any())
+    return "" if is_ready or not reason else f"waits to try again after: {reason}"
+
+
+def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
+    """Which empty instances would take one task of the batch, one instance per offer, and why the others would not."""
+    rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
+    return explain(replace(batch, count=1), Supply.of(rows))
+
+
+def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
+    """No instance could ever hold it, a limit is reached, or all pools that could hold it are short or too dear: the
+    first of these that is true. limit: the one that held the order back, if it is known."""
+    state = moment.state
+    everything = offers_of(
+        state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps(), daemons=daemons_of(state)
+    )
+    if not everything:
+        return _closed_cells(moment, batch) or _why_no_offers(moment)
+    if sentence := _company(state, batch, everything):
+        return sentence
+    if not market_answer(batch, everything).fits:
+        return _closed_cells(moment, batch) or market_answer(batch, everything).sentence()
+    offers = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, daemons=daemons_of(state))
+    if market_answer(batch, offers).fits:
+        if is_at_cap(limit):
+            return limit
+        return f"{HELD_BY}{limit}" if limit else HELD_BACK
+    fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
+    return _out_of_reach(moment, [offer for offer, tasks in zip(everything, fits, strict=True) if tasks])
+
+
+def _why_no_offers(moment: Moment) -> str:
+    """Fleets may be there, and yet nothing can be bought of them: then the first of the reasons."""
+    pools = [pool for pool in moment.state.pools.values() if pool.fleet_id and not pool.closed]
+    why = rejected(pools, moment.catalogue, math.inf, moment.policy.without_price_caps())
+    return f"nothing can be bought: {why[0][0]}: {why[0][1]}" if why else "this deployment has no fleets yet"
+
+
+def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
+    """What keeps those offers from being made now: cool-offs, which end by themselves; price caps, which do not; the
+    last instances, which had no runner."""
+    state, now = moment.state, moment.now
+    without_runner = without_runner_until(state.pools.values(), now, moment.policy)
+    short: list[tuple[float, str]] = []
+    broken: list[tuple[float, str]] = []
+    dear: list[str] = []
+    bare: list[float] = []
+    for purchase in Purchase:
+        pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
+        refused = dict(rejected(pools, moment.catalogue, now, moment.policy, purchase))
+        for pool in pools:
+            until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
+            if until > now:
+                why = f"{pool.instance_type} in {pool.zone}: {pool.short_reason}"
+                (broken if pool.needs_mending else short).append((until, why))
+            elif pool.key in refused:
+                dear.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
+            else:
+                bare.append(without_runner.get((pool.cell, image_of(pool.instance_type)), now))
+    return _in_one_sentence(short, broken, dear, bare)
+
+
+def _in_one_sentence(
+    short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str], bare: list[float]
+) -> str:
+    """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
+    bring back. dear: those above a price cap, and by how much. bare: those whose last instances joined without the
+    runner, and until when they are not tried again."""
+    also = f"; {len(dear)} offers are above the price caps" if dear else ""
+    if bare and not broken and not short:
+        return (
+            "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
+            f" tried again at {time_of_day(min(bare))} (docs/guides/operations.md, The runner){also}"
+        )
+    also += f"; {len(bare)} offers are of instances that join without the runner" if bare else ""
+    if broken:
+        until, why = min(broken)
+        first = f"nothing that could hold it launches before somebody acts: {why}; tried again at {time_of_day(until)}"
+        if not short:
+            return first + also
+        also = f"; {len(broken)} offers come back only when somebody acts ({why}){also}"
+    if short:
+        until, why = min(short)
+        return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({why}){also}"
+    return f"the price caps of this deployment leave nothing that could hold it, e.g. {dear[0]}" if dear else ""
+
+
+def _closed_cells(moment: Moment, batch: Batch) -> str:
+    """Which closed cells could hold it if they were open, and why they are closed; "" where none could."""
+    reasons = {pool.cell: pool.closed for pool in moment.state.pools.values() if pool.closed}
+    opened = [replace(pool, closed="") for pool in moment.state.pools.values() if pool.closed]
+    offers = offers_of(opened, moment.catalogue, math.inf, daemons=daemons_of(moment.state))
+    fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
+    able = sorted({offer.cell for offer, tasks in zip(offers, fits, strict=True) if tasks})
+    told = "; ".join(f"{cell} ({reasons[cell]})" for cell in able)
+    return f"only closed cells could hold it: {told}" if able else ""
+
+
+def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:
+    """Why affinity keeps the batch from being bought for, if it does: only instances that run the right tasks meet it,
+    and no new instance does. "" where affinity is not the reason."""
+    groups = [group for group in batch.affinity if group != batch.group]
+    if not market_answer(replace(batch, affinity=()), everything).fits:
+        return ""
+    if groups:
+        return f"runs only next to tasks of {' and '.join(groups)} (affinity): no instance that runs them has room now"
+    if batch.group in batch.affinity and group_is_running(state, batch.group):
+        return f"keeps to the instance that runs its group {batch.group} (affinity), and that has no room now"
+    return ""

@@ -1,0 +1,1 @@
+"""What runs ask for, and where their tasks are placed."""

@@ -1,0 +1,1 @@
+"""Environments of services and daemons: their rollouts, deployments and load balancers."""

@@ -1,0 +1,182 @@
+"""On which instances does a daemon's next task start, and which of its tasks are stopped?
+
+A pure function. A task is on an instance; a pending slot is on none, and is meant for the instance that its last
+attempt was on, or for any that has none. Of the instances that match, our own acts leave so many with a healthy task as
+the update policy says, or all but one where that would leave no room to move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from argosy.scheduler.services.rollout import SlotStatus
+
+
+class DaemonHost(NamedTuple):
+    """An instance that matches, and stays."""
+
+    id: str
+    is_open: bool = True  # whether tasks can be started there now, room aside
+    takes: bool = True  # whether it has room for one more task of the target revision,
+    takes_after: bool = True  # once the daemon's other tasks there have ended
+
+
+class DaemonTask(NamedTuple):
+    """A live one. Its instance stays; that it matches is not said."""
+
+    run_id: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no task needs
+    host: str
+    status: SlotStatus
+    is_target: bool  # of the revision that is to run
+    is_sent: bool = True  # ECS has it, so that it can be stopped
+    ends: bool = False  # it was told to
+
+
+class PendingSlot(NamedTuple):
+    """Of the target's run."""
+
+    index: int  # type: ignore[assignment]
+    last_host: str = ""  # of its last attempt
+    is_due: bool = True  # else it pauses
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStep:
+    """What is done now."""
+
+    starts: int = 0  # further slots of the target revision that are wanted
+    parks: tuple[int, ...] = ()  # pending ones that are not
+    launches: tuple[tuple[int, str], ...] = ()  # slot and instance
+    stops: tuple[DaemonTask, ...] = ()
+    starved: tuple[str, ...] = ()  # instances without room
+    healthy: int = 0  # instances with a healthy task of the target revision
+    outdated: int = 0  # other tasks that are alive
+
+
+@dataclass(frozen=True, slots=True)
+class _OnHost:
+    """The tasks on one instance."""
+
+    host: DaemonHost
+    mine: Sequence[DaemonTask]  # of the target revision, the furthest first; without those that were told to stop
+    old: Sequence[DaemonTask]  # likewise of others
+    live: int  # all that there are, with those
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether any task serves there."""
+        return any(each.status is SlotStatus.HEALTHY for each in (*self.mine, *self.old))
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self.mine) and self.mine[0].status is SlotStatus.HEALTHY
+
+    @property
+    def can_change(self) -> bool:
+        """Whether a new task could start there once the others are gone: else the old one stays."""
+        return bool(self.mine) or (self.host.is_open and self.host.takes_after)
+
+
+def least_on(hosts: int, min_healthy_percent: int) -> int:
+    """On how many instances our own acts leave a healthy task."""
+    return max(0, min(math.ceil(hosts * min_healthy_percent / 100), hosts - 1))
+
+
+def daemon_step(
+    hosts: Sequence[DaemonHost],
+    tasks: Sequence[DaemonTask],
+    pending: Sequence[PendingSlot],
+    min_healthy_percent: int,
+    *,
+    starts_first: bool,
+    is_frozen: bool = False,
+) -> DaemonStep:
+    """The next step towards one healthy task of the target revision on each of `hosts`, and no other task anywhere.
+
+    tasks: also those on instances that are not among `hosts`. is_frozen: nothing is started or replaced.
+    """
+    by_host: defaultdict[str, list[DaemonTask]] = defaultdict(list)
+    for task in tasks:
+        by_host[task.host].append(task)
+    here = [_at(host, by_host.pop(host.id, [])) for host in hosts]
+    strays = [task for found in by_host.values() for task in found]
+    spare = max(0, len(hosts) - least_on(len(hosts), min_healthy_percent))
+    outdated = sum(task.ends or not task.is_target for task in tasks)
+    healthy = sum(each.is_done for each in here)
+    if is_frozen:
+        return DaemonStep(parks=tuple(slot.index for slot in pending), healthy=healthy, outdated=outdated)
+    vacant = _vacant(here, pending, spare, starts_first)
+    able = {each.id: each for each in vacant}
+    meant = _meant(able, [each.host.id for each in here if not each.mine and each.host.id not in able], pending)
+    due = [(slot.index, name) for slot in pending if slot.is_due and (name := meant.get(slot.index)) in able]
+    return DaemonStep(
+        starts=len(able.keys() - {*meant.values()}),
+        parks=tuple(slot.index for slot in pending if slot.index not in meant),
+        launches=tuple((index, name) for index, name in due if able[name].takes),
+        stops=tuple(task for task in (*strays, *_stops(here, spare, starts_first)) if task.is_sent and not task.ends),
+        starved=tuple(name for _, name in due if not able[name].takes) + _stuck(here),
+        healthy=healthy,
+        outdated=outdated,
+    )
+
+
+def _at(host: DaemonHost, tasks: Sequence[DaemonTask]) -> _OnHost:
+    stay = sorted((task for task in tasks if not task.ends), key=lambda task: (-task.status, task.run_id, task.index))
+    mine, old = ([task for task in stay if task.is_target is is_target] for is_target in (True, False))
+    return _OnHost(host, mine, old, len(tasks))
+
+
+def _vacant(
+    here: Sequence[_OnHost], pending: Sequence[PendingSlot], spare: int, starts_first: bool
+) -> list[DaemonHost]:
+    """Instances that get a task now. Where the new one starts beside the old, on few at a time: it may be broken."""
+    empty = [each.host for each in here if each.host.is_open and not each.live]
+    if not starts_first:
+        return empty
+    changing = sum(bool(each.mine and each.old) and not each.is_done for each in here)
+    beside = [each.host for each in here if each.host.is_open and each.live == 1 and not each.mine and each.old]
+    tried = {slot.last_host for slot in pending}
+    beside.sort(key=lambda host: (host.id not in tried, not host.takes))
+    return empty + beside[: max(0, spare - changing)]
+
+
+def _meant(vacant: Iterable[str], later: Iterable[str], pending: Sequence[PendingSlot]) -> Mapping[int, str]:
+    """By slot, the instance that it is for. A pause that was earned on one instance does not hold up another, and goes
+    on while nothing can start there. later: those without a task of the target that get none now."""
+    free, found = dict.fromkeys(vacant), dict[int, str]()
+    back = free | dict.fromkeys(later)
+    for slot in sorted(pending, key=lambda slot: slot.is_due):  # of two that were there, the one that pauses
+        if slot.last_host in back:
+            found[slot.index] = slot.last_host
+            del back[slot.last_host]
+            free.pop(slot.last_host, None)
+    others = iter([slot.index for slot in pending if slot.index not in found and slot.is_due])
+    return found | {index: name for name, index in zip(free, others, strict=False)}
+
+
+def _stops(here: Sequence[_OnHost], spare: int, starts_first: bool) -> list[DaemonTask]:
+    """Second tasks on an instance; old ones that are replaced already, or serve nobody; and, where the old one stops
+    first, as many healthy ones as may be missing at a time."""
+    found = [task for each in here for task in each.mine[1:]]
+    may_miss = spare - sum(not each.is_healthy for each in here)
+    for each in here:
+        serving = [task for task in each.old if task.status is SlotStatus.HEALTHY]
+        if each.is_done:
+            found += each.old
+        elif each.can_change:
+            found += [task for task in each.old if task.status is not SlotStatus.HEALTHY]
+            found += serving[1:]
+            if serving and not starts_first and may_miss > 0:
+                may_miss -= 1
+                found += serving[:1]
+    return found
+
+
+def _stuck(here: Sequence[_OnHost]) -> tuple[str, ...]:
+    """Instances where the new task does not fit even in place of the old one, which therefore stays."""
+    return tuple(each.host.id for each in here if each.old and each.host.is_open and not each.can_change)

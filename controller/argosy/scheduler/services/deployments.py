@@ -1,0 +1,169 @@
+"""How does a deployment come along, when is it over, and which runs does nothing go back to any more?
+
+The same for services and daemons: a deployment is judged by how many tasks of its revision are healthy, and how many
+others are alive.
+
+The controller may have suspended a run of an environment because its own code fails at that run. Only what the run's
+attempts take is known then. If the suspended run is the target revision, the environment is left as it is. If it is
+another revision, or the environment is being deleted, the other runs go on: the suspended run's tasks count as alive
+and never as healthy, and no task of it is stopped for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+
+from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, RetireRun
+from argosy.model.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment, most_failures
+from argosy.model.moment import Moment
+from argosy.model.runs import Run
+from argosy.model.state import State
+
+SUSPENDED = "the controller's own code fails at one of its runs, which is tried again"
+GONE = "its run is not there any more"
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStanding:
+    """What there is of an environment's tasks."""
+
+    desired: int
+    healthy: int  # of the target revision
+    outdated: int  # all others that are alive
+    waiting: str = ""  # why some have no place
+    is_held: bool = False  # a run of another revision is suspended: nobody knows what is left of it
+
+
+def left_alone(env: Environment) -> Iterator[NoteDeployment]:
+    """Of a deployment under way: why nothing of it goes on."""
+    latest = env.deployment
+    if latest is not None and not latest.has_ended and latest.reason != SUSPENDED:
+        waits = DeploymentStatus.WAITING
+        yield NoteDeployment(env.name, waits, SUSPENDED, latest.healthy, latest.outdated, is_progress=True)
+
+
+def progress(
+    moment: Moment, env: Environment, target: Run | None, standing: DeploymentStanding
+) -> Iterator[NoteDeployment]:
+    """How the latest deployment has come along, if that has changed."""
+    deployment = env.deployment
+    if deployment is None or not _is_watched(env, deployment, target):
+        return
+    healthy, outdated = standing.healthy, standing.outdated
+    note = NoteDeployment(env.name, deployment.status, deployment.reason, healthy, outdated)
+    note = replace(
+        note, is_progress=healthy > min(deployment.most_healthy, standing.desired) or outdated < deployment.outdated
+    )
+    failed = _why_failed(moment, env, deployment, target, standing.desired)
+    if failed is not None and not _goes_back_later(moment, env):
+        note = replace(
+            note, status=DeploymentStatus.FAILED, reason=failed, rolls_back_to=_back_to(moment, env, deployment)
+        )
+    elif healthy >= standing.desired and not (outdated or standing.is_held):
+        note = replace(note, status=DeploymentStatus.COMPLETED, reason="")
+    else:
+        note = _going_on(moment, env, deployment, target, standing, note)
+    changed = (deployment.status, deployment.reason, deployment.healthy, deployment.outdated)
+    if changed != (note.status, note.reason, note.healthy, note.outdated) or note.status is DeploymentStatus.FAILED:
+        yield note
+
+
+def recovered(moment: Moment, env: Environment, standing: DeploymentStanding) -> Iterator[NoteRecovered]:
+    """When none of its tasks has failed for a while, and all that are desired are healthy."""
+    is_calm = moment.now >= env.failed_at + CALM_S or not standing.desired
+    if env.is_failing and is_calm and standing.healthy >= standing.desired:
+        yield NoteRecovered(env.name)
+
+
+def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
+    """Until it has ended; after that, whether its run was given up: what is thawed then is frozen again."""
+    return not deployment.has_ended or not (target is not None or env.frozen_reason or env.deleting)
+
+
+def _going_on(
+    moment: Moment,
+    env: Environment,
+    deployment: ServiceDeployment,
+    target: Run | None,
+    standing: DeploymentStanding,
+    note: NoteDeployment,
+) -> NoteDeployment:
+    service = target.terms.service if target is not None else None
+    if waiting := standing.waiting or SUSPENDED * standing.is_held:
+        return replace(note, status=DeploymentStatus.WAITING, reason=waiting, is_progress=True)
+    if deployment.status is DeploymentStatus.WAITING:
+        return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="", is_progress=True)
+    since = moment.now - deployment.progress_at
+    if service is not None and not (note.is_progress or env.frozen_reason) and since >= service.progress_s:
+        counts = f"{note.healthy} of {standing.desired} are healthy"
+        reason = f"nothing has come further for {service.progress_s:.0f} s: {counts}"
+        return replace(note, status=DeploymentStatus.STUCK, reason=reason)
+    return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")
+
+
+def _why_failed(
+    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, desired: int
+) -> str | None:
+    revision = env.target
+    if target is None:
+        halted = moment.state.runs.get(revision.run_id) if revision else None
+        return halted.status_reason if halted is not None and halted.status_reason else GONE
+    if deployment.failures >= most_failures(desired):
+        known = [group for group in target.failure_groups if group.reason > 0]
+        why = f": {target.reasons[max(known, key=lambda group: group.last_at).reason]}" if known else ""
+        return f"{deployment.failures} of its tasks failed before one more became healthy{why}"
+    return None
+
+
+def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int:
+    """The revision to go back to; 0 = none. A roll-back is not rolled back."""
+    run = moment.state.runs.get(env.target.run_id) if env.target else None
+    wishes = run is None or run.terms.service is None or run.terms.service.rolls_back
+    back = env.revision(env.completed)
+    if failed.is_rollback or not wishes or back is None or back.number == failed.revision:
+        return 0
+    before = moment.state.runs.get(back.run_id)
+    return back.number if before is not None and not before.halted else 0
+
+
+def _goes_back_later(moment: Moment, env: Environment) -> bool:
+    """What there is to go back to is suspended: it is tried again soon."""
+    back = env.revision(env.completed)
+    return back is not None and back is not env.target and back.run_id in moment.state.suspended
+
+
+def retirements(
+    env: Environment, runs: Sequence[Run], busy: Set[str], *, is_held: bool = False
+) -> Iterator[RetireRun | ForgetEnvironment]:
+    """Runs that nothing goes back to any more. busy: ids of those with tasks that are wanted or still end. What is left
+    in a target group keeps the record. is_held: it has other runs, which are suspended."""
+    goes = env.deleting or env.left
+    if goes and not (runs or env.targets or is_held):
+        yield ForgetEnvironment(env.name)
+        return
+    kept = set() if goes else {env.completed} | ({env.target.number} if env.target else set())
+    needed = {each.run_id for each in env.revisions if each.number in kept}
+    for run in runs:
+        if run.id not in busy | needed and not run.halted:
+            why = "its environment was deleted" if goes else f"replaced in environment {env.name}"
+            yield RetireRun(run.id, why)
+
+
+def suspended_runs(state: State, env: Environment) -> list[str]:
+    """Their ids."""
+    return [run_id for run_id in env.runs() if run_id in state.suspended]
+
+
+def is_left_alone(state: State, env: Environment) -> bool:
+    """Whether nothing can be decided for it."""
+    found = suspended_runs(state, env)
+    return bool(found) and not env.deleting and (env.target is None or env.target.run_id in found)
+
+
+def placed_rows(state: State, env: Environment) -> Iterator[tuple[str, int]]:
+    """Run id and row of each attempt of suspended runs that has a place on an instance."""
+    for run_id in suspended_runs(state, env):
+        for row in sorted(state.attempts.of_run(state.suspended[run_id].record.number)):
+            if not state.attempts["left_at"][row]:
+                yield run_id, row

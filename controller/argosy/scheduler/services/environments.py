@@ -1,0 +1,233 @@
+"""How do environments come to the tasks that they want? From the state to rollout's slots, and from its steps to
+actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from argosy.model.actions import Action, EnvironmentFailed, RetireRun, SetSlots, StopAttempt
+from argosy.model.arns import cell_of
+from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.environments import DeploymentStatus, Environment
+from argosy.model.instances import Instance, Purchase
+from argosy.model.moment import Moment
+from argosy.model.run_terms import ServiceTerms
+from argosy.model.runs import Run
+from argosy.model.serving_rows import all_are_well, failing_rows, healthy_rows
+from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.scheduler.placing.kept_instances import emptied_for
+from argosy.scheduler.placing.on_demand_base import base_of, lacking
+from argosy.scheduler.services.daemon_environments import daemon_rollout
+from argosy.scheduler.services.deployments import (
+    DeploymentStanding,
+    is_left_alone,
+    left_alone,
+    placed_rows,
+    progress,
+    recovered,
+    retirements,
+    suspended_runs,
+)
+from argosy.scheduler.services.rollout import Slot, SlotStatus, Step, step
+from argosy.scheduler.services.targets import begin_to_drain
+from argosy.scheduler.upkeep.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
+
+STATUSES = tuple(SlotStatus)
+NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Of an environment. wanted: without those that were told to stop."""
+
+    wanted: tuple[Slot, ...]
+    rows: dict[tuple[str, int], int]  # of live attempts: (run, index) -> row
+    ending: dict[str, int]  # by run, attempts that were told to stop
+
+
+class _Host(NamedTuple):
+    """What an instance is to the tasks there. ends: they are told to stop by now, because it goes."""
+
+    leaves: bool
+    is_spot: bool
+    ends: bool
+
+
+class _Hosts(dict[bytes, _Host]):
+    """By name. Each is looked at once a tick, however many tasks run there."""
+
+    def __init__(self, moment: Moment) -> None:
+        super().__init__()
+        self._moment = moment
+        self.emptied = {name.encode(): number for name, number in emptied_for(moment.state, moment.now).items()}
+        """By name, for which run it is emptied."""
+
+    def __missing__(self, name: bytes) -> _Host:
+        instance = self._moment.state.instances.get(name.decode())
+        is_spot = instance is None or instance.purchase is Purchase.SPOT
+        found = self[name] = _Host(_leaves(instance), is_spot, ends_with_instance(instance, self._moment))
+        return found
+
+
+def rollouts(moment: Moment) -> list[Action]:
+    """What all environments need; of daemons also their launches, for whoever may launch. One at which our own code
+    fails is left as it is."""
+    environments = moment.state.environments.values()
+    leaving = _leaving(moment) if environments else frozenset()
+    found, hosts = list[Action](), _Hosts(moment)
+    for env in environments:
+        try:
+            if env.is_daemon:
+                found += daemon_rollout(moment, env)
+            else:
+                found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env, hosts))
+        except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+            found.append(EnvironmentFailed(env.name, f"{type(error).__name__}: {error}"))
+    return found
+
+
+def given_up_by(steps: Sequence[Action]) -> set[str]:
+    """Ids of the runs that are retired, or of which tasks are not wanted any more: nothing of them is launched, and
+    nothing bought for them, in this very tick."""
+    return {
+        each.run_id for each in steps if isinstance(each, RetireRun) or (isinstance(each, SetSlots) and each.parked)
+    }
+
+
+def _leaving(moment: Moment) -> frozenset[bytes]:
+    """Names of instances whose tasks are replaced."""
+    state = moment.state
+    going = {name for name, instance in state.instances.items() if _leaves(instance)}
+    return frozenset(name.encode() for name in going | emptied_for(state, moment.now).keys())
+
+
+def _leaves(instance: Instance | None) -> bool:
+    return instance is None or instance.leaves or bool(instance.interrupted_at)
+
+
+def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> bool:
+    """Whether there is nothing to do, found by columns: of two hundred environments few change."""
+    state = moment.state
+    runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
+    is_quiet = env.deployment is not None and env.deployment.has_ended and not env.is_failing
+    is_quiet = is_quiet and not (env.frozen_reason or env.deleting)
+    if not is_quiet or len(runs) != 1 or env.target is None or runs[0].id != env.target.run_id or runs[0].halted:
+        return False
+    counts = runs[0].tasks.counts()
+    if counts[TaskStatus.RUNNING] != env.desired or counts[TaskStatus.PENDING] or counts[TaskStatus.STARTING]:
+        return False
+    base = min(base_of(runs[0], moment), env.desired)
+    if base and lacking(runs[0], moment, base):
+        return False
+    rows = np.array(state.attempts.of_run(runs[0].number), dtype=np.int64)
+    table = state.attempts
+    if not all_are_well(table, rows, runs[0].terms):
+        return False
+    return not (table["stop_cause"][rows].any() or leaving.intersection(table["instance"][rows].tolist()))
+
+
+def _rollout(moment: Moment, env: Environment, hosts: _Hosts) -> Iterator[Action]:
+    state = moment.state
+    if is_left_alone(state, env):
+        yield from left_alone(env)
+        return
+    runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
+    tasks = _tasks_of(moment, env, runs, hosts)
+    target = state.runs.get(env.target.run_id) if env.target else None
+    if target is not None and target.halted:
+        target = None
+    terms = target.terms.service if target is not None and target.terms.service else NOWHERE
+    desired = 0 if target is None or env.deleting else env.desired
+    stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
+    base = base_of(target, moment) if target is not None else 0
+    standing = replace(_standing(env, target, tasks), is_held=bool(suspended_runs(state, env)))
+    notes = list(progress(moment, env, target, standing))
+    if any(note.status is DeploymentStatus.FAILED for note in notes):
+        yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
+        return
+    now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
+    yield from _slots(now, target, moment)
+    yield from _stops(moment, tasks, now.stops, StopCause.REPLACED)
+    yield from _stops(moment, tasks, now.failed, StopCause.UNHEALTHY)
+    yield from notes
+    yield from recovered(moment, env, standing)
+    parked = {(slot.run_id, slot.index) for slot in now.parks}
+    busy = {slot.run_id for slot in tasks.wanted if (slot.run_id, slot.index) not in parked} | tasks.ending.keys()
+    yield from retirements(env, runs, busy, is_held=standing.is_held)
+
+
+def _tasks_of(moment: Moment, env: Environment, runs: Sequence[Run], hosts: _Hosts) -> Tasks:
+    """What there is of an environment's tasks."""
+    found: list[Slot] = []
+    state, rows = moment.state, dict[tuple[str, int], int]()
+    ending: dict[str, int] = {}
+    draining = begin_to_drain(moment, env)
+    for run in runs:
+        is_target = env.target is not None and env.target.run_id == run.id
+        for row, slot, host, was_told in _alive(moment, run, is_target, hosts):
+            rows[run.id, slot.index] = row
+            if was_told or (slot.is_sent and (host.ends or row in draining)):
+                ending[run.id] = ending.get(run.id, 0) + 1
+            else:
+                found.append(slot)
+        if not run.halted:
+            pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING).tolist()
+            found += [Slot(run.id, index, SlotStatus.PENDING, is_target) for index in pending]
+    of_suspended = [
+        Slot(run_id, int(state.attempts["index"][row]), SlotStatus.YOUNG, is_target=False, is_sent=False)
+        for run_id, row in placed_rows(state, env)
+    ]
+    return Tasks((*found, *of_suspended), rows, ending)
+
+
+def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator[tuple[int, Slot, _Host, bool]]:
+    """Of each live attempt its row, its slot, its instance, and whether it was told to stop."""
+    table = moment.state.attempts
+    rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
+    status = table["status"][rows]
+    healthy = healthy_rows(table, rows, run.terms, moment.now)
+    so_far = np.where(
+        status != AttemptStatus.RUNNING, SlotStatus.STARTING, np.where(healthy, SlotStatus.HEALTHY, SlotStatus.YOUNG)
+    )
+    is_sent = (status == AttemptStatus.LAUNCHED) | (status == AttemptStatus.RUNNING)
+    was_told = table["stop_cause"][rows] != StopCause.NONE
+    fails = failing_rows(table, rows, run.terms, moment.now)
+    columns = rows, table["index"][rows], so_far, fails, is_sent, was_told, table["instance"][rows]
+    for row, index, reached, ill, sent, told, name in zip(*(each.tolist() for each in columns), strict=True):
+        host = hosts[name]
+        leaves = host.leaves or hosts.emptied.get(name, run.number) != run.number
+        yield row, Slot(run.id, index, STATUSES[reached], is_target, leaves, host.is_spot, ill, sent), host, told
+
+
+def _slots(now: Step, target: Run | None, moment: Moment) -> Iterator[SetSlots]:
+    by_run: dict[str, list[int]] = {}
+    for slot in now.parks:
+        by_run.setdefault(slot.run_id, []).append(slot.index)
+    starts = min(now.starts, moment.policy.max_launches_per_tick)
+    for run_id, parked in by_run.items():
+        if target is None or run_id != target.id or not starts:
+            yield SetSlots(run_id, parked=tuple(parked))
+    if target is not None and starts:
+        parked = by_run.get(target.id, [])
+        free = np.flatnonzero(np.isin(target.tasks["status"], TERMINAL))[:starts].tolist()
+        more = range(target.task_count, target.task_count + starts - len(free))
+        yield SetSlots(target.id, (*free, *more), tuple(parked), rows=max(target.task_count, more.stop))
+
+
+def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot], cause: StopCause) -> Iterator[StopAttempt]:
+    state = moment.state
+    for slot in slots:
+        row = tasks.rows[slot.run_id, slot.index]
+        arn, key = arn_of_row(state, row), state.key_of(row)
+        if arn is not None and key is not None:
+            yield StopAttempt(arn, cell_of(arn), key, cause, SAID_AGAIN[cause])
+
+
+def _standing(env: Environment, target: Run | None, tasks: Tasks) -> DeploymentStanding:
+    healthy = sum(slot.is_target and not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in tasks.wanted)
+    outdated = sum(not slot.is_target for slot in tasks.wanted) + sum(tasks.ending.values())
+    return DeploymentStanding(env.desired, healthy, outdated, target.waiting if target is not None else "")

@@ -1,0 +1,1 @@
+"""Instances as placement sees them, those here and those to come."""

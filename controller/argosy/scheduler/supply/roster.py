@@ -1,0 +1,160 @@
+"""What can tasks be placed on: which instances are here, and which are to come? Kept from tick to tick.
+
+A row is made anew only when its instance was marked as changed, when an attempt took or left a place there, when what
+its tasks take has changed, or when time decides about it. The marks are those that say what has to be stored, so a
+missing one shows there as well. Who has followed a state for long sees the same as who looks for the first time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from argosy.market.daemons import daemons_of
+from argosy.model.instance_types import InstanceType
+from argosy.model.instances import InstanceStatus
+from argosy.model.moment import Moment, PoolPurchase
+from argosy.model.state import State
+from argosy.placement.kept_supply import KeptSupply, Rank
+from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.supply.rows import ExpectedRows, TaskUse, may_still_come, pauses, row_of, uses_by_number
+
+_HERE, _PAUSING, _BOOTING, _OWED = range(4)  # the order of the rows
+Rows = dict[str, tuple[Rank, InstanceRow] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """What tasks can be placed on, in a stable order. Valid until the `Roster` that made it is asked again."""
+
+    supply: Supply
+    """Instances that may be given work now; then those to come: that refused a task a moment ago, that boot, and that
+    fleets owe us."""
+    ready: int
+    """How many may be given work now."""
+    owed: Mapping[str, PoolPurchase]
+    """Of those that fleets owe us, which (pool, purchase) does, by id."""
+
+    @property
+    def here(self) -> Supply:
+        """Those that may be given work now."""
+        return self.supply.part(0, self.ready)
+
+    @property
+    def coming(self) -> Supply:
+        """Those to come."""
+        return self.supply.part(self.ready, len(self.supply))
+
+
+class Roster:
+    """What is kept between two looks at one state. Of another state, all rows are made anew."""
+
+    def __init__(self) -> None:
+        self._kept: _Followed | None = None
+
+    def at(self, moment: Moment) -> Lineup:
+        """ValueError names an instance whose numbers are impossible."""
+        kept, self._kept = self._kept, None  # unless it comes to its end, what is kept is half old
+        if kept is None or not kept.can_go_on(moment):
+            kept = _Followed(moment)
+        kept.follow(moment)
+        self._kept = kept
+        return Lineup(kept.rows.supply, kept.rows.below((_PAUSING,)), kept.owed)
+
+
+class _Followed:
+    """The rows of all instances, and what they were made of."""
+
+    def __init__(self, moment: Moment) -> None:
+        state = moment.state
+        self.rows = KeptSupply()
+        self.owed: dict[str, PoolPurchase] = {}
+        self._owing: Mapping[PoolPurchase, tuple[InstanceType, int]] = {}  # what is owed, and how many
+        self._changed, self._used = state.changed_instances.touched, state.attempts.touched_instances
+        self._followed: tuple[int, int] | None = None  # how far those two; None = nothing is made yet
+        self._now, self._policy = moment.now, moment.policy
+        self._daemons = daemons_of(state)
+        self._uses: Mapping[int, TaskUse] = {}
+        self._timed: set[str] = set()  # instances about which time decides
+
+    def can_go_on(self, moment: Moment) -> bool:
+        """Whether it is the same state, later, under the same policy, and the daemons need what they needed."""
+        same = self._changed is moment.state.changed_instances.touched
+        same = same and self._used is moment.state.attempts.touched_instances
+        same = same and (self._policy is moment.policy or self._policy == moment.policy)
+        return same and self._now <= moment.now and self._daemons == daemons_of(moment.state)
+
+    def follow(self, moment: Moment) -> None:
+        """Make anew what is not as it was."""
+        expected, uses = ExpectedRows(moment, self._daemons), uses_by_number(moment.state)
+        rows: Rows = {name: self._ranked(name, moment, uses, expected) for name in self._touched(moment.state, uses)}
+        rows |= self._orders(moment, expected)
+        self.rows.change(rows)
+        self._followed = self._changed.count, self._used.count
+        self._now, self._uses = moment.now, uses
+
+    def _touched(self, state: State, uses: Mapping[int, TaskUse]) -> Iterable[str]:
+        """Ids of the instances whose rows may not be as they were."""
+        if self._followed is None:
+            return state.instances
+        touched = {name.decode() for name in self._used.since(self._followed[1])}
+        touched.update(self._changed.since(self._followed[0]), self._timed)
+        if uses != self._uses:
+            numbers = uses.keys() | self._uses.keys()
+            touched |= _with_tasks_of(state, [each for each in numbers if uses.get(each) != self._uses.get(each)])
+        return touched
+
+    def _ranked(
+        self, name: str, moment: Moment, uses: Mapping[int, TaskUse], expected: ExpectedRows
+    ) -> tuple[Rank, InstanceRow] | None:
+        """Where the instance stands, and its row; None where nothing can be placed on it, now or soon."""
+        self._timed.discard(name)
+        instance = moment.state.instances.get(name)
+        if instance is None:
+            return None
+        if instance.status is InstanceStatus.BOOTING or instance.paused_until > moment.now:
+            self._timed.add(name)
+        if may_still_come(instance, moment.now, moment.policy):
+            row = expected.of(instance, instance.purchase)
+            return ((_BOOTING, name), replace(row, id=name)) if row else None
+        is_paused = pauses(instance, moment.now)
+        if not instance.placeable or (instance.paused_until > moment.now and not is_paused):
+            return None
+        runs = moment.state.attempts.runs_on_instance.get(name.encode(), Counter())
+        rank = _PAUSING if is_paused else _HERE, instance.registered_at, name
+        return rank, row_of(instance, runs, uses, moment.policy, self._daemons)
+
+    def _orders(self, moment: Moment, expected: ExpectedRows) -> Rows:
+        """Of the instances that fleets owe us, those that are new or different, or not owed any more."""
+        pools, catalogue = moment.state.pools, moment.catalogue
+        owing = {
+            key: (kind, count)
+            for key, count in moment.owed.items()
+            if (kind := catalogue.get(pools[key[0]].instance_type)) is not None
+        }
+        rows: Rows = {}
+        for key in owing.keys() | self._owing.keys():
+            (kind, count), (before, had) = owing.get(key, (None, 0)), self._owing.get(key, (None, 0))
+            if (kind, count) == (before, had):
+                continue
+            row = expected.of(pools[key[0]], key[1]) if count else None
+            for number in range(min(count, had) if kind == before else 0, max(count, had)):
+                name = f"owed/{key[0]}/{key[1]}/{number}"
+                if row is not None and number < count:
+                    rows[name], self.owed[name] = ((_OWED, *key, number), replace(row, id=name)), key
+                else:
+                    rows[name] = None
+                    del self.owed[name]
+        self._owing = owing
+        return rows
+
+
+def _with_tasks_of(state: State, numbers: Sequence[int]) -> set[str]:
+    """Ids of the instances with live attempts of runs, by Run.number."""
+    table = state.attempts
+    placed = table.placed()
+    rows = placed[np.isin(table["run"][placed], numbers)]
+    return {name.decode() for name in np.unique(table["instance"][rows]).tolist()}

@@ -1,0 +1,217 @@
+"""What do the queues use of what their caps are about, and how much of it is left while a tick decides?
+
+A task uses, of its instance, the part that it reserves: the largest of its parts of cpu, memory and GPUs. So much of
+the instance counts, and so much of its price. What nobody reserves is nobody's, but what is ordered for a queue, or on
+its way to it, counts whole (decision 47). Daemons are of no queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.market.offers import cost_of
+from argosy.model.moment import Moment
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.sharers import queue_of_run
+from argosy.model.sharing import UNITS, Cap, ShareQueue
+from argosy.model.state import State
+from argosy.placement.arrays import FloatArray
+from argosy.placement.supply import Supply
+from argosy.scheduler.supply.roster import Lineup
+from argosy.sharing.bounds import NO_CAP
+from argosy.sharing.columns import BoolArray, IntArray
+
+USD, CPU, GPUS, INSTANCES = range(4)  # the columns of every array of units
+SCALE = (100_000, CPU_UNITS_PER_VCPU, 1, 1 << 18)  # units in a dollar an hour, a vCPU, a GPU and an instance
+_AT_CAP = "queue {} is at its cap of {}"
+_SAID = ("{:,.2f} USD an hour", "{:,g} vCPUs", "{:,g} GPUs", "{:,g} instances")
+
+
+def queues_by_number(state: State) -> dict[int, str]:
+    """Whose the live attempts are, by Run.number, but for those of daemons. Tasks of suspended runs go on."""
+    queues = state.sharing.queues()
+    held = [found.record for found in state.suspended.values() if not found.record.is_daemon]
+    suspended = {record.number: record.queue if record.queue in queues else DEFAULT_QUEUE for record in held}
+    runs = [run for run in state.runs.values() if not run.is_daemon]
+    return suspended | {run.number: queue_of_run(run, queues) for run in runs}
+
+
+def at_cap(queue: str, cap: Cap, unit: int) -> str:
+    """What a run is told that waits for it."""
+    amount = _SAID[unit].format(cap[unit])
+    return _AT_CAP.format(queue, amount.removesuffix("s") if unit and cap[unit] == 1 else amount)
+
+
+def is_at_cap(sentence: str) -> bool:
+    """Whether that is why tasks wait."""
+    before, _, after = _AT_CAP.partition("{} is")
+    return sentence.startswith(before) and f" is{after.partition('{}')[0]}" in sentence
+
+
+def units_of(needs: Resources, size: Resources, usd_per_hour: float) -> tuple[int, int, int, int]:
+    """What a task takes on an instance of that size. Rounded down: whole instances come out as no more than that."""
+    part = needs.share_of(size)
+    return int(usd_per_hour * part * SCALE[USD]), needs.cpu_units, needs.gpus, int(part * SCALE[INSTANCES])
+
+
+def left_of(cap: Cap) -> list[int]:
+    """The whole of it, in units; NO_CAP where it is infinite."""
+    return [NO_CAP if each == np.inf else round(each * scale) for each, scale in zip(cap, SCALE, strict=True)]
+
+
+def use_by_run(state: State, numbers: Collection[int]) -> dict[int, list[int]]:
+    """By Run.number, of those runs, what their live attempts use: 4 units, then the same on warned instances alone."""
+    known, table, needs = np.array(sorted(numbers), dtype=np.int64), state.attempts, state.needs_by_number()
+    row_of = np.full(1 + max([int(table["run"].max(initial=0)), *numbers]), -1)
+    row_of[known] = np.arange(len(known))
+    placed = table.placed()
+    placed = placed[row_of[table["run"][placed]] >= 0]
+    run = row_of[table["run"][placed]]
+    where = table.positions([*state.instances])[table.instance_number[placed]]  # -1: on one of which nothing is known
+    sizes = np.array([*(each.total for each in state.instances.values()), Resources()], dtype=np.float64)
+    prices = np.array([*(each.price_usd_per_hour for each in state.instances.values()), 0.0])
+    wanted = np.array([needs[number] for number in known.tolist()], dtype=np.int64).reshape(-1, 3)
+    units = _units(wanted[run], sizes[where], prices[where])
+    warned = np.array([*(bool(each.interrupted_at) for each in state.instances.values()), False])[where]
+    sums = [_summed(run, column, len(known)) for column in units]
+    sums += [_summed(run[warned], column[warned], len(known)) for column in units]
+    return dict(zip(known.tolist(), np.array(sums, dtype=np.int64).T.tolist(), strict=True))
+
+
+def _units(needs: IntArray, sizes: FloatArray, usd_per_hour: FloatArray) -> tuple[IntArray, ...]:
+    """As `units_of`, of many tasks: (tasks,) each. needs, sizes: (tasks, 3)."""
+    part = part_of(needs, sizes)
+    usd, instances = usd_per_hour * part * SCALE[USD], part * SCALE[INSTANCES]
+    return usd.astype(np.int64), needs[:, 0], needs[:, 2], instances.astype(np.int64)
+
+
+def _summed(run: IntArray, amounts: IntArray, runs: int) -> IntArray:
+    """(runs,) exact below 2^53."""
+    found: IntArray = np.bincount(run, weights=amounts, minlength=runs).astype(np.int64)
+    return found
+
+
+def usd_of_all(moment: Moment) -> float:
+    """What all instances that are alive or may still come cost an hour."""
+    state, coming = moment.state, 0.0
+    for (key, purchase), count in moment.promised.items():
+        if kind := moment.catalogue.get(state.pools[key].instance_type):
+            coming += count * cost_of(state.pools[key], kind, purchase, moment.now, moment.policy)
+    return coming + sum(instance.price_usd_per_hour for instance in state.instances.values() if instance.alive)
+
+
+@dataclass(slots=True)
+class CapRoom:
+    """What each queue may still use while a tick decides; what is given is taken out."""
+
+    names: tuple[str, ...]  # of all queues, in the order of the document
+    caps: tuple[Cap, ...]
+    whole: IntArray  # (queues, 4); NO_CAP = any number
+    used: IntArray  # (queues, 4)
+    promised: tuple[ShareQueue, ...]  # the queues themselves
+    leaving: IntArray  # (queues, 4) what is used on instances that were warned: others take their place
+
+    @classmethod
+    def of(cls, state: State) -> CapRoom | None:
+        """None where no queue has a cap or a guarantee."""
+        queues = state.sharing.queues()
+        if not any(queue.cap.is_any or queue.guarantee for queue in queues.values()):
+            return None
+        names = tuple(queues)
+        row = {name: number for number, name in enumerate(names)}
+        used, queue_of = np.zeros((len(names), 8), dtype=np.int64), queues_by_number(state)
+        for number, units in use_by_run(state, queue_of).items():
+            used[row[queue_of[number]]] += units
+        caps = tuple(queues[name].cap for name in names)
+        whole = np.array([left_of(cap) for cap in caps], dtype=np.int64)
+        return cls(names, caps, whole, used[:, :4], tuple(queues.values()), used[:, 4:])
+
+    @property
+    def left(self) -> IntArray:
+        """(queues, 4)"""
+        found: IntArray = np.where(self.whole >= NO_CAP, NO_CAP, self.whole - self.used)
+        return found
+
+    @property
+    def unit(self) -> IntArray:
+        """(queues,) in which each is promised something."""
+        units = [UNITS.index(each.guarantee.unit) if each.guarantee else 0 for each in self.promised]
+        return np.array(units, dtype=np.int64)
+
+    @property
+    def amount(self) -> IntArray:
+        """(queues,) so much of it; 0 = nothing."""
+        known = [(each.guarantee, SCALE[unit]) for each, unit in zip(self.promised, self.unit, strict=True)]
+        return np.array([round(each.amount * scale) if each else 0 for each, scale in known], dtype=np.int64)
+
+    def kept(self, unit: int) -> dict[str, int]:
+        """By queue that does not lend, what it lacks of its guarantee in this unit."""
+        lacking = self.amount - self.used[np.arange(len(self.names)), self.unit]
+        both = zip(self.names, self.promised, self.unit, lacking.tolist(), strict=True)
+        return {name: short for name, queue, its, short in both if short > 0 and not queue.lend and its == unit}
+
+    def take(self, rows: IntArray, units: IntArray) -> None:
+        """rows: (n,) of queues. units: (n, 4)."""
+        taken = np.zeros_like(self.used)
+        np.add.at(taken, rows, units)
+        self.used = self.used + taken
+
+    def replace_what_leaves(self) -> None:
+        """From now on it is decided about what is to come: tasks of warned instances count where they will go."""
+        self.take(np.arange(len(self.names)), -self.leaving)
+
+    def why(self, queue: int, units: BoolArray) -> str:
+        """The sentence about the first of these units; "" = there is none."""
+        closed = np.flatnonzero(units)
+        return at_cap(self.names[queue], self.caps[queue], int(closed[0])) if len(closed) else ""
+
+
+def prices(moment: Moment, lineup: Lineup) -> FloatArray:
+    """(rows,) USD an hour of each instance that is here or to come."""
+    instances, state = moment.state.instances, moment.state
+    owed = {
+        key: cost_of(pool, kind, key[1], moment.now, moment.policy)
+        for key in {*lineup.owed.values()}
+        if (kind := moment.catalogue.get((pool := state.pools[key[0]]).instance_type)) is not None
+    }
+    return np.array(
+        [
+            instances[name].price_usd_per_hour if name in instances else owed.get(lineup.owed[name], 0.0)
+            for name in lineup.supply.ids
+        ],
+        dtype=np.float64,
+    )
+
+
+def parts(needs: Sequence[Resources], supply: Supply) -> FloatArray:
+    """(tasks, rows) which part of each instance a task takes."""
+    wanted = np.array(needs, dtype=np.float64).reshape(-1, 3)
+    return part_of(wanted[:, None, :], supply.total.T[None, :, :])
+
+
+def part_of(needs: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
+    """Which part of an instance a task takes. needs, sizes: (..., 3)."""
+    found = np.zeros(np.broadcast_shapes(needs.shape, sizes.shape)[:-1])
+    for axis in range(3):
+        has = sizes[..., axis] > 0
+        found = np.maximum(found, np.where(has, needs[..., axis] / np.where(has, sizes[..., axis], 1.0), 0.0))
+    return found
+
+
+def costs_on(needs: Sequence[Resources], supply: Supply, usd_per_hour: FloatArray) -> IntArray:
+    """(tasks, 4) what a task takes on the instances that have room for it, on average over their places."""
+    known: dict[Resources, list[int]] = {}
+    for each in dict.fromkeys(needs):
+        part = parts([each], supply)[0]
+        wanted = np.array(each, dtype=np.int64)[:, None]
+        places = np.where(wanted > 0, np.maximum(supply.free, 0) // np.maximum(wanted, 1), 1 << 40).min(axis=0)
+        whole = max(1.0, float(places.sum()))
+        usd, of_one = float((places * part * usd_per_hour).sum()) / whole, float((places * part).sum()) / whole
+        known[each] = [int(usd * SCALE[USD]), each.cpu_units, each.gpus, int(of_one * SCALE[INSTANCES])]
+    return np.array([known[each] for each in needs], dtype=np.int64).reshape(-1, 4)

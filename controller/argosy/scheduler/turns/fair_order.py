@@ -1,0 +1,190 @@
+"""Who comes first where not everybody can be served at once?
+
+Those who share the cluster are its queues, and the owners within a queue that is shared by owners. Within one of them a
+run of higher priority comes first, then who can still make his deadline, then the older one. Between them
+`argosy.sharing` decides; with one of them, there is nothing to decide.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from argosy.model.recent_use import Sharer
+from argosy.model.runs import Run
+from argosy.model.sharers import live_by_number, sharer_of, taken_by_sharer
+from argosy.model.state import State
+from argosy.scheduler.turns.latest_starts import NOBODY, NOT_URGENT
+from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds
+from argosy.sharing.columns import ONE_FACTOR, Columns, IntArray, Limits, Sharers
+from argosy.sharing.fill import Filled, fill
+from argosy.sharing.history import Weight, factors
+from argosy.sharing.turns import turns
+
+
+class Within(NamedTuple):
+    """Caps of queues, in units of theirs."""
+
+    queues: Sequence[str]
+    takes: IntArray  # (runs, units)
+    left: IntArray  # (queues, units)
+    unit: IntArray  # (queues,) in which each is guaranteed something
+    amount: IntArray  # (queues,) so much of it; 0 = nothing
+    used: IntArray  # (queues,) what it has of it
+    kept_from: IntArray  # (queues,) the limit out of which what it lacks is kept from the others; LENT = it is lent
+
+    def after(self, queue: IntArray, given: IntArray) -> Within:
+        """Once each run, of the queue in that place, has been given so many tasks."""
+        taken = np.zeros_like(self.left)
+        np.add.at(taken, queue, given[:, None] * self.takes)
+        left = np.where(self.left >= NO_CAP, self.left, np.maximum(self.left - taken, 0))
+        return self._replace(left=left, used=self.used + taken[np.arange(len(taken)), self.unit])
+
+    def without_guarantees(self) -> Within:
+        return self._replace(amount=np.zeros_like(self.amount))
+
+
+@dataclass(frozen=True, slots=True)
+class FairOrder:
+    """Some open runs, and who shares the cluster. The sharers stand in the order in which ties are decided: who uses
+    least of the cluster first, then who has had fewest attempts, so that who was served is behind who was not."""
+
+    runs: tuple[Run, ...] = ()  # by sharer, priority, deadline (`urgency`), age
+    sharers: tuple[Sharer, ...] = ()
+    weight: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    parts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    factor: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(sharers,) by how much the weight counts more or less for what was used lately."""
+    tasks: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    """(sharers, 3) cpu units, MiB and GPUs that its live attempts take."""
+    live: Mapping[str, int] = field(default_factory=dict)  # live attempts, by run id
+    row: Mapping[str, int] = field(default_factory=dict)  # of the sharer, by run id
+
+    @classmethod
+    def of(cls, state: State, runs: Sequence[Run], urgent: Mapping[str, int] = NOBODY) -> FairOrder:
+        """Of those runs, which are in order of submission. urgent: from `latest_starts`."""
+        found = _Holdings(state)
+        known = sorted({found.sharer[run.id] for run in runs}, key=found.rank)
+        rows = {sharer: number for number, sharer in enumerate(known)}
+
+        def turn(run: Run) -> tuple[int, int, int]:
+            return rows[found.sharer[run.id]], -run.terms.priority, urgent.get(run.id, NOT_URGENT)
+
+        weights = [found.weights[sharer] for sharer in known]
+        return cls(
+            runs=tuple(sorted(runs, key=turn)),
+            sharers=tuple(known),
+            weight=np.array([each.weight for each in weights], dtype=np.int64),
+            parts=np.array([each.parts for each in weights], dtype=np.int64),
+            factor=np.array([found.factor[sharer] for sharer in known], dtype=np.int64),
+            tasks=np.array([found.taken[sharer] for sharer in known], dtype=np.int64).reshape(-1, 3),
+            live=found.live,
+            row={run.id: rows[found.sharer[run.id]] for run in runs},
+        )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is anybody to share with."""
+        return len(self.sharers) > 1
+
+    def dealt(
+        self,
+        run_ids: Sequence[str],
+        wants: IntArray,
+        takes: IntArray,
+        limits: Limits,
+        used: IntArray,
+        within: Within | None = None,
+    ) -> Filled:
+        """How many of its tasks each of the runs gets. They stand in this order, and may come more than once.
+
+        takes: (runs, limits) for a task. used: (sharers, limits).
+        """
+        columns = Columns.of([self.row[run_id] for run_id in run_ids], wants, takes)
+        if within is None:
+            return fill(columns, self._sharers(used), limits)
+        bounds = QueueBounds.of(columns, self.groups(within.queues), within.takes, within.left)
+        return fill(columns, self._sharers(used), limits, bounds, self._guarantees(within, bounds.of_runs(columns)))
+
+    def _guarantees(self, within: Within, of_runs: IntArray) -> Guarantees:
+        # What a queue uses is divided equally among its sharers, which only decides between its owners.
+        group = self.groups(within.queues)
+        members = np.bincount(group, minlength=len(within.amount))
+        used = within.used[group] // members[group]
+        first = np.unique(group, return_index=True)[1]
+        used[first] += (within.used % np.maximum(members, 1))[group[first]]
+        amount = np.where(members > 0, within.amount, np.maximum(within.amount - within.used, 0))
+        takes = within.takes[np.arange(len(of_runs)), within.unit[of_runs]]
+        return Guarantees.of(amount, used, takes, within.kept_from)
+
+    def groups(self, queues: Sequence[str]) -> IntArray:
+        """(sharers,) the place of each one's queue among these."""
+        place = {name: number for number, name in enumerate(queues)}
+        return np.array([place[queue] for queue, _ in self.sharers], dtype=np.int64)
+
+    def in_turn(self, run_ids: Sequence[str], counts: IntArray, limits: Limits, quantum: int = 1) -> IntArray:
+        """The place in `run_ids` of each of so many tasks, in the order of their turns; each takes one of every limit
+        that is handed in."""
+        takes = np.ones((len(run_ids), len(limits)), dtype=np.int64)
+        columns = Columns.of([self.row[run_id] for run_id in run_ids], counts, takes)
+        used = np.zeros((len(self.sharers), len(limits)), dtype=np.int64)
+        return turns(columns, self._sharers(used), limits, counts, quantum)
+
+    def _sharers(self, used: IntArray) -> Sharers:
+        return Sharers.of(self.weight, used, self.parts, self.factor)
+
+
+class _Holdings:
+    """What the sharers of a state have."""
+
+    def __init__(self, state: State) -> None:
+        by_number, queues = live_by_number(state), state.sharing.queues()
+        self.live = {run.id: by_number.get(run.number, 0) for run in state.runs.values()}
+        self.sharer: dict[str, Sharer] = {}
+        self.members: dict[Sharer, int] = {}  # all that have an open run -> when they first came
+        self.taken = taken_by_sharer(state, by_number)
+        self._served: Counter[Sharer] = Counter()
+        for run in state.runs.values():
+            sharer = self.sharer[run.id] = sharer_of(run, queues)
+            self.members.setdefault(sharer, len(self.members))
+            self._served[sharer] += 0 if run.is_daemon else run.attempts + self.live[run.id]
+        sharing = {self.sharer[run.id] for run in state.runs.values() if not run.is_daemon}
+        owners = Counter(queue for queue, _ in sharing)
+        self.weights = {each: Weight(queues[each[0]].weight, max(1, owners[each[0]])) for each in self.members}
+        known = factors(
+            state.sharing.recent, {each: weight for each, weight in self.weights.items() if each in sharing}
+        )
+        self.factor = dict.fromkeys(self.members, ONE_FACTOR) | known
+        self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
+
+    def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:
+        """Who has the lowest comes first. Fractions: what is equal has to be equal."""
+        weight = max(1, self.weights[sharer].weight) * self.factor[sharer]
+        level = max(Fraction(taken, whole) for taken, whole in zip(self.taken[sharer], self._whole, strict=True))
+        return level / weight, Fraction(self._served[sharer], weight), self.members[sharer]
+
+
+def one_each(state: State, runs: Sequence[Run]) -> list[Run]:
+    """The runs in the order of their turns, where each needs the same little."""
+    order = FairOrder.of(state, runs) if len(runs) > 1 else FairOrder()
+    if not order.is_shared:
+        return list(runs)
+    ids, each = [run.id for run in order.runs], np.ones(len(runs), dtype=np.int64)
+    turn = order.in_turn(ids, each, Limits.of([len(ids)], [len(ids)]))
+    return [order.runs[number] for number in turn.tolist()]
+
+
+def shares(state: State, wants: Mapping[str, int], room: int) -> dict[str, int]:
+    """By run id, how much each of some open runs gets of something of which there is so little in a tick."""
+    if len(wants) < 2:
+        return {run_id: min(room, count) for run_id, count in wants.items()}
+    order = FairOrder.of(state, [state.runs[run_id] for run_id in wants])
+    ids = [run.id for run in order.runs]
+    counts, limits = np.array([wants[run_id] for run_id in ids], dtype=np.int64), Limits.of([max(1, room)], [room])
+    takes, none = np.ones((len(ids), 1), dtype=np.int64), np.zeros((len(order.sharers), 1), dtype=np.int64)
+    return dict(zip(ids, order.dealt(ids, counts, takes, limits, none).counts.tolist(), strict=True))

@@ -1,0 +1,234 @@
+"""How is room shared that does not suffice for all: places on instances, launches of a tick, instances to be bought?
+
+Room is dealt out by what it is made of (cpu, memory, GPUs), which says little of whether a task fits on one instance.
+So what was dealt out is placed, who did not find all his places is left out, and the rest is dealt out again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from argosy.model.resources import Resources
+from argosy.placement.arrays import FloatArray
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.fitness import Fitness
+from argosy.placement.pass_state import PassState
+from argosy.placement.place import place, place_further
+from argosy.placement.strategy import spread_attribute
+from argosy.placement.supply import Supply
+from argosy.scheduler.placing.asks import Ask
+from argosy.scheduler.supply.roster import Lineup
+from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part_of, units_of
+from argosy.scheduler.turns.fair_order import FairOrder, Within
+from argosy.scheduler.turns.share_levels import ShareLevels
+from argosy.scheduler.turns.slices import Placed, counted, placed_in_slices
+from argosy.sharing.bounds import LENT, NO_CAP
+from argosy.sharing.columns import MOST, IntArray, Limits
+from argosy.sharing.fill import Filled
+
+ROUNDS = 8  # of dealing out; what is left then goes to who comes first
+
+
+class LaunchRoom(NamedTuple):
+    """What one tick may start."""
+
+    launches: int
+    cells: Mapping[str, int]  # of them, in each cell
+    runs: int  # of how many runs; the commit holds no more
+
+
+@dataclass(slots=True)
+class QueueCaps:
+    """What the asks of a tick may have within the caps of their queues."""
+
+    order: FairOrder
+    asks: Sequence[Ask]
+    lineup: Lineup
+    room: CapRoom
+    usd_per_hour: FloatArray  # (rows of the lineup,)
+    costs: IntArray = field(init=False)  # (asks, units) what a task takes, on average where there is room for it
+    queue: IntArray = field(init=False)  # (asks,)
+
+    def __post_init__(self) -> None:
+        self.costs = costs_on(self._needs, self.lineup.supply, self.usd_per_hour)
+        groups = self.order.groups(self.room.names)
+        self.queue = groups[[self.order.row[ask.run.id] for ask in self.asks]]
+
+    def within(self, given: IntArray) -> Within:
+        """For the asks, beside so many tasks of each that are given and not taken out yet."""
+        taken = np.zeros_like(self.room.left)
+        np.add.at(taken, self.queue, given[:, None] * self.costs)
+        room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))
+        left = np.where(room.left >= NO_CAP, NO_CAP, np.maximum(room.left - taken, 0))
+        used, lent = (room.used + taken)[each, unit], np.full(len(each), LENT)
+        return Within(room.names, self.costs, left, unit, room.amount, used, lent)
+
+    def cut(self, wants: IntArray, given: IntArray) -> Filled:
+        """As many of the tasks that are wanted as the caps allow, whatever is free."""
+        needs = np.array(self._needs, dtype=np.int64).reshape(-1, 3)
+        limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
+        ids = [ask.run.id for ask in self.asks]
+        return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())
+
+    def kept_to(self, placed: Placed, unplaced: Sequence[int]) -> tuple[Placed, list[int]]:
+        """Of the tasks that were placed on what is here, (ask, row) -> tasks, those that fit the caps at what their
+        instances cost; and how many of each ask are without a place then. They are taken out."""
+        kept, left = Placed(), list(unplaced)
+        here = self.lineup.here
+        for (number, row), count in sorted(placed.items()):
+            size = Resources(*here.total[:, row].tolist())
+            units = np.array(units_of(self.asks[number].run.needs, size, float(self.usd_per_hour[row])))
+            room, takes = self.room.left[self.queue[number]], units > 0
+            most = min(count, max(0, int((room[takes] // units[takes]).min(initial=count))))
+            self.room.take(self.queue[[number]], most * units[None, :])
+            left[number] += count - most
+            if most:
+                kept[number, row] = most
+        self.room.replace_what_leaves()
+        return kept, left
+
+    def promise(self, tasks: Mapping[tuple[int, int], int]) -> None:
+        """(ask, row of what is to come) -> tasks: such instances count whole for those who wait for them."""
+        coming, ready = self.lineup.coming, self.lineup.ready
+        numbers = [number for number, _ in tasks]
+        rows = np.array([row for _, row in tasks], dtype=np.int64)
+        counts = np.array([*tasks.values()], dtype=np.float64)
+        needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, 3)
+        own = part_of(needs, coming.total.T[rows]) * counts  # of each its own row: all rows would be a square
+        whole = np.zeros(len(coming))
+        np.add.at(whole, rows, own)
+        of_row = own / np.where(whole[rows] > 0, whole[rows], 1.0)
+        usd = of_row * self.usd_per_hour[ready:][rows] * SCALE[USD]
+        units = np.column_stack([usd, needs[:, 0] * counts, needs[:, 2] * counts, of_row * SCALE[INSTANCES]])
+        self.room.take(self.queue[numbers], units.astype(np.int64))
+
+    @property
+    def _needs(self) -> list[Resources]:
+        return [ask.run.needs for ask in self.asks]
+
+
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """For one tick's asks, which stand in fair order."""
+
+    order: FairOrder
+    asks: Sequence[Ask]
+    lifting: ShareLevels
+    used: IntArray  # (sharers, 5) what the live attempts count there
+    caps: QueueCaps | None = None  # where any queue has one
+
+    def meant_for(
+        self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+    ) -> tuple[list[int], list[int]] | None:
+        """How many tasks of each batch should start on instances that are here, and how many of those that are to be
+        spread wait for others. None where there is room for all, so that nobody has to come first."""
+        wants = [batch.count for batch in batches]
+        free = self.within_caps(batches, wants, {}) == wants
+        if free and not place(batches, lineup.supply, fitness=fitness).unplaced.any():
+            return None
+        placed, _ = self._dealt_out(batches, Queue.of(batches), lineup.supply, fitness)
+        now, later = np.zeros(len(batches), dtype=np.int64), np.zeros(len(batches), dtype=np.int64)
+        for (number, row), count in placed.items():
+            (now if row < lineup.ready else later)[number] += count
+        spread = [spread_attribute(batch.strategy) is not None for batch in batches]
+        return now.tolist(), np.where(spread, later, 0).tolist()
+
+    def placed(
+        self, batches: Sequence[Batch], supply: Supply, fitness: Mapping[str, Fitness]
+    ) -> tuple[Placed, list[int]]:
+        """(batch, row) -> tasks, and how many tasks of each found no place: first what each is due, then the rest."""
+        wants = [batch.count for batch in batches]
+        free = self.within_caps(batches, wants, {}) == wants
+        found = place(batches, supply, fitness=fitness) if free else None
+        if found is not None and not found.unplaced.any():
+            return counted(found), found.unplaced.tolist()
+        queue = Queue.of(batches)
+        first, state = self._dealt_out(batches, queue, supply, fitness)
+        left = [batch.count for batch in batches]
+        for (number, _), count in first.items():
+            left[number] -= count
+        asked = self.within_caps(batches, left, first)
+        rest = place_further(queue.counting(asked), state, fitness=fitness)
+        unplaced = [n - ask + none for n, ask, none in zip(left, asked, rest.unplaced.tolist(), strict=True)]
+        return first + counted(rest), unplaced
+
+    def within_caps(
+        self, batches: Sequence[Batch], counts: Sequence[int], placed: Mapping[tuple[int, int], int]
+    ) -> list[int]:
+        """As many of these counts as the caps of queues allow beside what is placed, (ask, row) -> tasks."""
+        if self.caps is None:
+            return list(counts)
+        given = np.zeros(len(batches), dtype=np.int64)
+        for (number, _), count in placed.items():
+            given[number] += count
+        found: list[int] = self.caps.cut(np.array(counts, dtype=np.int64), given).counts.tolist()
+        return found
+
+    def _dealt_out(
+        self, batches: Sequence[Batch], queue: Queue, supply: Supply, fitness: Mapping[str, Fitness]
+    ) -> tuple[Placed, PassState]:
+        state, placed = PassState(supply, queue), Placed()
+        needs = np.array([self.lifting.takes(ask.run) for ask in self.asks], dtype=np.int64).reshape(-1, 5)
+        left = np.array([batch.count for batch in batches], dtype=np.int64)
+        may, used = np.ones(len(batches), dtype=bool), self.used.copy()
+        sharer = np.array([self.order.row[ask.run.id] for ask in self.asks], dtype=np.int64)
+        given_in_all = np.zeros(len(batches), dtype=np.int64)
+        for _ in range(ROUNDS):
+            limits = Limits.of(self.lifting.capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
+            within = None if self.caps is None else self.caps.within(given_in_all)
+            counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
+            if not counts.any():
+                break
+            found, unplaced = placed_in_slices(queue, counts, state, fitness)
+            placed.update(found)
+            given = counts - unplaced
+            left, may, given_in_all = left - given, may & (unplaced == 0), given_in_all + given
+            np.add.at(used, sharer, given[:, None] * needs)
+        return placed, state
+
+    @property
+    def _ids(self) -> list[str]:
+        return [ask.run.id for ask in self.asks]
+
+    def launched(
+        self, placed: Sequence[tuple[int, str, int]], cell_of: Mapping[str, str], room: LaunchRoom
+    ) -> list[tuple[int, str, int]]:
+        """Of the tasks that were placed, (ask, instance id, count) each, those that start in this tick, in the order of
+        their turns."""
+        wanted = Counter[tuple[int, str]]()
+        for number, instance_id, count in placed:
+            wanted[number, cell_of[instance_id]] += count
+        columns = sorted(wanted)
+        names = sorted({cell for _, cell in columns})
+        takes = np.array([[1, *(cell == name for name in names)] for _, cell in columns], dtype=np.int64)
+        free = [room.launches, *(room.cells[name] for name in names)]
+        limits, ids = Limits.of(np.maximum(free, 1), free), [self.asks[number].run.id for number, _ in columns]
+        none = np.zeros((len(self.order.sharers), len(free)), dtype=np.int64)
+        wants = np.array([wanted[column] for column in columns], dtype=np.int64)
+        counts = self.order.dealt(ids, wants, takes.reshape(-1, len(free)), limits, none).counts
+        turns = self.order.in_turn(ids, counts, limits.first(), max(1, int(counts.sum()) // room.runs))
+        return _by_turn(placed, [columns[number] for number in turns.tolist()], cell_of)
+
+
+def _by_turn(
+    placed: Sequence[tuple[int, str, int]], turns: Sequence[tuple[int, str]], cell_of: Mapping[str, str]
+) -> list[tuple[int, str, int]]:
+    """turns: (ask, cell) of each task that starts."""
+    places: defaultdict[tuple[int, str], list[tuple[str, int]]] = defaultdict(list)
+    for number, instance_id, count in reversed(placed):
+        places[number, cell_of[instance_id]].append((instance_id, count))
+    found: list[tuple[int, str, int]] = []
+    for turn in turns:
+        instance_id, count = places[turn].pop()
+        if count > 1:
+            places[turn].append((instance_id, count - 1))
+        if found and found[-1][:2] == (turn[0], instance_id):
+            found[-1] = (turn[0], instance_id, found[-1][2] + 1)
+        else:
+            found.append((turn[0], instance_id, 1))
+    return found

@@ -1,0 +1,1 @@
+"""What existing runs and attempts need: stops, verifications, polls and reasons."""

@@ -1,0 +1,363 @@
+"""What do runs and attempts that already exist need: preparation, stops, resolution, verification, closing?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.lifecycle.closed_cells import CLOSED
+from argosy.model.actions import (
+    CloseRun,
+    DeregisterDefinition,
+    FoldHistory,
+    HaltRun,
+    Launch,
+    LookUpHosts,
+    MendState,
+    PrepareRun,
+    ReadHistory,
+    Remark,
+    ResolveLaunches,
+    ReviveTasks,
+    StopAttempt,
+    StopOrphan,
+    VerifyResult,
+)
+from argosy.model.arns import cell_of, name_of, task_arn
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.history_parts import FOLDED_AFTER_S, ROWS_PER_PART
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.moment import Moment
+from argosy.model.policy import Policy
+from argosy.model.runs import Run
+from argosy.model.setbacks import Subject, What
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.placement.custom import OwnFunctions
+from argosy.scheduler.turns.fair_order import one_each, shares
+
+MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
+UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
+DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
+OVER_TIME = "argosy: the attempt took longer than its time-out allows"
+LET_GO = "argosy: its instance is let go"
+PREEMPTED = "argosy: it was stopped for a run of another queue"
+UNHEALTHY = "argosy: the health command of the task's container kept failing"
+REPLACED = "argosy: the service does not want this task any more"
+# When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
+SAID_AGAIN = {
+    StopCause.CANCELLED: "argosy: the run was cancelled",
+    StopCause.CAPPED: "argosy: the run's budget is used up",
+    StopCause.TIMED_OUT: OVER_TIME,
+    StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
+    StopCause.STUCK: "argosy: the task or its instance was stuck",
+    StopCause.REPLACED: REPLACED,
+    StopCause.PREEMPTED: PREEMPTED,
+    StopCause.UNHEALTHY: UNHEALTHY,
+}
+UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
+
+
+def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
+    """What has to be done to the state itself, bit by bit: first, while the commit has most room. One run at a time."""
+    if state.losses.attempts:
+        yield MendState()
+    for run in state.runs.values():
+        if run.revives:
+            yield ReviveTasks(run.id)
+            return
+
+
+def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
+    """Runs that have no task definition yet, except those that will be halted."""
+    waiting = [
+        run for run in state.unprepared() if run.prepare_after <= now and not functions.missing(run.terms.strategy)
+    ]
+    for run in one_each(state, waiting):
+        yield PrepareRun(run.id)
+
+
+def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
+    """Task definitions of ours that no run has any more. Those that unprepared runs will get are left out where the
+    content of a definition is known (`aws/preparation`)."""
+    if not state.unused_definitions:
+        return
+    still_open = any(not run.done for run in state.runs.values())
+    in_use, patience_s = state.definitions_in_use(), UNUSED_S if still_open else 0.0  # the controller may rest soon
+    old = (
+        family
+        for family, since in state.unused_definitions.items()
+        if now - since >= patience_s and family not in in_use and state.may_try(What.DEREGISTER, family, now)
+    )
+    for family in islice(old, DEREGISTERED_AT_ONCE):
+        yield DeregisterDefinition(family)
+
+
+def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
+    """Runs whose strategy names a function that is missing."""
+    for run in state.runs.values():
+        if not (run.halted or run.done) and (sentence := functions.missing(run.terms.strategy)):
+            yield HaltRun(run.id, sentence)
+
+
+def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
+    """Runs that have taken longer than they may."""
+    for run in state.runs.values():
+        if run.is_over_time(now) and not (run.halted or run.done):
+            limit = f"timeout.runDurationSeconds allows: {run.terms.duration_limit_s:.0f} s"
+            yield HaltRun(run.id, f"the run took longer than {limit}")
+
+
+def waits_that_are_over(state: State) -> Iterator[Remark]:
+    """A run whose tasks have all ended waits for none of them. What it says of its closing stays."""
+    for run in state.runs.values():
+        is_closing = run.manifest_bounds or run.manifest_after or Subject(What.CLOSE, run.id) in state.setbacks
+        if run.waiting and run.complete and not (run.done or is_closing):
+            yield Remark(run.id, "", unaffordable=False)
+
+
+def closings(state: State, now: float) -> Iterator[CloseRun]:
+    ended = [
+        run for run in state.runs.values() if run.complete and not run.done and state.may_try(What.CLOSE, run.id, now)
+    ]
+    for run in one_each(state, ended):
+        yield CloseRun(run.id)
+
+
+def folds(state: State, now: float) -> Iterator[FoldHistory]:
+    """Open runs whose history has grown by a part, or is about to expire."""
+    for run in state.runs.values():
+        is_due = run.unfolded_rows >= ROWS_PER_PART or 0 < run.unfolded_since <= now - FOLDED_AFTER_S
+        if is_due and not (run.complete or run.done) and state.may_try(What.FOLD, run.id, now):
+            yield FoldHistory(run.id)
+
+
+def verifications(moment: Moment) -> Iterator[VerifyResult]:
+    """Results to look up, the lowest indexes first, within the tick's bounds, which those who share the cluster share.
+    None that is known to be missing and waits for the fate of its instance."""
+    state, room = moment.state, moment.policy.max_verifications_per_tick
+    missing: defaultdict[str, list[int]] = defaultdict(list)
+    for run_id, index in state.open_ends.missing_results:
+        missing[run_id].append(index)
+    ended: dict[str, NDArray[np.int64]] = {}
+    for run in state.runs.values():
+        if not state.may_try(What.VERIFY, run.id, moment.now):
+            continue
+        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)
+        if run.id in missing:
+            rows = rows[~np.isin(rows, missing[run.id])]
+        if len(rows):
+            ended[run.id] = run.tasks.in_few_chunks(rows[:room])
+    for run_id, most in shares(state, {run_id: len(rows) for run_id, rows in ended.items()}, room).items():
+        attempts = state.runs[run_id].tasks["attempts"]
+        for index in ended[run_id][:most].tolist():
+            yield VerifyResult(run_id, index, int(attempts[index]))
+
+
+def histories(moment: Moment) -> Iterator[ReadHistory]:
+    """Fleets that run short once more, and of which EC2 may know the reason: those that were asked about least lately
+    first."""
+    now, policy = moment.now, moment.policy
+    again = [
+        pool
+        for pool in moment.state.pools.values()
+        if pool.fleet_id and pool.shortages > 1 and pool.cools_off(now) and not pool.needs_mending
+        if now - pool.history_at >= policy.history_every_s
+    ]
+    again.sort(key=lambda pool: (pool.history_at, pool.key))
+    for pool in again[: policy.history_reads_per_tick]:
+        yield ReadHistory(pool.key)
+
+
+def orphans(state: State) -> Iterator[StopOrphan]:
+    """Tasks without a live attempt, and those of suspended runs that must not go on (`lifecycle.suspended_tasks`)."""
+    for arn, cell in state.orphans.items():
+        row = state.attempts.row_of_task_id.get(name_of(arn).encode())
+        if row is None:
+            yield StopOrphan(arn, cell)
+        else:
+            is_late = state.attempts["stop_cause"][row] == StopCause.TIMED_OUT
+            yield StopOrphan(arn, cell, OVER_TIME if is_late else UNWATCHED)
+
+
+def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:
+    """The instances that EC2 is to be asked about now, by cell: how attempts ended there is not booked yet."""
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    ends = state.open_ends
+    heard = [(state.instance_of(row), open_end.heard_at) for row, open_end in ends.failures.items()]
+    heard += [(state.instances.get(each.instance), each.heard_at) for each in ends.missing_results.values()]
+    for instance, heard_at in heard:
+        if instance is not None and now >= heard_at + policy.fate_s:
+            wanted[instance.cell].add(instance.id)
+    for cell, instance_ids in wanted.items():
+        yield LookUpHosts(cell, tuple(sorted(instance_ids)[:MOST_LOOKED_UP]))
+
+
+def stops(moment: Moment) -> Iterator[StopAttempt]:
+    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they never
+    started to run. A stop that showed no effect is asked for again."""
+    state = moment.state
+    runs = {run.number: run for run in state.runs.values()}
+    for row in _stop_candidates(moment).tolist():
+        run = runs.get(int(state.attempts["run"][row]))
+        key = state.key_of(row)
+        if run is None or key is None:
+            continue
+        cause, reason = _why_stop(moment, row, run)
+        if cause is not StopCause.NONE:
+            arn = arn_of_row(state, row)
+            if arn is None:
+                continue  # its instance has not registered yet
+            yield StopAttempt(arn, cell_of(arn), key, cause, reason)
+
+
+def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
+    """Rows worth a closer look, found by columns: of 80,000 live attempts few have to end."""
+    state, now, policy = moment.state, moment.now, moment.policy
+    table = state.attempts
+    known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING) & (table["left_at"] == 0)
+    look = table["stop_cause"] != StopCause.NONE
+    look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
+    for run in state.runs.values():
+        if run.cancelled or run.capped_at or run.is_over_time(now):
+            look |= table["run"] == run.number
+        elif run.terms.attempt_timeout_s:
+            late = (table["started_at"] > 0) & (now - table["started_at"] >= run.terms.attempt_timeout_s)
+            look |= (table["run"] == run.number) & late
+    for instance in state.instances.values():
+        leaves = instance.interrupted_at or instance.let_go_at or _drained_too_long(instance, now, policy)
+        if instance.alive and leaves:
+            look[table.on_instance(instance.id)] = True
+    lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
+    found = np.flatnonzero(known & look & ~lately_asked)
+    # Those that have not begun come first, in the order in which their agents would start them: thousands of stops take
+    # a while, and none of them is to begin meanwhile.
+    return found[np.lexsort((table["launched_at"][found], table["started_at"][found] > 0))]
+
+
+def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
+    state, now, policy = moment.state, moment.now, moment.policy
+    table, timeout_s = state.attempts, run.terms.attempt_timeout_s
+    already = StopCause(int(table["stop_cause"][row]))
+    if already is not StopCause.NONE:
+        return already, SAID_AGAIN[already]
+    instance = state.instance_of(row)
+    started_at = float(table["started_at"][row])
+    if stopped := _why_stop_run(run, started_at, now, policy):
+        return stopped
+    if instance is not None and run.is_daemon and instance.let_go_at:
+        return StopCause.REPLACED, LET_GO
+    if instance is not None and instance.interrupted_at and (has_handed_over(instance, moment) or not run.terms.serves):
+        return StopCause.INTERRUPTED, SAID_AGAIN[StopCause.INTERRUPTED]
+    if instance is not None and _drained_too_long(instance, now, policy) and not run.is_daemon:
+        return StopCause.STUCK, "argosy: the instance has been draining for too long"
+    if started_at and timeout_s and now - started_at >= timeout_s:
+        return StopCause.TIMED_OUT, f"argosy: the attempt took longer than {timeout_s:.0f} s"
+    if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
+        return StopCause.STUCK, "argosy: the task never left PENDING"
+    return StopCause.NONE, ""
+
+
+def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
+    """Whether the time is up in which a service's task may serve on while another one takes its place
+    (`services.rollout`), and a daemon's while work there ends: then the instance is let go, and its daemons with it.
+    """
+    warned_at = instance.interrupted_at if instance is not None else 0.0
+    return bool(warned_at) and moment.now - warned_at >= moment.policy.hand_over_s
+
+
+def ends_with_instance(instance: Instance | None, moment: Moment) -> bool:
+    """Whether a service's task there is told to stop by now because its instance goes, whoever wants it still: then it
+    serves nobody, and is no reason to stop another one in the same tick."""
+    drained = instance is not None and _drained_too_long(instance, moment.now, moment.policy)
+    return drained or has_handed_over(instance, moment)
+
+
+def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
+    """What ends all attempts of a run, this one among them."""
+    if run.cancelled:
+        return StopCause.CANCELLED, SAID_AGAIN[StopCause.CANCELLED]
+    if run.is_over_time(now):
+        return StopCause.CANCELLED, f"argosy: the run took longer than {run.terms.duration_limit_s:.0f} s"
+    if run.capped_at and (run.terms.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
+        return StopCause.CAPPED, SAID_AGAIN[StopCause.CAPPED]
+    return None
+
+
+def finish_seconds(run: Run, policy: Policy) -> float:
+    """How long an attempt may go on that is allowed to finish after the budget is used up: as long as its time-out
+    says; without one, twice as long as earlier attempts or the spec suggest; otherwise, the policy's limit."""
+    known_s = max(run.longest_s, run.terms.expected_seconds or 0.0)
+    return run.terms.attempt_timeout_s or 2 * known_s or policy.finish_s
+
+
+def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
+    return bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
+
+
+def arn_of_row(state: State, row: int) -> str | None:
+    """None while its instance has no ARN. ECS accepts the full ARN only together with its cluster: both follow from the
+    instance's own ARN."""
+    instance = state.instance_of(row)
+    return None if instance is None else task_arn(instance.arn, bytes(state.attempts["task_id"][row]).decode())
+
+
+def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:
+    """Waves whose replies were lost, and intents that could not be sent for too long: one action a wave."""
+    state, now, policy = moment.state, moment.now, moment.policy
+    by_wave: dict[int, list[int]] = {}
+    old = [row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(moment, row)]
+    for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
+        by_wave.setdefault(int(state.attempts["wave"][row]), []).append(row)
+    for wave, rows in by_wave.items():
+        if not state.may_try(What.RESOLVE, str(wave), now):
+            continue
+        launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
+        intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
+        if launches:
+            age_s = now - intended_at
+            contended = intended_at <= state.begun_at and age_s < policy.takeover_s
+            young = age_s < policy.intent_age_s
+            yield ResolveLaunches(wave, state.started_by(wave), launches, intended_at, young, contended)
+
+
+def _young(moment: Moment, row: int) -> bool:
+    """Young enough to be sent: its token still counts (DESIGN D4)."""
+    return bool(moment.now - moment.state.attempts["intended_at"][row] < moment.policy.intent_age_s)
+
+
+def unsent(moment: Moment) -> Iterator[Launch]:
+    """Intents that were committed but never sent, because the tick's time was up: exactly the same launches again.
+    Those of a run that has been stopped since then are dropped as soon as a commit has room for it; those for a cell
+    that has been closed since then are resolved when they are old."""
+    state = moment.state
+    for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+        if not _young(moment, row):
+            continue
+        launch = launch_of(state, row)
+        instance = state.instance_of(row)
+        if launch is None or instance is None or instance.status is InstanceStatus.GONE or instance.let_go_at:
+            continue
+        if state.runs[launch.key.run_id].halted or instance.cordon.startswith(CLOSED):
+            continue
+        if state.may_try(What.LAUNCH, launch.key.run_id, moment.now):
+            yield launch
+
+
+def launch_of(state: State, row: int) -> Launch | None:
+    """The launch that a row intends: a pure function of what was committed."""
+    key = state.key_of(row)
+    instance = state.instance_of(row)
+    if key is None or instance is None:
+        return None
+    wave = int(state.attempts["wave"][row])
+    return Launch(key, wave, state.started_by(wave), instance.id, instance.cell)
+
+
+def next_key(run_id: str, index: int, attempts: int, launch: int) -> AttemptKey:
+    """The key of the attempt after `attempts` real ones. launch: how many of its launches never happened."""
+    return AttemptKey(run_id, index, attempts + 1, launch)
