@@ -463,6 +463,7 @@ def test_images_have_what_local_mode_and_the_docker_engine_need() -> None:
 # --- a page for each package ------------------------------------------------------------------------------------------
 
 PACKAGES = sorted(path.parent for path in (ROOT / "controller/argosy").glob("*/__init__.py"))
+ROOMS = sorted(path.parent for path in (ROOT / "controller/argosy/scheduler").glob("*/__init__.py"))
 HEADINGS = ["Question", "Entry points", "Invariants", "Reading order"]
 FILE_ENDINGS = ("py", "json", "jsonl", "yaml", "md", "lark", "toml", "csv")
 HALVES = {False: "What Lambda ships", True: "What users' machines run"}
@@ -529,6 +530,16 @@ def test_every_package_has_a_page_that_leads_through_its_modules(package: Path) 
     assert list(sections(page)) == HEADINGS
     assert sorted(in_reading_order(page)) == modules_below(package)
     assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
+
+
+@pytest.mark.parametrize("package", ROOMS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_room_of_a_package_has_a_page_with_one_picture(package: Path) -> None:
+    page = page_of(package)
+    assert page.startswith(f"# {package.name}\n")
+    assert list(sections(page)) == ["Question", "Entry points", "Invariants", "Picture"]
+    assert sections(page)["Picture"].count("```") == 2
+    folders = (package, package.parent, package.parent.parent)
+    assert [each for each in names_in(page) if not any(leads_somewhere(each, folder) for folder in folders)] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
