@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.api.line_position import SHOWN, Help, LinePosition
-from argosy.scheduler.queue_views import QuotaUse
+from argosy.scheduler.turns.queue_views import QuotaUse
 
 
 def not_in_line(why: str) -> dict[str, Any]:

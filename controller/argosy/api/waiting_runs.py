@@ -21,13 +21,13 @@ from argosy.model.runs import Run
 from argosy.placement.demand import Batch
 from argosy.placement.explain import ever_fits
 from argosy.placement.supply import Supply
-from argosy.scheduler.affordable import instances_left
-from argosy.scheduler.budget import is_about_money
-from argosy.scheduler.fair_order import FairOrder
-from argosy.scheduler.queue import batch_of, shunned_by
-from argosy.scheduler.quotas import vcpus_left
-from argosy.scheduler.roster import Lineup, Roster
-from argosy.scheduler.urgency import latest_starts
+from argosy.scheduler.buying.budget import is_about_money
+from argosy.scheduler.buying.purchase_shares import instances_left
+from argosy.scheduler.placing.asks import batch_of, shunned_by
+from argosy.scheduler.supply.roster import Lineup, Roster
+from argosy.scheduler.turns.fair_order import FairOrder
+from argosy.scheduler.turns.latest_starts import latest_starts
+from argosy.scheduler.turns.quotas import vcpus_left
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 
 

@@ -46,7 +46,7 @@ from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.taking_room.reclaim import reclaims
 from argosy.scheduler.upkeep import upkeep
 from argosy.scheduler.upkeep.health_polls import looks
-from argosy.scheduler.upkeep.waiting_runs import why_held, why_none_may_start
+from argosy.scheduler.upkeep.held_runs import why_held, why_none_may_start
 
 NO_FUNCTIONS = OwnFunctions()
 ORDERED = "waiting for ordered instances to join the cluster"
