@@ -1,7 +1,6 @@
-"""What should be done next? One pure function that turns a snapshot into inert actions.
+"""One tick's decisions: a pure function that turns a snapshot into inert actions (DESIGN D1).
 
-The live controller, local mode and the simulation all call it through the engine; `plan` and `explain` call the parts
-of it that place and buy (DESIGN D1).
+The live controller, local mode and trials call it through the engine; `plan` and `explain` call its parts.
 """
 
 from __future__ import annotations

@@ -263,9 +263,7 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
 
 
 def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
-    """Whether the time is up in which a service's task may serve on while another one takes its place
-    (`services.rollout`), and a daemon's while work there ends: then the instance is let go, and its daemons with it.
-    """
+    """Whether the hand-over time is up in which tasks of services are replaced, and work beside daemons ends."""
     warned_at = instance.interrupted_at if instance is not None else 0.0
     return bool(warned_at) and moment.now - warned_at >= moment.policy.hand_over_s
 
