@@ -18,8 +18,8 @@ from argosy.model.tasks import TaskStatus
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler import environments, queue, rollout, upkeep
 from argosy.scheduler.rollout import Slot, SlotStatus, Step
-from argosy.simulation.campaign import run_trial
-from argosy.simulation.plan import TrialPlan
+from tests.harness.simulation.campaign import run_trial
+from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
 
 PROPERTIES = "tests.properties.test_rollout_properties"

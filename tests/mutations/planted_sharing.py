@@ -25,7 +25,7 @@ from argosy.scheduler.dealing import FairDealing
 from argosy.scheduler.fair_order import FairOrder
 from argosy.sharing import fill, history, levels, turns, ways
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
-from argosy.simulation.audit.sharing import SharingChecker
+from tests.harness.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.test_sharing_a_cluster"

@@ -30,8 +30,8 @@ from argosy.recording.tick_record import TickRecord, digest_of
 from argosy.scheduler import capacity, queue, upkeep
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
-from argosy.simulation.plan import TrialPlan
 from tests.fakes.trials import WARM
+from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 SHUTDOWNS = "tests.scenarios.test_shutdowns"
