@@ -24,7 +24,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # With it every process compiles all that it imports: the tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tensorflow runner demo demo-services demo-tensorflow demo-containers base-image images-test test test-fast test-deep
+.PHONY: help setup tensorflow runner demo demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
 .PHONY: coverage test-containers test-engines bench check format lint reference requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
@@ -85,7 +85,10 @@ demo-services: $(LOCAL) ## Tour of services: a cluster of 1, 2 and 10 instances,
 	@$(BIN)/argosy demo --tour 10 $(ARGS)
 
 demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benchmark; results in out/demo-tensorflow
-	@$(BIN)/argosy demo-tensorflow $(ARGS)
+	@$(BIN)/python -m tests.harness.demo_tensorflow $(ARGS)
+
+simulate: $(LOCAL) ## Run the controller in a simulated AWS: ARGS="--trials 2000" (see ARGS=--help)
+	@$(BIN)/python -m tests.harness.simulate $(ARGS)
 
 test: $(DEV) ## Run the tests (minutes, no network, no AWS)
 	@$(RUN) $(ARGS)

@@ -34,7 +34,7 @@ RECIPE = "2"  # raise it when the steps below change what ends up in the zip
 _SHIPPED = (".py", ".json", ".lark")
 # The rooms of `argosy` that run on a user's machine; no function imports them.
 USERS_HALF = (
-    "bench", "cli", "client", "emulator", "figures", "local", "loopback", "replay", "runner", "sdk", "simulation", "ui",
+    "cli", "client", "emulator", "figures", "local", "loopback", "replay", "runner", "sdk", "ui",
 )  # fmt: skip
 # What no import touches. numpy's tests alone are a fifth of it.
 _PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")

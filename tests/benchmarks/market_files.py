@@ -12,9 +12,9 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from argosy.bench.allocation_files import BACKLOG_COLUMNS, POOL_COLUMNS
 from argosy.market.allocation.problem import Offered, TaskShapes
 from tests.generated_markets import distinct_sizes, market
+from tests.harness.bench.allocation_files import BACKLOG_COLUMNS, POOL_COLUMNS
 
 
 def write(folder: Path, offered: Offered, wanted: TaskShapes) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from argosy.simulation.scale.asking import ask
-from argosy.simulation.scale.run import ScaleRun, Size
 from argosy.ui.guard import Guard
 from argosy.ui.looks import Looks
 from argosy.ui.pages import Pages
 from argosy.ui.serving import serving
 from tests.chromium import Tab, tab
+from tests.harness.simulation.scale.asking import ask
+from tests.harness.simulation.scale.run import ScaleRun, Size
 
 pytestmark = pytest.mark.benchmark
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from argosy.bench.bin_packing import pack
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.place import place, place_queue
 from argosy.placement.supply import InstanceRow, Supply
@@ -136,18 +135,6 @@ def test_one_new_task(constraints: tuple[str, ...]) -> None:
     )
     assert seconds[500] < 0.001
     assert seconds[990] < 0.005
-
-
-def test_a_backlog_is_packed_near_its_bound() -> None:
-    table = np.array(shapes(60))
-    counts = np.random.default_rng(5).integers(50, 5_000, len(table))
-    packing = pack(table, counts, (96 * 1024, 768 * 1024, 8))
-    over = packing.instances / packing.lower_bound - 1
-    print(f"\n{packing.instances} instances, {100 * over:.2f} % above the bound, by {packing.method}")
-    report(
-        f"packing {counts.sum()} tasks", least_seconds(lambda: pack(table, counts, (96 * 1024, 768 * 1024, 8)), 5), 0.5
-    )
-    assert over <= 0.03
 
 
 def test_eight_clusters_and_a_million_tasks_in_memory() -> None:

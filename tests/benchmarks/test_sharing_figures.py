@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from argosy.model.inbox import SharingRequest
-from argosy.simulation.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 MILLION = 1_000_000

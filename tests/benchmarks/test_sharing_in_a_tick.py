@@ -23,8 +23,7 @@ from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.kept_instances import kept_for_runs, needed_from, open_to
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.caps import CapRoom, prices
-from argosy.scheduler.turns.fair_order import FairOrder
-from argosy.scheduler.turns.latest_starts import latest_starts
+from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from tests.benchmarks.full_cluster import INSTANCES, full_state
 from tests.builders import NOW, POLICY, container_instance, moment_of, told
 

@@ -15,10 +15,10 @@ import time
 
 import pytest
 
-from argosy.cli.here.simulation import views as simulate_views
-from argosy.simulation.recorded import RecordedTrial
-from argosy.simulation.scale.report import RECORDS, report_of
-from argosy.simulation.scale.run import ScaleRun, Size
+from tests.harness.simulation import printed as simulate_views
+from tests.harness.simulation.controllers.recorded import RecordedTrial
+from tests.harness.simulation.scale.report import RECORDS, report_of
+from tests.harness.simulation.scale.run import ScaleRun, Size
 
 TASKS = int(os.environ.get("BENCH_TASKS", "20000"))
 IS_FULL = TASKS >= 500_000

@@ -13,7 +13,6 @@ import pytest
 
 from argosy.api.cluster_columns import at_work, in_columns
 from argosy.client.failures import FailuresAlike, kinds_of
-from argosy.figures.campaign import campaign_page
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, one_file
 from argosy.figures.environment import ServiceSeen, environment_page
@@ -36,6 +35,7 @@ from tests.fakes.histories import cluster_history, history
 from tests.fakes.looks import PLAN, looks
 from tests.fakes.schedule_views import fire, schedule
 from tests.fakes.sharing import alone, in_full, queue, sharing
+from tests.harness.simulation.campaign_page import campaign_page
 
 pytestmark = pytest.mark.engine
 
@@ -127,7 +127,7 @@ def pages_of_every_state() -> dict[str, Page]:
     counts = dict.fromkeys(("tasks", "ticks", "trials", "violations", "virtualHours", "launchesPerTask"), 1)
     counts |= dict.fromkeys(("costUsd", "instanceHours", "waste", "makespanSeconds", "settledSeconds"), 1)
     trials = {**counts, "runs": {}, "faultsSeen": {"throttling": 1}, "instancesBought": {}}
-    story = {"seed": 7, "invariant": "twice", "sentence": "s", "replay": "argosy simulate", "story": [HOSTILE]}
+    story = {"seed": 7, "invariant": "twice", "sentence": "s", "replay": "simulate", "story": [HOSTILE]}
     return {
         "submitted": run_page(run_view(tasks=tasks(pending=9), startedAt=None), None, None, None, NOW),
         "running": run_page(open_run, told, attempts_of(pages), explained, NOW),

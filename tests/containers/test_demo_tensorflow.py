@@ -16,11 +16,11 @@ pytestmark = pytest.mark.tf
 
 
 def test_the_demo_classifies_every_image_once_although_an_instance_was_taken_away(tmp_path: Path) -> None:
-    argosy = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
+    demo = [sys.executable, "-m", "tests.harness.demo_tensorflow"]
     options = local_options()  # processes, or containers for `make images-test`
     built = ["--runtime", options.engine, "--base-image", str(options.settings.base_image)] if options.engine else []
     done = subprocess.run(
-        [*argosy, "demo-tensorflow", "--out", str(tmp_path), "--python", sys.executable, *built],
+        [*demo, "--out", str(tmp_path), "--python", sys.executable, *built],
         cwd=CONTAINERS.parent,
         capture_output=True,
         text=True,

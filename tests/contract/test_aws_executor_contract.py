@@ -29,10 +29,10 @@ from argosy.model.events import (
     TaskSeen,
 )
 from argosy.model.state import State
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL, RUN_ID, begun, submitted, told
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, timed_out
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import Behaviour, World
 
 ZONE = "us-east-1a"
 EXECUTION_S = 10.0

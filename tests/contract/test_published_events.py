@@ -20,8 +20,8 @@ from argosy.messages.eventbridge import MESSAGE_KINDS, to_event
 from argosy.messages.fleet_faults import OBSTACLES
 from argosy.model.attempts import StopCause
 from argosy.model.events import TaskSeen
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.fakes.worlds import grown, run, world
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 
 JSON = dict[str, Any]
 PUBLISHED: JSON = json.loads((Path(__file__).parents[1] / "data" / "eventbridge.json").read_text())

@@ -14,9 +14,9 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.model.events import FleetSeen, Observed
-from argosy.simulation.world import World
 from tests.builders import CELL
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient
+from tests.harness.simulation.world.world import World
 
 TYPES = ("c5.large", "c5.xlarge", "c5.2xlarge")
 ZONES = ("us-east-1a", "us-east-1b")

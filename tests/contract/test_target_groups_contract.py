@@ -19,7 +19,7 @@ from moto import mock_aws
 
 from argosy.emulator.botocore_check import SimulatedClient, service_model
 from argosy.emulator.elbv2 import TargetGroupsModel
-from argosy.simulation.world import target_group_arn
+from tests.harness.simulation.world.world import target_group_arn
 
 ARN = target_group_arn("us-east-1")
 GONE = ARN.replace("web", "gone")

@@ -10,11 +10,11 @@ from typing import Any
 from argosy.engine.culprits import Trouble
 from argosy.model.inbox import INBOX, RetryRequest, retry_key, to_bytes
 from argosy.model.run_record import RunRecord
-from argosy.simulation.audit.facts import Rest, Violation
-from argosy.simulation.plan import TrialPlan
-from argosy.simulation.trial import Trial
-from argosy.simulation.workload import SimulatedJob
 from tests.fakes.trials import SMALL_JOB
+from tests.harness.simulation.audit.facts import Rest, Violation
+from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.trial import Trial
+from tests.harness.simulation.world.workload import SimulatedJob
 
 VICTIM, OTHER = "victim-261121-062733-aaaa", "other-261121-062734-bbbb"
 VICTIMS_TASKS = 3

@@ -6,10 +6,11 @@ import contextlib
 import io
 import shlex
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_group
+from typer.main import get_command, get_group
 
 from argosy.cli.late import load
 from argosy.cli.main import Commands, app
@@ -20,13 +21,27 @@ PROGRAMS = ("argosy", "aws", "make")
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
-    """The values that `argosy WORDS` gives its command; raises what typer raises for a bad one."""
+    """The values that `argosy WORDS` gives its command; raises what typer raises for a bad one.
+
+    `python -m tests.harness...` is understood as well.
+    """
+    if words[0] == "python":
+        return _of_the_harness(words[2], words[3:])
     with GROUP.make_context("argosy", ["--help"], resilient_parsing=True) as context:
         name, rest = words[0], words[1:]
         late = Commands.late
         found = load(name, late[name]) if name in late else GROUP.commands[name]
         values: dict[str, Any] = found.make_context(name, rest, parent=context).params
         return values
+
+
+def _of_the_harness(module: str, words: list[str]) -> dict[str, Any]:
+    entry = import_module(f"{module}.__main__" if (ROOT / module.replace(".", "/")).is_dir() else module)
+    command: Any = get_command(entry.app)
+    if words and words[0] in getattr(command, "commands", ()):
+        command, words = command.commands[words[0]], words[1:]
+    values: dict[str, Any] = command.make_context(module, words).params
+    return values
 
 
 def commands_in(line: str) -> list[list[str]]:

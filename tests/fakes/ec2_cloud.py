@@ -8,7 +8,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Model, Ec2Setup
 from argosy.emulator.region import AwsRegion
-from argosy.simulation.world import START
+from tests.harness.simulation.world.world import START
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 NAMED = {name: load_catalogue()[name] for name in ("c5.large", "c5.2xlarge", "c5.9xlarge", "p3.2xlarge", "p3.8xlarge")}

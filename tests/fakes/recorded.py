@@ -6,9 +6,9 @@ import json
 import zlib
 from typing import Any
 
-from argosy.simulation.plan import TrialPlan
-from argosy.simulation.recorded import RecordedTrial
-from argosy.simulation.trial import RECORDED, Trial
+from tests.harness.simulation.controllers.recorded import RecordedTrial
+from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.trial import RECORDED, Trial
 
 
 def recorded(seed: int, kinds: frozenset[str] = frozenset(), **plan: object) -> RecordedTrial:

@@ -17,15 +17,15 @@ from argosy.model.policy import Policy
 from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.boundary import Call, CallConditions
-from argosy.simulation.deployed_fleets import add_fleets
-from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
-from argosy.simulation.event_path import EventPath
-from argosy.simulation.faults import Faults
-from argosy.simulation.regions import Regions
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import Behaviour, World
 from argosy.spec.parse import parse_spec, to_json
+from tests.harness.simulation.controllers.deployment import SimulatedDeployment, SimulatedServices
+from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.injection.boundary import Call, CallConditions
+from tests.harness.simulation.injection.event_path import EventPath
+from tests.harness.simulation.world.deployed_fleets import add_fleets
+from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import Behaviour, World
 
 FOR_EVER_S = 1e9
 WORKING_S = 2.0  # between two ticks of a controller at work

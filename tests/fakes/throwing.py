@@ -22,7 +22,7 @@ from argosy.model.tasks import TaskTable
 
 About = Callable[[Mapping[str, Any]], bool]
 """Whether a call with these arguments, by name, is about what is meant."""
-OUTSIDE = ("argosy.emulator.", "argosy.simulation.")
+OUTSIDE = ("argosy.emulator.", "tests.harness.simulation.")
 GUARD = "__thrown_for__"
 
 

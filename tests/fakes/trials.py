@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.model.policy import Policy
-from argosy.simulation.plan import TrialPlan
-from argosy.simulation.workload import SimulatedJob
+from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.world.workload import SimulatedJob
 
 SMALL_JOB = SimulatedJob(
     "small-270115-080000-aaaa",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.emulator.ec2.service import Ec2Setup
-from argosy.simulation.agent import AgentBehaviour
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import Behaviour, World
 from tests.fakes.ec2_cloud import NAMED
+from tests.harness.simulation.world.agent import AgentBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import Behaviour, World
 
 
 def world(behaviour: TaskBehaviour | None = None, agent: AgentBehaviour | None = None, **more: Any) -> World:

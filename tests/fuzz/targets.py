@@ -22,7 +22,6 @@ from argosy.model.state import State
 from argosy.placement import query
 from argosy.placement.query_tokens import OPERATORS, SUBJECTS
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.simulation.members import Members
 from argosy.spec.bounds import SIZE_LIMIT
 from argosy.spec.faults import SpecError
 from argosy.spec.file import check_text
@@ -30,6 +29,7 @@ from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.shards import task_count
 from tests.builders import BUILT, NOW, POLICY, launched, state_with_instance
 from tests.fakes.api import SPEC, Desk
+from tests.harness.simulation.world.members import Members
 from tests.sample_messages import MESSAGES
 
 INPUTS_A_STATE = 500  # then a fresh one: what an input leaves behind must not slow the next ones down

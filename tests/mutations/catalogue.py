@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from argosy.lifecycle import apply as apply_module
-from argosy.simulation.campaign import run_trial
-from argosy.simulation.faults import ALL
-from argosy.simulation.plan import TrialPlan
+from tests.harness.simulation.campaign import run_trial
+from tests.harness.simulation.faults import ALL
+from tests.harness.simulation.plan import TrialPlan
 
 Patch = pytest.MonkeyPatch
 SEEDS = 100

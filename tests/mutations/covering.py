@@ -18,8 +18,8 @@ from tests.mutations.mutants import PACKAGES, ROOT
 # which go through servers or never get there; tests/simulation is the other column.
 PARTS = (
     *(f"tests/unit/{name}" for name in (
-        "lifecycle", "scheduler", "market", "engine", "aws", "api", "messages", "model", "planning", "simulation",
-        "test_handlers.py",
+        "lifecycle", "scheduler", "market", "engine", "aws", "api", "messages", "model", "planning",
+        "harness/simulation", "test_handlers.py",
     )),
     "tests/properties", "tests/protocol", "tests/scenarios",
 )  # fmt: skip

@@ -15,8 +15,8 @@ from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.state import State
 from argosy.scheduler.buying import least_size
-from argosy.simulation.campaign import run_trial
-from argosy.simulation.plan import TrialPlan
+from tests.harness.simulation.campaign import run_trial
+from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
 
 KEPT = "tests.scenarios.test_kept_size"

@@ -16,7 +16,7 @@ from argosy.aws.observer import Observer
 from argosy.lifecycle import accounts, attempts, revival
 from argosy.model.events import InterruptionWarned
 from argosy.scheduler.buying import purchase_shares
-from argosy.scheduler.turns import quotas
+from argosy.scheduler.turns import caps
 from argosy.scheduler.upkeep import upkeep
 from tests.builders import NOW, instance_id
 from tests.fakes.aws import timed_out
@@ -102,7 +102,7 @@ def promises_take_no_room(patch: Patch) -> None:
     check=scenario(LIMITS, "test_an_instance_that_is_about_to_go_takes_its_quota_until_it_is_gone", WARNED),
 )
 def releasing_instances_take_no_quota(patch: Patch) -> None:
-    reworded(patch, quotas.vcpus_left, "instance.alive and instance.owned", "instance.counts_for_target")
+    reworded(patch, caps.vcpus_left, "instance.alive and instance.owned", "instance.counts_for_target")
 
 
 @planted(

@@ -17,7 +17,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.ports import Caller
 from argosy.scheduler import due
-from argosy.simulation import event_path
+from tests.harness.simulation.injection import event_path
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_services import served
 

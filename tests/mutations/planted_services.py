@@ -20,8 +20,8 @@ from argosy.scheduler.placing import asks
 from argosy.scheduler.services import environments, rollout
 from argosy.scheduler.services.rollout import Slot, SlotStatus, Step
 from argosy.scheduler.upkeep import upkeep
-from argosy.simulation.campaign import run_trial
-from argosy.simulation.plan import TrialPlan
+from tests.harness.simulation.campaign import run_trial
+from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
 
 PROPERTIES = "tests.properties.test_rollout_properties"

@@ -21,14 +21,14 @@ from argosy.scheduler.buying import capacity, purchase_shares
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Due
 from argosy.scheduler.placing import places
-from argosy.scheduler.turns import caps, fair_order, latest_starts, share_levels, slices
+from argosy.scheduler.turns import caps, fair_order, share_levels, slices
 from argosy.scheduler.turns.caps import CapRoom
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.fair_share import FairShare
 from argosy.scheduler.upkeep import upkeep
 from argosy.sharing import alternatives, fill, history, levels, turns
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
-from argosy.simulation.audit.sharing import SharingChecker
+from tests.harness.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
@@ -330,9 +330,9 @@ def history_stands_still(patch: Patch) -> None:
     DEADLINES, "test_what_is_late_stands_where_it_would_stand_without_its_deadline"
 ))  # fmt: skip
 def late_runs_first(patch: Patch) -> None:
-    real = latest_starts.latest_starts
+    real = fair_order.latest_starts
     patch.setattr(places, "latest_starts", late := lambda moment, runs: real(replace(moment, now=0.0), runs))
-    patch.setattr(latest_starts, "latest_starts", late)
+    patch.setattr(fair_order, "latest_starts", late)
 
 
 @planted("a deadline makes a queue come before the others", check=scenario(
@@ -354,7 +354,7 @@ def deadlines_across_queues(patch: Patch) -> None:
     DEADLINES, "test_not_the_deadline_but_what_is_left_to_do_decides"
 ))  # fmt: skip
 def work_left_is_forgotten(patch: Patch) -> None:
-    patch.setattr(latest_starts, "rest_s", lambda run, moment, whole: 0.0)
+    patch.setattr(fair_order, "rest_s", lambda run, moment, whole: 0.0)
 
 
 @planted("within a queue the newest run comes first", check=scenario(

@@ -32,8 +32,8 @@ from argosy.scheduler.buying import capacity
 from argosy.scheduler.buying.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
 from argosy.scheduler.placing import asks
 from argosy.scheduler.upkeep import upkeep
-from argosy.simulation.plan import TrialPlan
 from tests.fakes.trials import WARM
+from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 SHUTDOWNS = "tests.scenarios.test_shutdowns"

@@ -29,7 +29,7 @@ SURVIVED_ONCE: tuple[str, ...] = (
     "scheduler/buying/reasons.py:69.0",
     "scheduler/buying/reasons.py:89.0",
     "scheduler/upkeep/upkeep.py:175.0",
-    "market/spreading.py:49.2",
+    "market/cover.py:49.2",
     "market/together.py:111.0",
     "engine/loop.py:100.1",
     "engine/loop.py:38.0",

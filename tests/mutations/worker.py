@@ -59,8 +59,8 @@ def run_tests(tests: dict[str, float]) -> str:
 
 def run_trials(count: int) -> str:
     """The first of some seeds whose trial breaks an invariant, or whose controller falls over."""
-    from argosy.simulation.campaign import run_trial
-    from argosy.simulation.plan import TrialPlan
+    from tests.harness.simulation.campaign import run_trial
+    from tests.harness.simulation.plan import TrialPlan
 
     for seed in range(count):
         try:

@@ -16,9 +16,9 @@ from argosy.model.state import State
 from argosy.model.touched import ChangedIds
 from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
-from argosy.simulation.faults import kinds_of
-from argosy.simulation.plan import TrialPlan
-from argosy.simulation.trial import Trial
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.trial import Trial
 
 SEEDS = 8
 LONGEST_S = 4 * 3600.0

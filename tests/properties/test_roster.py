@@ -34,7 +34,6 @@ from argosy.model.state import State
 from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.scheduler.decide import decide
 from argosy.scheduler.supply.roster import Roster
-from argosy.simulation.audit.kept_rows import differences
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import (
     CELL,
@@ -50,6 +49,7 @@ from tests.builders import (
     task,
     task_arn,
 )
+from tests.harness.simulation.controllers.kept_rows import differences
 
 RUNS = ("a-261121-062733-aaaa", "b-261121-062734-bbbb", "c-261121-062735-cccc")
 ZONE = "attribute:ecs.availability-zone"

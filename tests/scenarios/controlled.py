@@ -25,11 +25,11 @@ from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.ports import Message, StaleState
-from argosy.simulation.audit.kept_rows import drifted
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal
+from tests.harness.simulation.controllers.kept_rows import drifted
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import Behaviour, World
 from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")

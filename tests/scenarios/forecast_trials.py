@@ -16,12 +16,12 @@ from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.local.deployment import LOCAL_TYPES
 from argosy.local.options import EAGER_POLICY
-from argosy.simulation.agent import AgentBehaviour
-from argosy.simulation.faults import Faults
-from argosy.simulation.machine_faults import MachineDefects, MachineFaults
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import START, share
 from tests.fakes.api import Definitions, Images, Items, Wake
+from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.injection.machine_faults import MachineDefects, MachineFaults
+from tests.harness.simulation.world.agent import AgentBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import START, share
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
 
 IMAGES = Path(__file__).parents[2] / "containers"

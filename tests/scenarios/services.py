@@ -9,8 +9,8 @@ from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.spec.parse import parse_spec, to_json
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 FOR_EVER_S = 1e9

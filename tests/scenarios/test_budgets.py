@@ -10,9 +10,9 @@ import pytest
 from argosy.api import reading
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.model.run_record import RunRecord
-from argosy.simulation.deployed_fleets import Bill
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID, whole
+from tests.harness.simulation.world.deployed_fleets import Bill
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 TICK_S = 5.0

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.model.policy import VcpuQuota
 from argosy.model.runs import RunStatus
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import CELL
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 CPU = {"vcpus": 1, "memory": 1024}

@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.api.environment_views import environment_view
 from argosy.model.environments import CALM_S
-from argosy.simulation.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import (
     FOR_EVER_S,

@@ -9,8 +9,8 @@ from typing import Any
 from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.instances import InstanceStatus
-from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.spec.parse import parse_spec, to_json
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import FOR_EVER_S, run_of, state_of, status, web
 

@@ -11,9 +11,9 @@ from argosy.model import documents
 from argosy.model.damage import UnreadableState
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import CELL, RUN_ID
 from tests.fakes.aws import refusal
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 OTHER = "other-261121-062733-aaaa"

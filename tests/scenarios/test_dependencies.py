@@ -11,7 +11,7 @@ from argosy.model.documents import run_partition
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 FIRST, SECOND, THIRD = "first-261121-062733-aaaa", "second-261121-062734-bbbb", "third-261121-062735-cccc"

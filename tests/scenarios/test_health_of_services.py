@@ -11,8 +11,8 @@ from argosy.model.attempts import TaskHealth
 from argosy.model.environments import DeploymentStatus
 from argosy.model.ports import unpacked
 from argosy.model.run_record import RunRecord
-from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.spec.parse import parse_spec, to_json
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import FOR_EVER_S, ask, deploy, run_of, running, state_of, status, until, variables, web
 

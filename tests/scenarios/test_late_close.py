@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.model.runs import RunStatus
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.fakes.aws import timed_out
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled, failing
 
 MANIFEST, SUCCESS, FAILED = (f"{RUN_ID}/{name}" for name in ("manifest.json", "_SUCCESS", "_FAILED"))

@@ -8,9 +8,9 @@ import pytest
 
 from argosy.api import spending
 from argosy.model.costs import Costs, summed
-from argosy.simulation.deployed_fleets import Bill
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID, whole
+from tests.harness.simulation.world.deployed_fleets import Bill
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 OTHER_ID, THIRD_ID = "other-261121-062733-k3f9", "third-261121-062733-k3f9"

@@ -17,8 +17,8 @@ from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Executor
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.fakes.throwing import Planted, any_of, functions_of, named, names_run, throwing
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 VICTIM, OTHER = "victim-261121-062733-aaaa", "other-261121-062734-bbbb"

@@ -17,8 +17,8 @@ from argosy.placement.arrays import AnyArray
 from argosy.placement.custom import OwnFunctions
 from argosy.placement.fitness import Candidates
 from argosy.ports import Executor
-from argosy.simulation.agent import AgentBehaviour
 from tests.fakes.api import Definitions
+from tests.harness.simulation.world.agent import AgentBehaviour
 from tests.scenarios.controlled import Controlled
 
 ZONE = "ecs.availability-zone"

@@ -8,11 +8,11 @@ from argosy.aws import cell_records, watchdog
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.engine.loop import SOON_S
 from argosy.model.inbox import SubmitRequest
-from argosy.simulation.boundary import Call
-from argosy.simulation.deployment import TABLE
-from argosy.simulation.invocations import TICK_RULE
 from argosy.spec.parse import parse_spec, to_json
 from tests.fakes.steady import SteadyService
+from tests.harness.simulation.controllers.deployment import TABLE
+from tests.harness.simulation.controllers.invocations import TICK_RULE
+from tests.harness.simulation.injection.boundary import Call
 
 HOUR_S = 3600.0
 

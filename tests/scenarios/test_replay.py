@@ -11,9 +11,9 @@ from argosy.layout import JOURNAL
 from argosy.recording import provenance
 from argosy.replay.chains import NotRecorded, chains_of
 from argosy.replay.why import why
-from argosy.simulation.faults import ALL
-from argosy.simulation.recorded import RecordedTrial
 from tests.fakes.recorded import edited, recorded
+from tests.harness.simulation.controllers.recorded import RecordedTrial
+from tests.harness.simulation.faults import ALL
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.fakes.aws import refusal
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled, failing
 
 

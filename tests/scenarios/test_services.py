@@ -9,7 +9,7 @@ import pytest
 from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import SubmitRequest
 from argosy.model.run_terms import RunTerms
-from argosy.simulation.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import (
     FOR_EVER_S,

@@ -10,8 +10,8 @@ import pytest
 from argosy.model.inbox import SharingRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 SMALL = "small-261121-070000-aaaa"

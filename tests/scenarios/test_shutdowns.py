@@ -10,10 +10,10 @@ import pytest
 from argosy.layout import ATTEMPT_METADATA, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.campaign import run_trial
-from argosy.simulation.faults import kinds_of
-from argosy.simulation.plan import TrialPlan
-from argosy.simulation.virtual_task import SIGTERM_CODE, TaskBehaviour
+from tests.harness.simulation.campaign import run_trial
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.world.virtual_task import SIGTERM_CODE, TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 

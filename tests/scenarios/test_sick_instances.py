@@ -10,8 +10,8 @@ import pytest
 from argosy.model.instances import InstanceStatus
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.agent import AgentBehaviour
-from argosy.simulation.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.agent import AgentBehaviour
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 ZONE = ("us-east-1a",)

@@ -13,8 +13,8 @@ from argosy.model.events import TaskSeen
 from argosy.model.runs import RunStatus
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.fakes.throwing import any_of, functions_of, names_run, throwing
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 VICTIM, OTHER = "victim-261121-062733-aaaa", "other-261121-062734-bbbb"

@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy.aws.cell import Cell
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import target_group_arn
 from argosy.spec.parse import parse_spec, to_json
 from tests.fakes.aws import refusal
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import target_group_arn
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import FOR_EVER_S, ask, deploy, ending, running, state_of, status, until, web
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.model.costs import Costs, summed
-from argosy.simulation.deployed_fleets import Bill
-from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
+from tests.harness.simulation.world.deployed_fleets import Bill
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled, index_of
 
 OTHER_ID = "other-261121-062733-k3f9"

@@ -10,9 +10,9 @@ from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import Cell
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import Behaviour, World
 from tests.scenarios.controlled import Controlled
 
 AWAY = "eu-west-1"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.simulation.faults import kinds_of
-from argosy.simulation.plan import TEST_POLICY, TrialPlan
-from argosy.simulation.trial import Trial
-from argosy.simulation.workload import SimulatedJob
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TEST_POLICY, TrialPlan
+from tests.harness.simulation.trial import Trial
+from tests.harness.simulation.world.workload import SimulatedJob
 
 ALONE = kinds_of("preemption")
 # Queue, tasks, vCPUs of each, seconds that they last, when it comes, and after how long they are stopped.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argosy.model.attempts import AttemptStatus
-from argosy.simulation.deployed_fleets import fleet_is_ours
-from argosy.simulation.plan import TEST_POLICY, TrialPlan
-from argosy.simulation.trial import Trial
 from tests.fakes.trials import SMALL
+from tests.harness.simulation.plan import TEST_POLICY, TrialPlan
+from tests.harness.simulation.trial import Trial
+from tests.harness.simulation.world.deployed_fleets import fleet_is_ours
 
 KINDS = frozenset(
     {"reply-lost", "effect-lost", "server-error", "throttle", "crash", "page-failure"}

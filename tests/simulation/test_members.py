@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.simulation.faults import kinds_of
-from argosy.simulation.plan import TEST_POLICY, TrialPlan
-from argosy.simulation.trial import Trial
-from argosy.simulation.workload import SimulatedJob
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TEST_POLICY, TrialPlan
+from tests.harness.simulation.trial import Trial
+from tests.harness.simulation.world.workload import SimulatedJob
 
 RUNS, TASKS = 8, 6
 FAULTS = "crash,reply-lost,effect-lost,two-versions,overlap"

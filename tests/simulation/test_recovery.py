@@ -15,16 +15,16 @@ from argosy.emulator.sqs import SqsModel
 from argosy.engine.loop import Loop, LoopReport
 from argosy.model.policy import Policy
 from argosy.ports import Wake
-from argosy.simulation.audit.auditor import Auditor
-from argosy.simulation.boundary import CallConditions, Crash
-from argosy.simulation.deployed_fleets import add_fleets
-from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
-from argosy.simulation.faults import Faults
-from argosy.simulation.regions import Regions
-from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.watchdogs import Watchdogs
-from argosy.simulation.world import Behaviour, World
 from tests.fakes.trials import LATE_JOB, SMALL_JOB
+from tests.harness.simulation.audit.auditor import Auditor
+from tests.harness.simulation.controllers.deployment import SimulatedDeployment, SimulatedServices
+from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.injection.boundary import CallConditions, Crash
+from tests.harness.simulation.upkeep.watchdogs import Watchdogs
+from tests.harness.simulation.world.deployed_fleets import add_fleets
+from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
+from tests.harness.simulation.world.world import Behaviour, World
 
 JOB, LATE = (
     replace(job, spec={**job.spec, "container": {"image": "argosy/digits", "command": ["work"]}})

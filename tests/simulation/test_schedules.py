@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.simulation.campaign import run_trial
-from argosy.simulation.faults import kinds_of
-from argosy.simulation.plan import TrialPlan
+from tests.harness.simulation.campaign import run_trial
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TrialPlan
 
 DEATHS = kinds_of("crash,reply-lost,effect-lost,server-error,time-out,store-outage")
 

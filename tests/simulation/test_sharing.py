@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.simulation.faults import kinds_of
-from argosy.simulation.plan import TEST_POLICY, TrialPlan
-from argosy.simulation.shared_queues import NAMES, OWNERS
-from argosy.simulation.trial import Trial
-from argosy.simulation.workload import SimulatedJob
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TEST_POLICY, TrialPlan
+from tests.harness.simulation.trial import Trial
+from tests.harness.simulation.users.shared_queues import NAMES, OWNERS
+from tests.harness.simulation.world.workload import SimulatedJob
 
 ALONE = kinds_of("queue")
 RUNS, TASKS = 5, 24

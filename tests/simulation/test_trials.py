@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from argosy.emulator.rate_limits import Buckets
-from argosy.simulation.boundary import SCRIPTED
-from argosy.simulation.campaign import replay_command, run_trial, shrink
-from argosy.simulation.faults import ALL, KINDS, kinds_of
-from argosy.simulation.plan import TrialPlan
-from argosy.simulation.trial import Trial
-from argosy.simulation.verdict import Verdict
 from tests.fakes.trials import SMALL, SMALL_JOB, WARM
+from tests.harness.simulation.campaign import replay_command, run_trial, shrink
+from tests.harness.simulation.faults import ALL, KINDS, kinds_of
+from tests.harness.simulation.injection.boundary import SCRIPTED
+from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.trial import Trial
+from tests.harness.simulation.verdict import Verdict
 
 QUICK_SEEDS = 12
 
@@ -103,8 +103,8 @@ def test_a_seed_replays_bit_for_bit(seed: int) -> None:
 def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given() -> None:
     plan = TrialPlan(7, frozenset({"crash"}), tasks=5, controllers=3, words=("--spec", "run.yaml"))
     assert replay_command(plan) == (
-        "argosy simulate --seed 7 --trials 1 --faults crash --trace --tasks 5 --controllers 3 --instances 6 "
-        "--spec run.yaml"
+        "python -m tests.harness.simulate --seed 7 --trials 1 --faults crash --trace --tasks 5 --controllers 3 "
+        "--instances 6 --spec run.yaml"
     )
 
 

@@ -339,7 +339,8 @@ def test_every_argosy_command_in_the_documents_exists() -> None:
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
     )
     offered = set(re.findall(r"^\W*([a-z]+(?:-[a-z]+)*)\b", process.stdout, re.MULTILINE))
-    named = {(name(path), word) for path in documents() for word in commands_in(path.read_text(), "argosy")}
+    looked_at = [path for path in documents() if path.name != "CHANGELOG.md"]  # which tells of the past
+    named = {(name(path), word) for path in looked_at for word in commands_in(path.read_text(), "argosy")}
     assert {(path, word) for path, word in named if word not in offered} == set()
 
 

@@ -25,9 +25,8 @@ from argosy.scheduler.buying.budget import is_about_money
 from argosy.scheduler.buying.purchase_shares import instances_left
 from argosy.scheduler.placing.asks import batch_of, shunned_by
 from argosy.scheduler.supply.roster import Lineup, Roster
-from argosy.scheduler.turns.fair_order import FairOrder
-from argosy.scheduler.turns.latest_starts import latest_starts
-from argosy.scheduler.turns.quotas import vcpus_left
+from argosy.scheduler.turns.caps import vcpus_left
+from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 
 

@@ -21,15 +21,15 @@ HtmlFile = Annotated[
 ]
 
 
-def write(session: Session, page: Page, file: Path, words: str) -> None:
-    """The page, and where it lies on standard error. words: of the command line. Raises CliError."""
+def write(session: Session, page: Page, file: Path, command: str) -> None:
+    """The page, and where it lies on standard error. command: the line that made it. Raises CliError."""
     from datetime import UTC, datetime
 
     from argosy.cli.outside_text import say
     from argosy.figures.document import one_file
     from argosy.figures.numbers import size
 
-    made = f"{datetime.fromtimestamp(session.tools.now(), UTC):%Y-%m-%d %H:%M} UTC · argosy {words}"
+    made = f"{datetime.fromtimestamp(session.tools.now(), UTC):%Y-%m-%d %H:%M} UTC · {command}"
     text = one_file(page, made)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -38,9 +38,7 @@ from argosy.cli.start import lacking
 
 _ENV = "Services and daemons: create, deploy, update, scale, roll back."
 _QUERY = "Which instances does a placement expression choose?"
-_DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
 _SCHEDULE = "Start runs by the clock."
-_SIMULATE = "Run the controller in a simulated AWS with faults."
 _CATALOGUE = "Instance types: what they hold and cost."
 
 
@@ -52,10 +50,7 @@ class Commands(LateGroup):
         "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
         "report": Late("argosy.cli.runs.report", "Runs as a page; benchmarks side by side.", panels.RUNS),
         "schedule": Late("argosy.cli.schedules.command", _SCHEDULE, panels.SCHEDULES),
-        "demo-tensorflow": Late("argosy.cli.here.demo_tensorflow.command", _DEMO_TENSORFLOW, panels.HERE),
-        "simulate": Late("argosy.cli.here.simulation.command", _SIMULATE, panels.HERE),
         "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
-        "bench": Late("argosy.cli.bench.command", "Measure Argosy on this machine.", panels.HERE),
     }
 
 

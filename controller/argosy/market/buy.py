@@ -16,7 +16,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from argosy.market.cover import MONEY, RUN_LIMIT, alike, cover, hypothetical, less, tasks_per_instance
+from argosy.market.cover import (
+    MONEY,
+    RUN_LIMIT,
+    Spread,
+    alike,
+    cover,
+    cover_evenly,
+    hypothetical,
+    less,
+    tasks_per_instance,
+)
 from argosy.market.limits import (
     ROUNDING,
     BatchLimits,
@@ -27,7 +37,6 @@ from argosy.market.limits import (
     QuotaKey,
     quota_of,
 )
-from argosy.market.spreading import Spread, cover_evenly
 from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer, Patterns

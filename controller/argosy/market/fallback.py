@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from argosy.market.deadline import Progress, stance_of
 from argosy.market.offers import tasks_in
 from argosy.market.on_demand import is_ever_available
-from argosy.market.progress import progress_of
+from argosy.market.progress import Progress, progress_of, stance_of
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy

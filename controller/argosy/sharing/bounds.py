@@ -1,18 +1,22 @@
-"""What may the queues have at most, and what is promised to them, whatever is free? As columns.
+"""Caps and guarantees of queues, as columns, and how much of what is wanted the caps leave.
 
 A group is a queue: the sharers of a queue that is shared by owners are of one group. What it may have is counted in
 units of its own (dollars an hour, cpu, GPUs, instances), which need not be limits of the deployment.
+
+`cut` fills each group as if it were alone: in the order of its sharers' levels, until a task does not fit a cap. That
+closes the cap for the group; runs of the group that take nothing of it go on. All groups are filled at once, so two
+hundred cost as much as one: there are at most as many rounds as there are units.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from argosy.sharing.columns import MOST, BoolArray, Columns, IntArray, Sharers
-from argosy.sharing.levels import Climb, scaled
+from argosy.sharing.levels import Climb, Heights, keys, scaled
 
 NO_CAP = 1 << 62
 
@@ -87,3 +91,128 @@ class Closing:
 def none_closed(bounds: QueueBounds) -> BoolArray:
     """(groups, units)"""
     return np.zeros(bounds.left.shape, dtype=bool)
+
+
+@dataclass(slots=True)
+class Cut:
+    """What is left of what was wanted."""
+
+    counts: IntArray  # (runs,)
+    closings: list[Closing] = field(default_factory=list)
+
+
+def cut(
+    climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray, passing: bool = False
+) -> Cut:
+    """given: (runs,) what is given already. closed: (groups, units) that are closed already. passing: whether a task
+    that does not fit the last unit is given for all that, as the last one: that unit is to be reached, not kept to."""
+    return _Cutting(climb, bounds, wants, given, closed, passing).done()
+
+
+class _Cutting:
+    """All groups at once. Runs lie by group, then as they were."""
+
+    def __init__(
+        self, climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray, passing: bool
+    ) -> None:
+        group = bounds.of_runs(climb.columns)
+        self.climb, self.order = climb, np.argsort(group, kind="stable")
+        self.group, self.takes = group[self.order], bounds.takes[self.order]
+        self.wants, self.given = np.maximum(wants, given)[self.order], given[self.order]
+        self.closed, self.passing = closed.copy(), passing
+        self.groups = len(bounds.left)
+        self.left = bounds.left - self._sums(self.given)
+        if passing:
+            self.closed[:, -1] |= self.left[:, -1] <= 0
+            self.left[:, -1] = np.maximum(self.left[:, -1] - 1, 0)
+        sharers = np.unique(np.stack([group, climb.columns.sharer]), axis=1)[0]
+        self.is_alone = (np.bincount(sharers, minlength=self.groups) < 2)[self.group]
+        self.closings: list[Closing] = []
+
+    def done(self) -> Cut:
+        while True:
+            shut = (self.takes > 0) & self.closed[self.group]
+            self.wants = np.where(shut.any(axis=1), self.given, self.wants)
+            if not (self.wants > self.given).any():
+                break
+            self._give(self._next())
+        counts = np.empty_like(self.given)
+        counts[self.order] = self.given
+        return Cut(counts, self.closings)
+
+    def _next(self) -> IntArray:
+        """How far the tasks whose turn is next take each run: all of a sharer that is alone in its group."""
+        if (self._sums(self.wants - self.given) <= self.left).all() or self.is_alone.all():
+            return self.wants
+        steps = self.climb.steps[self.order]
+        heights = Heights.of(self._starts(self.wants), steps, self.wants)
+        level = self._highest(heights)
+        below = np.maximum(heights.below(level), self.given)
+        self._take(np.where(self.is_alone, self.given, below))
+        return np.where(self.is_alone, self.wants, np.maximum(heights.below(level + 1), self.given))
+
+    def _highest(self, heights: Heights) -> IntArray:
+        """(runs,) of its group: the highest level below which all that it wants fits."""
+        low, high = np.zeros(self.groups, dtype=np.int64), np.full(self.groups, heights.last(), dtype=np.int64)
+        all_fit = self._fits(heights, high)
+        low = np.where(all_fit, high, low)
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            fits = self._fits(heights, middle)
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        return low[self.group]
+
+    def _fits(self, heights: Heights, level: IntArray) -> BoolArray:
+        more = np.maximum(heights.below(level[self.group]) - self.given, 0)
+        fits: BoolArray = np.all(self._sums(more) <= self.left, axis=1)
+        return fits
+
+    def _give(self, upto: IntArray) -> None:
+        """In order, those before the first of each group that does not fit; what that one needs is closed."""
+        more = upto - self.given
+        sums = np.cumsum(more[:, None] * self.takes, axis=0)
+        first = np.searchsorted(self.group, self.group)
+        before = sums[first] - more[first][:, None] * self.takes[first]
+        over = np.flatnonzero((sums - before > self.left[self.group]).any(axis=1))
+        stopped = over[np.unique(self.group[over], return_index=True)[1]]
+        limit = np.full(self.groups, len(more), dtype=np.int64)
+        limit[self.group[stopped]] = stopped
+        self._take(np.where(np.arange(len(more)) < limit[self.group], upto, self.given))
+        if len(stopped):
+            self._stop(stopped)
+
+    def _stop(self, stopped: IntArray) -> None:
+        """At these runs, one of a group: as many tasks more as fit."""
+        takes, left = self.takes[stopped], self.left[self.group[stopped]]
+        room = np.where(takes > 0, np.maximum(left, 0) // np.maximum(takes, 1), np.iinfo(np.int64).max - 1)
+        if self.passing:
+            room[:, -1] += takes[:, -1] > 0
+        more = np.zeros_like(self.given)
+        more[stopped] = room.min(axis=1)
+        self._take(self.given + more)
+        left = self.left[self.group[stopped]]
+        shut = takes > left
+        if self.passing:
+            reached = left[:, -1] < 0
+            shut[reached], shut[:, -1] = False, reached
+        self.closed[self.group[stopped]] |= shut
+        level = keys(self._starts(self.given)[stopped], self.climb.steps[self.order[stopped]], self.given[stopped])
+        for number, units in enumerate(shut):
+            run = int(self.order[stopped[number]])
+            self.closings.append(Closing(int(level[number]), run, int(self.group[stopped[number]]), units))
+
+    def _take(self, counts: IntArray) -> None:
+        self.left = self.left - self._sums(counts - self.given)
+        self.given = counts
+
+    def _starts(self, counts: IntArray) -> IntArray:
+        back = np.empty_like(counts)
+        back[self.order] = counts
+        return self.climb.starts(back)[self.order]
+
+    def _sums(self, counts: IntArray) -> IntArray:
+        """(groups, units) what so many tasks take."""
+        takes = counts[:, None] * self.takes
+        sums = np.zeros((self.groups, takes.shape[1]), dtype=np.int64)
+        np.add.at(sums, self.group, takes)
+        return sums

@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.sharing.bounds import LENT, Closing, Guarantees, QueueBounds, none_closed
+from argosy.sharing.bounds import LENT, Closing, Guarantees, QueueBounds, cut, none_closed
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
-from argosy.sharing.cuts import cut
 from argosy.sharing.levels import Climb, Heights
 
 OPEN = -1  # in `held_by`: nothing holds the run back

@@ -11,8 +11,8 @@ import pytest
 from argosy.api.identity import AHEAD_S, FRESH_S, name_of
 from argosy.model.signed_requests import AUTHORIZATION, DATE, PROOF, TEXT, SignedFor
 from argosy.ports import IdentityUnknown, SignatureRefused
-from argosy.simulation.members import SIGNED_FOR, Members
 from tests.fakes.api import SPEC, Desk, error_of
+from tests.harness.simulation.world.members import SIGNED_FOR, Members
 
 JSON = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""`report run`, `ui`, and `--html` of plan, cost and simulate: a page beside the answer, and refusals in words."""
+"""`report run`, `ui`, and `--html` of plan and cost: a page beside the answer, and refusals in words."""
 
 from __future__ import annotations
 
@@ -60,25 +60,6 @@ def test_answers_are_kept_as_pages_and_still_given(tmp_path: Path, words: tuple[
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)
     assert f"<h1>{heading}" in file.read_text()
-
-
-@pytest.mark.slow
-def test_simulated_trials_are_kept_as_a_page(tmp_path: Path) -> None:
-    file = tmp_path / "trials.html"
-    result = World().argosy("simulate", "--trials", "1", "--tasks", "3", "--faults", "none", "--html", str(file))
-    assert result.exit_code == 0, result.output
-    assert "1 simulated trial" in file.read_text()
-
-
-@pytest.mark.slow
-def test_a_run_at_size_is_kept_as_its_users_would_see_it(tmp_path: Path) -> None:
-    file = tmp_path / "run.html"
-    words = ("simulate", "--cells", "1", "--tasks", "60", "--instances", "5", "--faults", "none", "--html", str(file))
-    result = World().argosy(*words)
-    assert result.exit_code == 0, result.output
-    page = file.read_text()
-    assert '<dt>Succeeded</dt><dd class="number">60</dd>' in page
-    assert "Time line of 60 attempts" in page
 
 
 def test_a_port_that_is_taken_is_refused_with_another() -> None:

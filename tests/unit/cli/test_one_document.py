@@ -76,8 +76,7 @@ CASES: dict[str, list[list[str]]] = {
 }  # fmt: skip
 # These take long, or need another world: their own tests read what they print as one document.
 ELSEWHERE = {
-    "demo", "demo-tensorflow", "simulate", "doctor", "prices", "report benchmark", "catalogue refresh",
-    "bench place", "bench allocate", "bench deadline",
+    "demo", "doctor", "prices", "report benchmark", "catalogue refresh",
 }  # fmt: skip
 
 

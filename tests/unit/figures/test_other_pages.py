@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from argosy.api.cluster_columns import at_work, in_columns
-from argosy.figures.campaign import campaign_page
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, parts
 from argosy.figures.history import column
@@ -21,6 +20,7 @@ from argosy.model.state import State
 from tests.fakes.cli import NOW, instance, run_view
 from tests.fakes.histories import history
 from tests.fakes.looks import PLAN, fleet
+from tests.harness.simulation.campaign_page import campaign_page
 
 REPORT = {
     "trials": 200,
@@ -158,7 +158,7 @@ def test_the_list_of_runs_leads_to_each_and_says_when_there_are_others() -> None
 
 @pytest.mark.parametrize("violations", [0, 1])
 def test_simulated_trials_show_their_faults_and_what_was_violated(violations: int) -> None:
-    story = {"seed": 7, "invariant": "twice", "sentence": "ran twice", "replay": "argosy simulate", "story": ["<a>"]}
+    story = {"seed": 7, "invariant": "twice", "sentence": "ran twice", "replay": "simulate", "story": ["<a>"]}
     page = campaign_page({**REPORT, "violations": violations}, [story][:violations])
     assert page.status == ("violations" if violations else "no violation")
     assert "throttling 301" in text_of(page, "faults")

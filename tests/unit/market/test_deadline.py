@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from argosy.bench.replay import Setting, greedy, hindsight, least_cost, on_demand_only, replay, windows
-from argosy.market.deadline import RESERVE_SHARE, Progress, stance_of
+from argosy.market.progress import RESERVE_SHARE, Progress, stance_of
 from argosy.model.purchases import Stance
 from argosy.model.run_terms import deadline_at
+from tests.harness.bench.replay import Setting, greedy, hindsight, least_cost, on_demand_only, replay, windows
 
 AT_START = Progress(total_s=3600, left_s=3600, window_s=7200, time_left_s=7200, change_s=180, look_s=15)
 

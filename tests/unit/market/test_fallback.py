@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.lifecycle.begin import begin
-from argosy.market.deadline import Progress
 from argosy.market.fallback import purchases, steered
 from argosy.market.offers import tasks_in
-from argosy.market.progress import progress_of
+from argosy.market.progress import Progress, progress_of
 from argosy.model import documents
 from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort

@@ -14,10 +14,10 @@ from argosy.model.policy import Policy
 from argosy.recording.recorder import SEGMENT_BYTES, SEGMENT_S, Recorder, Start
 from argosy.recording.tick_record import TickRecord
 from argosy.replay.chains import chains_of
-from argosy.simulation.recorded import RecordedTrial
 from tests.builders import NOW, MemoryStore
 from tests.fakes.engine import EmptyQueue, IdleExecutor, RecordingWake, TickingClock
 from tests.fakes.stored import NOTHING_STORED
+from tests.harness.simulation.controllers.recorded import RecordedTrial
 
 START = Start(NOW, "abcd", is_new=True)
 

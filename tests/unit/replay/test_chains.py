@@ -14,9 +14,9 @@ from argosy.recording.recorder import Start
 from argosy.recording.tick_record import TickRecord
 from argosy.replay.chains import LONGEST_S, NotRecorded, chains_before
 from argosy.replay.replaying import Replay
-from argosy.simulation.recorded import RecordedTrial
 from tests.builders import NOW
 from tests.fakes.stored import NOTHING_STORED
+from tests.harness.simulation.controllers.recorded import RecordedTrial
 
 Spoil = Callable[[RecordedTrial, list[str]], None]
 

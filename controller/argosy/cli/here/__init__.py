@@ -1,1 +1,1 @@
-"""The commands that run on this machine: local mode, demos, simulation."""
+"""The commands that run on this machine: local mode and demos."""

@@ -49,7 +49,7 @@ def cost(
     if html is not None:
         from argosy.figures.spending import cost_page
 
-        write(session, cost_page(view), html, f"cost {run}")
+        write(session, cost_page(view), html, f"argosy cost {run}")
     if session.wants_json:
         session.print_json(document(view))
         return

@@ -37,7 +37,7 @@ def plan(session: Session, file: SpecFile, changes: SpecChanges, html: HtmlFile 
     if html is not None:
         from argosy.figures.plan import plan_page
 
-        write(session, plan_page(reply), html, shlex.join(["plan", str(file), *changes.as_typed()]))
+        write(session, plan_page(reply), html, shlex.join(["argosy", "plan", str(file), *changes.as_typed()]))
     if session.wants_json:
         session.print_json(reply)
         return

@@ -50,7 +50,7 @@ def run(
 ) -> None:
     """A run as one page, whether it goes on or ended long ago: what happened, how long, at what cost."""
     file = html or Path(f"{run}.html")
-    write(session, run_report(session, run), file, f"report run {run}")
+    write(session, run_report(session, run), file, f"argosy report run {run}")
 
 
 def run_report(session: Session, run: str) -> Page:

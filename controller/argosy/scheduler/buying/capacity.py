@@ -25,8 +25,7 @@ from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.least_size import bring_to_size
 from argosy.scheduler.buying.purchase_shares import Due, due_instances, instances_left
 from argosy.scheduler.placing.places import NO_PLACES, Places, RunPlaces, group_is_running
-from argosy.scheduler.turns.caps import usd_of_all
-from argosy.scheduler.turns.quotas import quotas_of, vcpus_left
+from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
 DEPLOYMENT = "maxInstances of the deployment"
 DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"

@@ -20,9 +20,8 @@ from argosy.model.pools import Offer
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.capped_demand import INSTANCES_COLUMN, USD_COLUMN, CappedDemand
 from argosy.scheduler.placing.places import Places
-from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD
+from argosy.scheduler.turns.caps import INSTANCES, OF_A_VCPU, SCALE, USD, use_of_quotas
 from argosy.scheduler.turns.fair_order import FairOrder, Within
-from argosy.scheduler.turns.quotas import OF_A_VCPU, use_of_quotas
 from argosy.sharing.alternatives import NO_OTHER, DealtByWays, Turn, Way, dealt_by_ways
 from argosy.sharing.columns import MOST, IntArray, Limits
 from argosy.sharing.fill import Filled

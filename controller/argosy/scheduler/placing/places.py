@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
 from argosy.market.buy import NO_FITNESS
-from argosy.market.spreading import Spread
+from argosy.market.cover import Spread
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance
@@ -27,9 +27,8 @@ from argosy.scheduler.placing.asks import NO_BOUND, Ask, asks_of, place_now
 from argosy.scheduler.supply.outlook import Outlook
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.caps import CapRoom, prices
-from argosy.scheduler.turns.fair_order import FairOrder
+from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from argosy.scheduler.turns.fair_share import FairShare, LaunchRoom, QueueCaps
-from argosy.scheduler.turns.latest_starts import latest_starts
 from argosy.scheduler.turns.share_levels import ShareLevels, long_run_launches
 from argosy.scheduler.turns.slices import counted
 from argosy.scheduler.upkeep.upkeep import next_key

@@ -1,21 +1,27 @@
-"""What do the queues use of what their caps are about, and how much of it is left while a tick decides?
+"""Caps of queues and vCPU quotas: what is used of each, and what is left while a tick decides.
 
-A task uses, of its instance, the part that it reserves: the largest of its parts of cpu, memory and GPUs. So much of
-the instance counts, and so much of its price. What nobody reserves is nobody's, but what is ordered for a queue, or on
-its way to it, counts whole (decision 47). Daemons are of no queue.
+A task uses, of its instance, the part that it reserves: the largest of its parts of cpu, memory and GPUs. That part of
+the instance counts against the caps of its queue, and that part of its price; of the quota that the instance draws on,
+that part of its vCPUs (decision 47). Unreserved capacity is charged to no queue. What is ordered for a queue, or on its
+way to it, counts whole against caps; incoming vCPUs belong to no queue but still use up the quota. Daemons are of no
+queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.catalogue.quotas import quota_key
+from argosy.market.limits import QuotaKey
 from argosy.market.offers import cost_of
 from argosy.model.moment import Moment
+from argosy.model.policy import Policy
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.sharers import queue_of_run
@@ -215,3 +221,63 @@ def costs_on(needs: Sequence[Resources], supply: Supply, usd_per_hour: FloatArra
         usd, of_one = float((places * part * usd_per_hour).sum()) / whole, float((places * part).sum()) / whole
         known[each] = [int(usd * SCALE[USD]), each.cpu_units, each.gpus, int(of_one * SCALE[INSTANCES])]
     return np.array([known[each] for each in needs], dtype=np.int64).reshape(-1, 4)
+
+
+OF_A_VCPU = 1 << 10  # units of a vCPU
+
+
+def quotas_of(policy: Policy) -> Mapping[QuotaKey, int]:
+    """vCPUs."""
+    return {(cell, purchase, family): vcpus for cell, purchase, family, vcpus in policy.vcpu_quotas}
+
+
+def vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
+    """Of each quota that the settings name: what neither instances that EC2 still counts nor orders take."""
+    quotas = quotas_of(moment.policy)
+    if not quotas:
+        return {}
+    used: Counter[QuotaKey] = Counter()
+
+    def use(cell: str, instance_type: str, purchase: str, count: int) -> None:
+        used[cell, purchase, quota_key(instance_type, purchase)] += count * _vcpus(moment, instance_type)
+
+    for instance in moment.state.instances.values():
+        if instance.alive and instance.owned:
+            use(instance.cell, instance.instance_type, instance.purchase.value, 1)
+    for (key, purchase), count in moment.promised.items():
+        pool = moment.state.pools[key]
+        use(pool.cell, pool.instance_type, purchase.value, count)
+    return {key: vcpus - used[key] for key, vcpus in quotas.items()}
+
+
+def use_of_quotas(moment: Moment, keys: Sequence[QuotaKey]) -> dict[int, IntArray]:
+    """By Run.number, (keys,) what its live attempts use, in units of `OF_A_VCPU`. Runs that use nothing are left
+    out."""
+    if not keys:
+        return {}
+    state, table = moment.state, moment.state.attempts
+    placed, place = table.placed(), {key: number for number, key in enumerate(keys)}
+    instances = [*state.instances.values()]
+    where = table.positions([each.id for each in instances])[table.instance_number[placed]]  # -1: nothing is known
+    draws_on = [
+        place.get((i.cell, i.purchase.value, quota_key(i.instance_type, i.purchase.value)), -1) if i.owned else -1
+        for i in instances
+    ]
+    key = np.array([*draws_on, -1], dtype=np.int64)[where]
+    placed, where, key = placed[key >= 0], where[key >= 0], key[key >= 0]
+    if not len(placed):
+        return {}
+    sizes = np.array([*(each.total for each in instances), Resources()], dtype=np.float64)
+    vcpus = np.array([*(_vcpus(moment, each.instance_type) for each in instances), 0])
+    numbers, row = np.unique(table["run"][placed], return_inverse=True)
+    known = state.needs_by_number()
+    needs = np.array([known.get(number, Resources()) for number in numbers.tolist()], dtype=np.int64).reshape(-1, 3)
+    units = (part_of(needs[row], sizes[where]) * vcpus[where] * OF_A_VCPU).astype(np.int64)
+    found = np.zeros((len(numbers), len(keys)), dtype=np.int64)
+    np.add.at(found, (row, key), units)
+    return dict(zip(numbers.tolist(), found, strict=True))
+
+
+def _vcpus(moment: Moment, instance_type: str) -> int:
+    kind = moment.catalogue.get(instance_type)
+    return kind.vcpus if kind else 0

@@ -14,9 +14,16 @@ from argosy.model.sharers import live_by_number, queue_of_run
 from argosy.model.sharing import Cap, Guarantee
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.turns.caps import SCALE, queues_by_number, use_by_run
+from argosy.scheduler.turns.caps import (
+    OF_A_VCPU,
+    SCALE,
+    queues_by_number,
+    quotas_of,
+    use_by_run,
+    use_of_quotas,
+    vcpus_left,
+)
 from argosy.scheduler.turns.fair_order import FairOrder
-from argosy.scheduler.turns.quotas import OF_A_VCPU, quotas_of, use_of_quotas, vcpus_left
 from argosy.sharing.columns import ONE_FACTOR
 from argosy.sharing.history import part_used
 

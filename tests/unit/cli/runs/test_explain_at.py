@@ -14,9 +14,9 @@ from argosy.cli.runs.explain import past_lines
 from argosy.layout import JOURNAL
 from argosy.recording import provenance
 from argosy.replay.chains import chains_of
-from argosy.simulation.recorded import RecordedTrial
 from tests.fakes.cli import NOW, World, api_error
 from tests.fakes.recorded import edited, recorded
+from tests.harness.simulation.controllers.recorded import RecordedTrial
 
 MACHINE = {"id": "i-1", "type": "g5.xlarge", "zone": "us-east-1a", "purchase": "spot", "usdPerHour": 0.35}
 FREE = {"cpuUnits": 1024, "memoryMib": 4096, "gpus": 1}

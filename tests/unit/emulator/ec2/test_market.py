@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import WALK_STEP_S, walking_prices
 from argosy.emulator.ec2.service import Ec2Setup
-from argosy.simulation.world import START, World
+from tests.harness.simulation.world.world import START, World
 
 TYPES = ["c5.large", "c5.xlarge", "c5.2xlarge"]
 

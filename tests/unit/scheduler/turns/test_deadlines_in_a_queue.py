@@ -13,7 +13,7 @@ import pytest
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment
 from argosy.model.state import State
-from argosy.scheduler.turns import latest_starts
+from argosy.scheduler.turns import fair_order
 from argosy.scheduler.turns.fair_order import FairOrder
 from tests.builders import NOW, POLICY, begun, fleet, moment_of, state_with
 from tests.shared_clusters import cluster, decided, launches, run, shared
@@ -36,7 +36,7 @@ def at(state: State, later_s: float = 0.0, instances: int = 4) -> Moment:
 
 def order(state: State, later_s: float = 0.0, instances: int = 4) -> list[str]:
     moment, runs = at(state, later_s, instances), list(state.runs.values())
-    return [each.id for each in FairOrder.of(state, runs, latest_starts.latest_starts(moment, runs)).runs]
+    return [each.id for each in FairOrder.of(state, runs, fair_order.latest_starts(moment, runs)).runs]
 
 
 def test_who_has_to_begin_first_comes_first_whoever_came_first() -> None:
@@ -93,14 +93,14 @@ def test_of_two_that_are_alike_the_older_one_stays_first_while_time_passes() -> 
 def test_a_cluster_that_may_grow_is_counted_at_its_largest() -> None:
     state = cluster(1)
     name = run(state, 1, 400, **lasting(400), **due_in(HOUR_S))
-    assert not latest_starts.latest_starts(at(state, instances=1), [state.runs[name]])  # four at once: 100 minutes
-    assert latest_starts.latest_starts(at(state, instances=4), [state.runs[name]])
+    assert not fair_order.latest_starts(at(state, instances=1), [state.runs[name]])  # four at once: 100 minutes
+    assert fair_order.latest_starts(at(state, instances=4), [state.runs[name]])
 
 
 def test_of_a_cluster_without_instances_nothing_is_known() -> None:
     state = state_with(fleet())
     name = run(state, 1, 400, **lasting(400), **due_in(HOUR_S))
-    assert latest_starts.latest_starts(at(state), [state.runs[name]]) == {name: int((NOW + HOUR_S - 60) // 60)}
+    assert fair_order.latest_starts(at(state), [state.runs[name]]) == {name: int((NOW + HOUR_S - 60) // 60)}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_a_run_may_have_at_once_is_counted(more: dict[str, Any]) -> None:
     state = cluster(4)
     capacity = {**due_in(HOUR_S)["capacity"], **more.get("capacity", {})}
     few = run(state, 1, 64, **lasting(64), **(more | {"capacity": capacity}))
-    assert not latest_starts.latest_starts(at(state), [state.runs[few]])
+    assert not fair_order.latest_starts(at(state), [state.runs[few]])
 
 
 def test_what_has_ended_is_not_left_to_do() -> None:
@@ -122,7 +122,7 @@ def test_what_has_ended_is_not_left_to_do() -> None:
     name = run(state, 1, 16, **lasting(16), **due_in(HOUR_S))
     begun(state, [each for each in decided(state, max_instances=4) if isinstance(each, Launch)])
     state.runs[name].note_duration(1_200.0)
-    assert latest_starts.latest_starts(at(state), [state.runs[name]]) == {name: int((NOW + HOUR_S - 1_200) // 60)}
+    assert fair_order.latest_starts(at(state), [state.runs[name]]) == {name: int((NOW + HOUR_S - 1_200) // 60)}
 
 
 def plainly(drawn: list[tuple[int, int, float | None, int, float]], places: int) -> list[int]:

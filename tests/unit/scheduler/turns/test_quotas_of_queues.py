@@ -17,7 +17,7 @@ from argosy.scheduler.buying.capacity import order_in_turn
 from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
-from argosy.scheduler.turns.quotas import OF_A_VCPU, use_of_quotas, vcpus_left
+from argosy.scheduler.turns.caps import OF_A_VCPU, use_of_quotas, vcpus_left
 from tests.builders import (
     CELL,
     NOW,

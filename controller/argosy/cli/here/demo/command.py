@@ -79,7 +79,7 @@ def demo(
         manifests = [download_results(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
         cluster = inside.api.cluster()
         for run, name in zip(runs, REPORTS, strict=True):
-            write(inside, run_report(inside, run["runId"]), out / name, f"report run {run['runId']}")
+            write(inside, run_report(inside, run["runId"]), out / name, f"argosy report run {run['runId']}")
     took_s = session.tools.now() - log.begun
     rows = report.rows_of(folders[0])
     found = report.summary(views, manifests, cluster, rows, supervisor.taken) | {"seconds": took_s}

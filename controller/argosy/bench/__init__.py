@@ -1,1 +1,0 @@
-"""How well do placement, buying and the deadline policy do on recorded data? For `argosy bench`."""

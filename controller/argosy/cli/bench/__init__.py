@@ -1,1 +1,0 @@
-"""The `argosy bench` commands."""

@@ -1,1 +1,0 @@
-"""The command `demo-tensorflow`: TensorFlow training, classification and benchmarks on an AWS inside this process."""

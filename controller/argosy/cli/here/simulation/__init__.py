@@ -1,1 +1,0 @@
-"""The command `simulate`: the real controller in a simulated AWS with faults."""

@@ -1,0 +1,1 @@
+"""How well do placement, buying and the deadline policy do on recorded data?"""

@@ -1,0 +1,14 @@
+"""The measurements: `python -m tests.harness.bench place|allocate|deadline`."""
+
+from __future__ import annotations
+
+from argosy.cli.main import main
+from tests.harness.bench.allocate import allocate
+from tests.harness.bench.deadline import deadline
+from tests.harness.bench.place import place
+from tests.harness.programs import program
+
+app = program(place, allocate, deadline, about="Measure Argosy on this machine.")
+
+if __name__ == "__main__":
+    main(app)

@@ -1,0 +1,1 @@
+"""TensorFlow training, classification and benchmarks on an AWS inside this process."""

@@ -1,0 +1,241 @@
+"""What does the auditor of a trial see, and whom does it tell?
+
+It sees each effect before the controller hears of it, reads each commit as it is stored, and knows what really runs on
+the instances. It tells one checker per family of invariants, and keeps what they find. I11 is its own: no secret is in
+the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+from argosy.engine.report import TickReport
+from argosy.model.policy import Policy
+from tests.harness.simulation.audit.backfill import BackfillChecker
+from tests.harness.simulation.audit.caps import CapChecker
+from tests.harness.simulation.audit.cells import CellChecker
+from tests.harness.simulation.audit.cluster_course import ClusterCourseChecker
+from tests.harness.simulation.audit.daemons import DaemonChecker
+from tests.harness.simulation.audit.definitions import DefinitionChecker
+from tests.harness.simulation.audit.dependencies import DependencyChecker
+from tests.harness.simulation.audit.efficiency import EfficiencyChecker
+from tests.harness.simulation.audit.environments import EnvironmentChecker
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
+from tests.harness.simulation.audit.figures import FigureChecker
+from tests.harness.simulation.audit.fleets import FleetChecker
+from tests.harness.simulation.audit.floors import FloorChecker
+from tests.harness.simulation.audit.history import HistoryChecker
+from tests.harness.simulation.audit.images import ImageChecker
+from tests.harness.simulation.audit.instances import InstanceChecker
+from tests.harness.simulation.audit.journal import JournalChecker
+from tests.harness.simulation.audit.launches import LaunchChecker
+from tests.harness.simulation.audit.markers import MarkerChecker
+from tests.harness.simulation.audit.members import MembersChecker
+from tests.harness.simulation.audit.money import MoneyChecker
+from tests.harness.simulation.audit.preemption import PreemptionChecker
+from tests.harness.simulation.audit.progress import ProgressChecker
+from tests.harness.simulation.audit.quiet import QuietChecker
+from tests.harness.simulation.audit.reasons import ReasonChecker
+from tests.harness.simulation.audit.schedules import ScheduleChecker
+from tests.harness.simulation.audit.shares import ShareChecker
+from tests.harness.simulation.audit.sharing import SharingChecker
+from tests.harness.simulation.audit.stored_state import StoredState
+from tests.harness.simulation.audit.targets import TargetChecker
+from tests.harness.simulation.audit.trail import AuditTrail, short
+from tests.harness.simulation.audit.updates import UpdateChecker
+from tests.harness.simulation.audit.warnings import WarningChecker
+from tests.harness.simulation.injection.boundary import Call
+from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.workload import CANARY, SimulatedJob
+
+JSON = dict[str, Any]
+
+
+class Auditor:
+    """Watches one trial: the observer of its calls, and a sink of its world."""
+
+    def __init__(
+        self,
+        regions: Regions,
+        jobs: MutableMapping[str, SimulatedJob],
+        policy: Policy,
+        *,
+        one_controller: bool = False,
+        nothing_goes_wrong: bool = False,
+        stands_still_s: float = 0.0,
+        clocks_differ_s: float = 0.0,
+    ) -> None:
+        self.facts = facts = TrialFacts(
+            regions, jobs, policy, one_controller, nothing_goes_wrong, stands_still_s, clocks_differ_s
+        )
+        self._launches = LaunchChecker(facts)
+        self.journal = JournalChecker(facts)
+        self.environments = EnvironmentChecker(facts)
+        self.sharing, self.shares = SharingChecker(facts), ShareChecker(facts)
+        self.caps, self.updates = CapChecker(facts), UpdateChecker(facts)
+        self.members = MembersChecker(facts)
+        self.preemption = PreemptionChecker(facts)
+        self.backfill = BackfillChecker(facts)
+        self.quiet = QuietChecker(facts)
+        self._checkers: tuple[Checker, ...] = (
+            self._launches,
+            InstanceChecker(facts),
+            FleetChecker(facts),
+            FloorChecker(facts),
+            ProgressChecker(facts),
+            MoneyChecker(facts),
+            CellChecker(facts),
+            EfficiencyChecker(facts),
+            WarningChecker(facts),
+            DefinitionChecker(facts),
+            DependencyChecker(facts),
+            ImageChecker(facts),
+            HistoryChecker(facts),
+            ClusterCourseChecker(facts),
+            ReasonChecker(facts),
+            FigureChecker(facts),
+            MarkerChecker(facts),
+            self.environments,
+            DaemonChecker(facts),
+            TargetChecker(facts),
+            self.quiet,
+            ScheduleChecker(facts),
+            self.sharing,
+            self.shares,
+            self.caps,
+            self.updates,
+            self.members,
+            self.preemption,
+            self.backfill,
+            self.journal,
+        )
+        self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
+        for checker in self._checkers:
+            for operation, check in checker.effects().items():
+                self._effects[operation].append(check)
+        self._effects["dynamodb", "transact_write_items"].append(self._committed)
+
+    @property
+    def violations(self) -> list[Violation]:
+        return self.facts.violations
+
+    @property
+    def stored(self) -> StoredState:
+        return self.facts.stored
+
+    @property
+    def trail(self) -> AuditTrail:
+        return self.facts.trail
+
+    @property
+    def launches(self) -> int:
+        """ECS tasks that were started."""
+        return self._launches.launches
+
+    def took_effect(self, call: Call, reply: JSON) -> None:
+        for check in self._effects.get((call.service, call.operation), ()):
+            check(call.request, reply)
+
+    def ended(self, call: Call, outcome: str) -> None:
+        if call.service in ("ecs", "ec2") and not call.operation.startswith(("list", "describe")):
+            self.trail.add(self.facts.world.now, f"{call.operation} ({outcome})", call.request)
+        elif outcome != "ok":
+            self.trail.add(self.facts.world.now, f"{call.service} {call.operation} ({outcome})", "")
+
+    def hear(self, message: JSON) -> None:
+        """A sink of the world: what really happens, before it can get lost on its way."""
+        self.trail.add(self.facts.world.now, message["detail-type"], short(message))
+        for checker in self._checkers:
+            checker.heard(message)
+
+    def time_passed(self) -> None:
+        for checker in self._checkers:
+            checker.time_passed()
+
+    def ticked(self, report: TickReport, version: int | None) -> None:
+        for checker in self._checkers:
+            checker.ticked(report, version)
+
+    def at_rest(self, rest: Rest) -> None:
+        for checker in self._checkers:
+            checker.at_rest(rest)
+
+    def not_over(self, sentence: str) -> None:
+        """The trial does not come to its end: says what is still open. It counts where a damaged run is named as well:
+        one that was set aside has ended."""
+        stored, instances = self.stored, self.facts.regions.instances()
+        runs = {name: (each.status, each.counts, each.waiting) for name, each in stored.records.items()}
+        live = [f"{each.key[1:]} on {each.instance} is {each.status}" for each in stored.live.values()]
+        alive = [each.instance_id for each in instances if each.alive]
+        names = tuple(each.instance for each in stored.live.values())[:3]
+        sentence = f"{sentence}: {runs}; live: {live[:5]}; instances: {alive[:5]}"
+        self.facts.violations.append(Violation("liveness", sentence, self.facts.world.now, names))
+
+    def nobody_worked(self) -> None:
+        """No controller has worked for hours, until now."""
+        self.facts.unattended_until = self.facts.world.now
+
+    def faults_ended(self) -> None:
+        """From now on nothing goes wrong any more."""
+        self.facts.faults_ended_at = self.facts.world.now
+
+    def teardown_begun(self) -> None:
+        """From now on everything is let go."""
+        self.facts.is_tearing_down = True
+
+    def torn_down(self) -> None:
+        """From now on nothing may start."""
+        self.facts.torn_down, self.facts.torn_down_at = True, self.facts.world.now
+
+    def cell_closed(self, region: str) -> None:
+        """From now on nothing may start there, and what is there has to go."""
+        self.facts.closed[region] = self.facts.world.now
+
+    def cell_opened(self, region: str) -> None:
+        self.facts.closed.pop(region, None)
+
+    @contextmanager
+    def listening_to_the_log(self) -> Iterator[None]:
+        """The log of the package is checked, and goes nowhere else: it holds thousands of expected warnings."""
+        log, handler = logging.getLogger("argosy"), _SecretsInLog(self.facts)
+        before = log.propagate
+        log.addHandler(handler)
+        log.propagate = False
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.propagate = before
+
+    def _committed(self, request: JSON, reply: JSON) -> None:
+        """One transaction is stored: read it as the next controller would."""
+        stored = self.stored
+        version, tables, ended, retried = stored.version, dict(stored.tables), self._ended(), self._retried()
+        intents = stored.take(request["TransactItems"])
+        self.facts.take_jobs()
+        again = retried | self._retried() | (ended - self._ended())
+        commit = Commit(version, tables, intents, frozenset(again))
+        for checker in self._checkers:
+            checker.committed(commit)
+
+    def _ended(self) -> set[str]:
+        return {run_id for run_id, record in self.stored.records.items() if record.has_ended}
+
+    def _retried(self) -> set[str]:
+        return {run_id for run_id, record in self.stored.records.items() if record.revives}
+
+
+class _SecretsInLog(logging.Handler):
+    """I11."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__()
+        self._facts = facts
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if CANARY in record.getMessage():
+            self._facts.violated("I11", "a secret of a task's environment is in the log", CANARY)

@@ -1,0 +1,153 @@
+"""Does no queue get more than its cap, by what is stored?
+
+S8: a transaction with a new intent of a queue leaves it within its caps, each task counted with the part that it takes
+of its instance; and where nothing was on its way, an order is no larger than what the caps leave to all who wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from argosy.model.instances import pool_key
+from argosy.model.sharing import Cap, ShareQueue
+from argosy.model.tasks import TaskStatus
+from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
+from tests.harness.simulation.audit.stored_state import StoredAttempt
+
+JSON = dict[str, Any]
+Targets = Mapping[tuple[str, str], int]  # pool, which of its two targets
+
+ABOUT = 1.01  # amounts are kept in whole units
+_TARGETS = ("spot_target", "on_demand_target")
+
+
+class CapChecker(Checker):
+    """What each queue uses after every transaction that begins something for it."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self.judged = 0
+        """Intents and orders of queues that have caps."""
+        self._targets: Targets = {}
+        self._was_quiet = False
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        if stored.version == commit.version_before:
+            return
+        queues = stored.sharing.queues()
+        before, was_quiet = self._targets, self._was_quiet
+        self._targets = self._targets_now()
+        self._was_quiet = self._nothing_is_coming()
+        self._judge_all(before)
+        if self.facts.damaged or not any(queue.cap.is_any for queue in queues.values()):
+            return
+        use = self._use(queues)
+        for name in sorted({self._queue(each.key.run_id, queues) for each in commit.intents} - {""}):
+            self._judge(name, use[name], queues[name].cap)
+        if was_quiet:
+            self._judge_order(before, use, queues)
+
+    def _judge(self, name: str, use: Cap, cap: Cap) -> None:
+        self.judged += cap.is_any
+        for unit, (used, most) in zip(Cap._fields, zip(use, cap, strict=True), strict=True):
+            if used > most * ABOUT + 1e-9:
+                self.facts.violated("S8", f"queue {name} uses {used:g} {unit}, and its cap is {most:g}", name)
+
+    def _judge_all(self, before: Targets) -> None:
+        """Where an order is placed, all instances that are alive or owed cost no more than the deployment may."""
+        stored, most = self.facts.stored, self.facts.stored.sharing.usd_per_hour
+        grown = any(count > before.get(key, 0) for key, count in self._targets.items())
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        if not grown or most == float("inf") or self.facts.damaged or any(each.get("interrupted_at") for each in alive):
+            return
+        usd = sum(each.get("price_usd_per_hour", 0.0) for each in alive)
+        held = Counter(pool_key(each["cell"], each["instance_type"], each["zone"]) for each in alive)
+        for key, pool in stored.pools.items():
+            owed = sum(self._targets[key, name] for name in _TARGETS) - held[key]
+            usd += max(0, owed) * float(pool["spot_usd_per_hour"])
+        self.judged += 1
+        if usd > most * ABOUT:
+            told = f"what is alive and ordered costs {usd:.4f} USD an hour, and the deployment's limit is {most:g}"
+            self.facts.violated("S8", told)
+
+    def _judge_order(self, before: Targets, use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]) -> None:
+        """What is ordered is for those who wait: together they may have no more than their caps leave them."""
+        grown = {key: count - before.get(key, 0) for key, count in self._targets.items() if count > before.get(key, 0)}
+        waiting = {self._queue(run_id, queues) for run_id in self._waiting()} - {""}
+        if not grown or not waiting or self._others_may_order():
+            return
+        self._judge_kept(sum(grown.values()), waiting, use, queues)
+        for unit, price in ((3, lambda key: 1.0), (0, self._price)):
+            if all(queues[name].cap[unit] < float("inf") for name in waiting):
+                left = sum(max(0.0, queues[name].cap[unit] - use[name][unit]) for name in waiting)
+                ordered = sum(price(key) * count for key, count in grown.items())
+                self.judged += 1
+                if ordered > left * ABOUT + 1e-9:
+                    told = f"{ordered:g} {Cap._fields[unit]} are ordered where the caps leave {left:g} to who waits"
+                    self.facts.violated("S8", told, *sorted(waiting))
+
+    def _judge_kept(
+        self, ordered: int, waiting: set[str], use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]
+    ) -> None:
+        """What a queue that does not lend lacks of the instances that it is guaranteed is not ordered for others."""
+        promised = {
+            name: each.guarantee.amount
+            for name, each in queues.items()
+            if each.guarantee and not each.lend and each.guarantee.unit == "instances"
+        }
+        kept = sum(max(0.0, amount - use[name].instances) for name, amount in promised.items())
+        alive = sum(each["status"] != "GONE" for each in self.facts.stored.instances.values())
+        if kept and not waiting & promised.keys() and alive + ordered > self.facts.policy.max_instances - kept + 1e-3:
+            told = f"{ordered} instances are ordered beside {alive}, and {kept:g} are guaranteed to others and not lent"
+            self.facts.violated("S8", told, *sorted(promised))
+
+    def _others_may_order(self) -> bool:
+        """Something that is no run of a queue, or replacements of what was warned."""
+        stored = self.facts.stored
+        warned = any(each.get("interrupted_at") for each in stored.instances.values())
+        return bool(stored.environments or stored.floor.instances or self.facts.policy.min_instances or warned)
+
+    def _use(self, queues: Mapping[str, ShareQueue]) -> dict[str, Cap]:
+        stored, use = self.facts.stored, defaultdict[str, list[float]](lambda: [0.0] * 4)
+        for (run_id, name), count in self._on_instances(stored.live.values()).items():
+            its = use[self._queue(run_id, queues)]
+            needs, instance = stored.records[run_id].needs, stored.instances.get(name, {})
+            part = max(
+                (n / total for n, total in zip(needs, instance.get("total", ()), strict=False) if total), default=0
+            )
+            each = part * instance.get("price_usd_per_hour", 0.0), needs.cpu_units / 1024, needs.gpus, part
+            for unit, amount in enumerate(each):
+                its[unit] += count * amount
+        return {name: Cap(*use[name]) for name in queues}
+
+    def _on_instances(self, live: Iterable[StoredAttempt]) -> Counter[tuple[str, str]]:
+        known = self.facts.stored.records
+        return Counter((each.key.run_id, each.instance) for each in live if each.instance and each.key.run_id in known)
+
+    def _queue(self, run_id: str, queues: Mapping[str, ShareQueue]) -> str:
+        """ "" = it is of none."""
+        job = self.facts.jobs.get(run_id)
+        if job is None or job.is_daemon:
+            return ""
+        name = str(self.facts.spec_of(run_id).get("queue", "default"))
+        return name if name in queues else "default"
+
+    def _waiting(self) -> list[str]:
+        stored = self.facts.stored
+        tables = ((run_id, stored.task_tables.get(run_id)) for run_id in stored.root.get("runs", ()))
+        return [run_id for run_id, table in tables if table and bool((table["status"] == TaskStatus.PENDING).any())]
+
+    def _nothing_is_coming(self) -> bool:
+        stored = self.facts.stored
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        return sum(self._targets.values()) <= len(alive) and all(each["status"] == "ACTIVE" for each in alive)
+
+    def _targets_now(self) -> Targets:
+        return {(key, name): max(0, each[name]) for key, each in self.facts.stored.pools.items() for name in _TARGETS}
+
+    def _price(self, key: tuple[str, str]) -> float:
+        """At least so much an hour: EC2's spot price."""
+        return float(self.facts.stored.pools[key[0]]["spot_usd_per_hour"])

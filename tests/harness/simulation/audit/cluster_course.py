@@ -1,0 +1,100 @@
+"""Does the cluster's history say what there was, at least every five minutes?
+
+C1: a sample counts the runs, tasks and instances that are stored in the same commit. C2: while anything is there, no
+commit comes later than five minutes after the sample before it. C3: when all has ended, the last sample says so. C4: an
+order is what the stored targets have grown by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder
+from argosy.model.instances import InstanceStatus, Purchase
+from argosy.model.tasks import TaskStatus
+from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+
+JSON = dict[str, Any]
+Targets = dict[str, tuple[int, int]]
+A_TICK_S = 120.0  # from the moment that a tick decides for to its commit, retries included
+
+
+class ClusterCourseChecker(Checker):
+    """Samples and orders as they are stored, against the stored state and the world."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._last: ClusterSample | None = None
+        self._targets: Targets | None = None
+
+    def committed(self, commit: Commit) -> None:
+        piece = self.facts.stored.course
+        if piece and piece.sample:
+            self._last = piece.sample
+            self._check(piece.sample)
+        self._check_orders(piece.orders if piece else ())
+        late_s = self.facts.world.now - (self._last.at if self._last else 0.0)
+        is_there = self._open_runs() or self._instances()
+        is_the_apis = self.facts.stored.version == commit.version_before
+        if (
+            is_there
+            and not is_the_apis
+            and late_s > EVERY_S + A_TICK_S + self.facts.stands_still_s + self.facts.clocks_differ_s
+        ):
+            self.facts.violated("C2", f"the last sample of the cluster is {late_s:.0f} s old")
+
+    def at_rest(self, rest: Rest) -> None:
+        alive = [each for each in self.facts.regions.instances() if each.alive]
+        if not alive and not self._open_runs() and self._last and not self._last.is_at_rest:
+            self.facts.violated("C3", f"nothing is there any more, and the last sample says {self._last}")
+
+    def _check(self, sample: ClusterSample) -> None:
+        runs, instances = self._open_runs(), self._instances()
+        if self.facts.damaged:
+            return  # what is open without a record that can be read is counted by nobody
+        counts = [record.counts for record in runs]
+        purchases = Counter(each["purchase"] for each in instances)
+        wanted = {
+            "runs": len(runs),
+            "queued": sum(each[TaskStatus.PENDING] for each in counts),
+            "starting": sum(each[TaskStatus.STARTING] for each in counts),
+            "running": sum(each[TaskStatus.RUNNING] + each[TaskStatus.VERIFYING] for each in counts),
+            "spot": purchases[Purchase.SPOT],
+            "on_demand": purchases[Purchase.ON_DEMAND],
+            "active": sum(each["status"] == InstanceStatus.ACTIVE for each in instances),
+        }
+        found = {name: getattr(sample, name) for name in wanted}
+        if found != wanted:
+            self.facts.violated("C1", f"a sample says {found}, and stored is {wanted}")
+        price = sum(each["price_usd_per_hour"] for each in instances)
+        if abs(sample.usd_per_hour - price) > 1e-6:
+            self.facts.violated("C1", f"a sample says {sample.usd_per_hour} $/h, and stored is {price}")
+
+    def _check_orders(self, orders: Sequence[PlacedOrder]) -> None:
+        pools = self.facts.stored.pools
+        targets = {key: (each["spot_target"], each["on_demand_target"]) for key, each in pools.items()}
+        grown = Counter[tuple[str, str]]()
+        for key, now in targets.items() if self._targets is not None else ():
+            before = (self._targets or {}).get(key) or _as_met(pools[key])
+            grown[key, Purchase.SPOT.value] += max(0, now[0] - before[0])
+            grown[key, Purchase.ON_DEMAND.value] += max(0, now[1] - before[1])
+        if self._targets is not None and +grown != Counter({(each.pool, each.purchase): each.count for each in orders}):
+            self.facts.violated("C4", f"targets have grown by {dict(+grown)}, and the orders are {orders}")
+        self._targets = targets
+
+    def _open_runs(self) -> list[Any]:
+        stored = self.facts.stored
+        return [record for run_id in stored.root.get("runs", ()) if (record := stored.records.get(run_id))]
+
+    def _instances(self) -> list[JSON]:
+        found = self.facts.stored.instances.values()
+        return [each for each in found if each["owned"] and each["status"] != InstanceStatus.GONE]
+
+
+def _as_met(pool: JSON) -> tuple[int, int]:
+    """What a fleet that is stored for the first time was told by others, as EC2 showed it."""
+    told = (pool["confirmed_spot"], pool["spot_target"]), (pool["confirmed_on_demand"], pool["on_demand_target"])
+    spot, on_demand = (target if shown < 0 else shown for shown, target in told)
+    return spot, on_demand

@@ -1,0 +1,70 @@
+"""Does a run, or a task, begin only after what it waits for?
+
+`S7`: when the intent of an attempt is stored, its run's time has come; every run that it depends on as a whole has
+ended, well where that is asked; and so has the task of the same index of each run that it depends on task by task. What
+was met stays so when the other run is tried again later. A run that cannot begin any more has no attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.model.run_terms import RunTerms
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
+from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
+from tests.harness.simulation.audit.stored_state import StoredAttempt
+
+JSON = Mapping[str, Any]
+
+
+class DependencyChecker(Checker):
+    """Every commit with an intent, against all that was ever stored of the runs that it waits for."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._ended: set[str] = set()
+        self._succeeded: set[str] = set()
+        self._tasks_ended: dict[str, set[int]] = {}
+
+    def committed(self, commit: Commit) -> None:
+        self._look()
+        for intent in commit.intents:
+            job = self.facts.jobs.get(intent.key.run_id)
+            if job is not None:
+                self._check(intent, job.spec)
+
+    def _look(self) -> None:
+        """What has ended once has ended for those that wait for it."""
+        awaited = {each["run"] for job in self.facts.jobs.values() for each in job.spec.get("dependsOn", ())}
+        for run_id in awaited & self.facts.stored.records.keys():
+            record = self.facts.stored.records[run_id]
+            if record.has_ended:
+                self._ended.add(run_id)
+            if record.status is RunStatus.SUCCEEDED:
+                self._succeeded.add(run_id)
+            rows = self.facts.stored.tables.get(run_id, ())
+            over = {index for index, row in enumerate(rows) if row[0] in TERMINAL or record.has_ended}
+            self._tasks_ended.setdefault(run_id, set()).update(over)
+
+    def _check(self, intent: StoredAttempt, spec: JSON) -> None:
+        key = intent.key
+        for each in spec.get("dependsOn", ()):
+            if each["type"] == "N_TO_N":
+                is_met = self._task_is_met(each, key.index)
+            else:
+                is_met = each["run"] in (self._ended if each["on"] == "end" else self._succeeded)
+            if not is_met:
+                self.facts.violated("S7", f"{key} was intended before {each}", key.run_id, each["run"])
+        if "notBefore" in spec:
+            record = self.facts.stored.records[key.run_id]
+            earliest = RunTerms.of(spec).starts_at(record.submitted_at) - self.facts.clocks_differ_s
+            if self.facts.world.now < earliest:
+                self.facts.violated("S7", f"{key} was intended before {spec['notBefore']}", key.run_id)
+
+    def _task_is_met(self, each: JSON, index: int) -> bool:
+        if each["on"] == "end":
+            return index in self._tasks_ended.get(each["run"], ())
+        rows = self.facts.stored.tables.get(each["run"], ())
+        return bool(len(rows) > index and rows[index][0] == TaskStatus.SUCCEEDED)  # which no retry takes away

@@ -1,0 +1,125 @@
+"""Is nothing done or ordered in vain?
+
+`repeated`: no call is made again and again with the same request, and nothing is stored again as it was. `awake`: no
+controller works on once everything has come to its end. `order`: one controller raises no fleet above the tasks that
+need it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.engine.report import TickReport
+from argosy.model.tasks import TERMINAL
+from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.users.submissions import PLAIN_MIB, VCPUS
+
+JSON = dict[str, Any]
+
+ONCE_IN_S = {  # the same call, on average: stops are asked for again once a minute
+    ("ecs", "stop_task"): 45.0,
+    ("ecs", "deregister_task_definition"): 45.0,
+    ("ec2", "modify_fleet"): 20.0,
+    ("ec2", "terminate_instances"): 20.0,
+    ("ec2", "describe_fleet_history"): 45.0,
+}
+FREE = 6  # beside so many that lost replies and crashes lead to; several controllers may each be told nothing
+ABSENT_S = 300.0  # between two ticks; a trial's steps are shorter
+AWAKE_S = 900.0  # sweeps that confirm that nothing is left, at the longest pauses between steps
+
+
+class EfficiencyChecker(Checker):
+    """Calls and orders that have no reason."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._first_at: dict[str, float] = {}  # by call
+        self._times: dict[str, int] = {}
+        self._quiet_since: float | None = None
+        self._ticked_at = -math.inf
+        self._targets: dict[str, int] = {}  # by fleet id, before this change
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {operation: self._checked(operation) for operation in ONCE_IN_S}
+
+    def ticked(self, report: TickReport, version: int | None) -> None:
+        """A controller that was not called for long has not worked on meanwhile: the rule of its ticks may be off."""
+        now = self.facts.world.now
+        if now - self._ticked_at > ABSENT_S:
+            self._quiet_since = None
+        self._ticked_at = now
+
+    def time_passed(self) -> None:
+        if self._is_quiet():
+            self._quiet_since = self._quiet_since or self.facts.world.now
+        else:
+            self._quiet_since = None
+
+    def at_rest(self, rest: Rest) -> None:
+        awake_s = self.facts.world.now - max(self._quiet_since or self.facts.world.now, self.facts.faults_ended_at)
+        if awake_s > AWAKE_S and len(self.facts.regions.worlds) == 1 and not self.facts.torn_down:
+            self.facts.violated("awake", f"controllers worked on for {awake_s:.0f} s with nothing to wait for")
+
+    def _checked(self, operation: Operation) -> EffectCheck:
+        def check(request: JSON, reply: JSON) -> None:
+            self._count(operation, request)
+            if operation == ("ec2", "modify_fleet"):
+                self._check_order(request["FleetId"])
+
+        return check
+
+    def _count(self, operation: Operation, request: JSON) -> None:
+        """How often it was made, against the time since the first."""
+        call, now = f"{operation[1]} {json.dumps(request, default=str, sort_keys=True)}", self.facts.world.now
+        first_at = self._first_at.setdefault(call, now)
+        times = self._times[call] = self._times.get(call, 0) + 1
+        free = FREE if self.facts.one_controller else 4 * FREE
+        if times > free + (now - first_at) / ONCE_IN_S[operation]:
+            self.facts.violated("repeated", f"{times} times within {now - first_at:.0f} s: {call[:200]}")
+
+    def _check_order(self, fleet_id: str) -> None:
+        """By how much the fleet was raised, against the instances that tasks without a sound one fill. What it owed
+        before is left out: what it was believed to hold may have ended unheard."""
+        facts = self.facts
+        fleet = facts.regions.fleet(fleet_id)
+        before, self._targets[fleet_id] = self._targets.get(fleet_id, 0), fleet.total_target
+        missing = fleet.total_target - max(before, len(fleet.members))
+        if not facts.one_controller or missing <= 0:
+            return
+        need = sum(map(self._instances_for, facts.stored.records)) + facts.stored.floor.instances
+        if missing > need:
+            facts.violated("order", f"{missing} instances are ordered, for tasks that fill {need}", fleet_id)
+
+    def _instances_for(self, run_id: str) -> int:
+        """How many instances the run's tasks fill that are not done, and work on none that stays."""
+        stored = self.facts.stored
+        if self.facts.jobs[run_id].is_daemon:
+            return 0  # nothing is bought for one
+        unfinished = sum(row[0] not in TERMINAL for row in stored.tables[run_id])
+        served = sum(each.key.run_id == run_id and self._stays(each.instance) for each in stored.live.values())
+        return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.spec_of(run_id)))
+
+    def _at_least_fit(self, spec: Mapping[str, Any]) -> int:
+        """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""
+        needs = spec.get("resources", {})
+        is_plain = not any(job.is_daemon for job in self.facts.jobs.values())
+        is_plain = is_plain and "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
+        mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
+        return max(1, min([int(VCPUS // needs["vcpus"]), *mosts])) if is_plain else 1
+
+    def _stays(self, instance_id: str) -> bool:
+        each = self.facts.stored.instances.get(instance_id)
+        return each is not None and each["status"] == "ACTIVE" and not (each["interrupted_at"] or each["cordon"])
+
+    def _is_quiet(self) -> bool:
+        """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""
+        facts = self.facts
+        done = len(facts.stored.records) == len(facts.jobs)
+        services = any(not env.is_daemon for env in facts.stored.environments.values())
+        done = done and not (services or facts.stored.floor.instances)
+        ended = all(record.has_ended or record.is_daemon for record in facts.stored.records.values())
+        asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
+        return done and ended and not asked and not facts.regions.ours()

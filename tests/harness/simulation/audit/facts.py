@@ -1,0 +1,163 @@
+"""What does every checker of a trial know, and what is it told? The shared facts, and the interface of a checker."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, MutableMapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.emulator.s3 import StoredObject
+from argosy.engine.report import TickReport
+from argosy.model.policy import Policy
+from argosy.model.run_changes import changed
+from tests.harness.simulation.audit.stored_state import StoredAttempt, StoredState
+from tests.harness.simulation.audit.trail import AuditTrail
+from tests.harness.simulation.world.deployed_fleets import Bill
+from tests.harness.simulation.world.members import Came
+from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.workload import SimulatedJob
+from tests.harness.simulation.world.world import World
+
+JSON = dict[str, Any]
+Operation = tuple[str, str]
+"""Service and operation, e.g. ("ecs", "run_task")."""
+EffectCheck = Callable[[JSON, JSON], None]
+"""Looks at the request and the reply of a call that took effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """names: what to look for in the trail."""
+
+    invariant: str
+    sentence: str
+    at: float
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One stored transaction. The stored state is already the one after it."""
+
+    version_before: int
+    tables_before: Mapping[str, list[tuple[int, ...]]]
+    intents: list[StoredAttempt]
+    """Those that are new."""
+    retried: frozenset[str]
+    """Ids of runs that a user has retried, while their tasks become pending again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a trial leaves behind."""
+
+    objects: Mapping[tuple[str, str], StoredObject]
+    bill: Bill
+    unattended_s: float
+    """How long no controller worked at all."""
+
+
+@dataclass(slots=True)
+class TrialFacts:
+    """The world's own truth, what is stored, and what was found."""
+
+    regions: Regions
+    jobs: MutableMapping[str, SimulatedJob]
+    policy: Policy
+    one_controller: bool = False
+    """Then its calls are in the order of its commits."""
+    nothing_goes_wrong: bool = False
+    """Then the controller hears of everything, and soon."""
+    stands_still_s: float = 0.0
+    """For how long a controller may stand still in the middle of a tick, and then go on with it."""
+    clocks_differ_s: float = 0.0
+    """By how much the clocks of two controllers may differ, or one from what it was."""
+    offered: dict[str, SimulatedJob] = field(default_factory=dict)
+    """By run id, what deployments of a service bring along: they join `jobs` once there is such a run."""
+    stored: StoredState = field(default_factory=StoredState)
+    trail: AuditTrail = field(default_factory=AuditTrail)
+    violations: list[Violation] = field(default_factory=list)
+    arns: defaultdict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The ECS tasks that were started, by run and task index."""
+    written: Set[tuple[str, int, int]] = frozenset()
+    """(run id, index, attempt) of the results that programs wrote. Some come from instances that were cut off."""
+    is_tearing_down: bool = False
+    """Whether the kill switch is set: then nothing is kept any more, whatever was wished for before."""
+    torn_down: bool = False
+    """Then nothing may start any more."""
+    torn_down_at: float = 0.0
+    """Since when; 0 = it is not."""
+    unattended_until: float = 0.0
+    """Until then no controller worked at all."""
+    faults_ended_at: float = 0.0
+    """From when nothing goes wrong any more; 0 = it still does."""
+    is_quiet: Callable[[], bool] = lambda: False
+    """Whether the controller has left and is to come back with the next minute."""
+    closed: dict[str, float] = field(default_factory=dict)
+    """Region of a cell that is closed -> since when."""
+
+    thaws_asked: Counter[str] = field(default_factory=Counter)
+    """By name of an environment, how often somebody has asked for its thaw."""
+
+    fires_answered: dict[str, str] = field(default_factory=dict)
+    """Times of the schedule that were answered (ISO 8601), and the verdict that whoever fires was told."""
+
+    damaged: set[str] = field(default_factory=set)
+    """Ids of runs of which a stored document was torn."""
+    came: Mapping[str, Came] = field(default_factory=dict)
+    """By run id, how it came in."""
+    ledger_is_lost: bool = False
+    """Whether one of them was a record, which holds what its run has cost."""
+
+    @property
+    def world(self) -> World:
+        """Home's."""
+        return self.regions.home
+
+    def violated(self, invariant: str, sentence: str, *names: str) -> None:
+        """What is said of a damaged run does not count."""
+        if any(run_id in sentence or run_id in names for run_id in self.damaged):
+            return
+        self.violations.append(Violation(invariant, sentence, self.world.now, names))
+
+    def take_jobs(self) -> None:
+        """Those that were offered, and are stored as runs by now."""
+        for run_id in self.offered.keys() & self.stored.records.keys():
+            self.jobs[run_id] = self.offered.pop(run_id)
+
+    def spec_of(self, run_id: str) -> Mapping[str, Any]:
+        """What a run asks for now: what was submitted, with what its users have changed since."""
+        record = self.stored.records.get(run_id)
+        return changed(self.jobs[run_id].spec, record.changes if record else {})
+
+    def names(self, run_id: str, index: int) -> tuple[str, ...]:
+        """What to look for in the trail for the story of a task."""
+        return tuple(self.arns[run_id, index]) or (f'"ARGOSY_TASK_INDEX", "value": "{index}"',)
+
+
+class Checker:
+    """One family of invariants. A checker is told of each kind of fact and reports to `facts.violated`."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        self.facts = facts
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        """The operations whose effects it checks. They are checked before the controller hears of them."""
+        return {}
+
+    def heard(self, message: JSON) -> None:
+        """An event of the world, before it can get lost on its way."""
+
+    def committed(self, commit: Commit) -> None:
+        """A transaction was stored: a controller's, which makes a new version, or one of the api."""
+
+    def ticked(self, report: TickReport, version: int | None) -> None:
+        """A controller has carried a tick through. version: of the state that its report is about; None = it has
+        dropped that since."""
+
+    def time_passed(self) -> None:
+        """Between two steps of the trial."""
+
+    def at_rest(self, rest: Rest) -> None:
+        """The trial has come to its end."""

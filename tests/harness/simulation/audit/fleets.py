@@ -1,0 +1,89 @@
+"""Is a fleet asked for exactly what was ordered?
+
+I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
+are steered. R14: no target is left at rest. `kill`: no target is raised after teardown, not counting what stands still
+meanwhile. A process that stood still before its call sends it later than a teardown can wait for, and nothing calls it
+back. What it orders goes with the fleets, which the stack deletes next; that no instance is left is checked at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.emulator.ec2.records import Ec2Fleet
+from argosy.model.tasks import TERMINAL
+from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.stored_state import StoredState
+from tests.harness.simulation.world.deployed_fleets import fleet_is_ours
+
+JSON = dict[str, Any]
+_LEFT = ("GONE", "RELEASING")
+
+
+class FleetChecker(Checker):
+    """ModifyFleet calls, and the targets that they leave."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._targets: dict[str, int] = {}  # by fleet id, before this change
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("ec2", "modify_fleet"): self._steered}
+
+    def at_rest(self, rest: Rest) -> None:
+        for fleet in self.facts.regions.fleets():
+            if fleet.is_live and fleet_is_ours(fleet) and fleet.total_target:
+                sentence = f"the target of {fleet.fleet_id} is {fleet.total_target} at rest"
+                self.facts.violated("R14", sentence, fleet.fleet_id)
+
+    def _steered(self, request: JSON, reply: JSON) -> None:
+        facts, fleets = self.facts, self.facts.regions.fleets()
+        fleet = facts.regions.fleet(request["FleetId"])
+        if not fleet_is_ours(fleet):
+            facts.violated("I10", f"{fleet.fleet_id} is not ours and was steered", fleet.fleet_id)
+        if facts.one_controller:
+            self._check_allowed(fleet)
+        replaced = any(not each.is_live and each.pools == fleet.pools for each in fleets)
+        sentence = self.unordered_raise(facts.stored, fleet)
+        if sentence and facts.one_controller and not replaced:
+            facts.violated("I7", f"{fleet.fleet_id} was {sentence}", fleet.fleet_id)
+        if self._is_torn_down() and fleet.total_target:
+            sentence = f"{fleet.fleet_id} was raised after the deployment was torn down"
+            facts.violated("kill", sentence, fleet.fleet_id)
+
+    def _is_torn_down(self) -> bool:
+        """For longer than a call that was about to be sent may stand still."""
+        facts = self.facts
+        return facts.torn_down and facts.world.now - facts.torn_down_at >= facts.stands_still_s
+
+    def _check_allowed(self, fleet: Ec2Fleet) -> None:
+        """Not counted: what a fleet launched just before its target was lowered, until a sweep shows it, and what is
+        released, for targets are set before instances are ended."""
+        facts, known = self.facts, self.facts.stored.instances
+        fleets = [each for each in facts.regions.fleets() if each.is_live and fleet_is_ours(each)]
+        held = sum(name in known and not known[name]["released_at"] for each in fleets for name in each.members)
+        missing = sum(max(0, each.total_target - len(each.members)) for each in fleets)
+        most = facts.policy.max_instances
+        if fleet.total_target > len(fleet.members) and held + missing > most:
+            sentence = f"{missing} more instances are ordered beside {held}, {most} are allowed"
+            facts.violated("I7", sentence, fleet.fleet_id)
+
+    def unordered_raise(self, stored: StoredState, fleet: Ec2Fleet) -> str:
+        """What is wrong with the fleet's new target; "" = nothing.
+
+        A target up to the number of members launches nothing. Any more is an order, on top of no more than the members
+        or the old target.
+        """
+        before = self._targets.get(fleet.fleet_id, 0)
+        after = self._targets[fleet.fleet_id] = fleet.total_target
+        held = sum(
+            bool(each["owned"] and each["status"] not in _LEFT and not (each["interrupted_at"] or each["absent_since"]))
+            for each in stored.instances.values()
+            if f"{each['instance_type']}/{each['zone']}" == fleet.tags.get("argosy:pool")
+        )
+        base = max(before, len(fleet.members))
+        open_tasks = sum(row[0] not in TERMINAL for table in stored.tables.values() for row in table)
+        if after - base <= open_tasks or held <= base:  # no order is for more instances than there are tasks
+            return ""
+        return f"raised from {before} to {after} with {len(fleet.members)} members, though {held} are known to live"

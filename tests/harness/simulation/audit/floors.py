@@ -1,0 +1,66 @@
+"""Is the cluster as large as a user wants it kept, by whatever we do ourselves?
+
+F1: no instance that could take work is let go below the floor. F2: once nothing goes wrong any more the floor is
+reached, unless a reason is told. F3: no controller goes to rest while there is one. What is kept beyond it is `idle`.
+While the deployment is torn down everything goes, from the kill switch on and not only once that is complete: then no
+floor holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+
+JSON = dict[str, Any]
+
+REACHED_S = 3_600.0  # by then it is: pools that are short are left alone for up to an hour, but then they say so
+
+
+class FloorChecker(Checker):
+    """Commits that let instances go, and what really is there."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._status: dict[str, str] = {}
+        """By instance, as of the latest commit."""
+        self._about: tuple[Any, ...] = ()
+        self._short_since = 0.0
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        if stored.version == commit.version_before:
+            return
+        before, self._status = self._status, {name: each["status"] for name, each in stored.instances.items()}
+        floor = stored.floor
+        theirs = {
+            name: each
+            for name, each in stored.instances.items()
+            if _is_sound(each) and (not floor.types or each["instance_type"] in floor.types)
+        }
+        let_go = [name for name in theirs if self._status[name] == "RELEASING" and before.get(name) == "ACTIVE"]
+        left = sum(self._status[name] == "ACTIVE" for name in theirs)
+        if let_go and left < floor.instances and not self.facts.is_tearing_down:
+            sentence = f"{', '.join(let_go)} let go: {left} instances are left of {floor.instances} to be kept"
+            self.facts.violated("F1", sentence, *let_go)
+
+    def time_passed(self) -> None:
+        facts, floor = self.facts, self.facts.stored.floor
+        ours = [each for each in facts.regions.ours() if not floor.types or each.instance_type in floor.types]
+        is_well = len(ours) >= floor.instances or floor.waiting or facts.is_tearing_down or not facts.faults_ended_at
+        about = (floor.instances, floor.types)
+        if is_well or about != self._about:
+            self._about, self._short_since = about, facts.world.now
+        elif facts.world.now - self._short_since > REACHED_S:
+            sentence = f"{len(ours)} instances are there, {floor.instances} are to be kept, and no reason is told"
+            facts.violated("F2", sentence)
+
+    def at_rest(self, rest: Rest) -> None:
+        if self.facts.stored.floor.instances and not self.facts.is_tearing_down:
+            self.facts.violated("F3", f"{self.facts.stored.floor.instances} instances are to be kept, and nobody works")
+
+
+def _is_sound(instance: JSON) -> bool:
+    """Whether it could take work, had it not been let go."""
+    told = ("interrupted_at", "rebalance_at", "draining_since", "cordon", "absent_since", "stopped_at")
+    return instance["owned"] and instance["agent_connected"] and not any(instance[name] for name in told)

@@ -1,0 +1,133 @@
+"""Is every instance known, needed and the deployment's own?
+
+I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
+are ended. R14: none costs money at rest. `idle`: none is kept for long without a task. `waste`: no sound instance is
+ended under a running task. Idle ones may be as many as a user wants kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.emulator.ec2.records import Ec2Instance
+from argosy.model.attempts import AttemptStatus
+from argosy.model.floor import NO_FLOOR, Floor
+from argosy.model.run_terms import SERVICE_GROUP
+from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
+
+JSON = dict[str, Any]
+
+KNOWN_AFTER_S = 1800.0  # by then every instance has an owner record
+STEP_S = 600.0  # a step of a trial that takes longer held a process that stood still
+IDLE_S = 1800.0  # beyond its linger: by then nobody counts an instance as busy on which nothing runs
+
+
+class InstanceChecker(Checker):
+    """EC2 instances, and calls that end them or what runs on them."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._busy_at: dict[str, float] = {}
+        """When something last ran there."""
+        self._looked_at = self._away_until = 0.0
+        self._kept: list[tuple[float, Floor]] = []
+        """The numbers of instances that a user wanted kept, and since when."""
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {
+            ("ec2", "terminate_instances"): self._terminated,
+            ("ecs", "stop_task"): self._stopped,
+            ("ecs", "run_task"): self._started,
+        }
+
+    def time_passed(self) -> None:
+        facts, world = self.facts, self.facts.world
+        if world.now - self._looked_at > STEP_S:
+            self._away_until = world.now
+        self._looked_at = world.now
+        ours = facts.regions.ours()
+        held = sum(each.ends_at is None for each in ours)
+        if held > 2 * facts.policy.max_instances:  # twice: a fleet may launch unseen before its target is lowered
+            facts.violated("I7", f"{held} instances, {facts.policy.max_instances} are allowed")
+        self._note_floor()
+        for instance in ours:
+            age_s = world.now - max(instance.launched_at, facts.unattended_until)
+            if age_s > KNOWN_AFTER_S + facts.stands_still_s and not facts.stored.names(instance.instance_id):
+                facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
+        # A further cell may be left out for hours.
+        idle = [each for each in ours if each.instance_id in world.ec2.ledger.instances and self._idles(each)]
+        self._check_idle(idle)
+
+    def _note_floor(self) -> None:
+        """What was wanted until a moment ago may still be there."""
+        now, floor = self.facts.world.now, self.facts.stored.floor
+        if not self._kept or self._kept[-1][1].facts()[:3] != floor.facts()[:3]:
+            self._kept.append((now, floor))
+        while len(self._kept) > 1 and self._kept[1][0] < now - IDLE_S:
+            self._kept.pop(0)
+
+    def _check_idle(self, idle: list[Ec2Instance]) -> None:
+        """All of them, but for as many as somebody wanted kept lately."""
+        for instance in idle:
+            floors = [floor for _, floor in self._kept if not floor.types or instance.instance_type in floor.types]
+            most = max(floors, key=lambda floor: floor.instances, default=NO_FLOOR)
+            alike = [each for each in idle if not most.types or each.instance_type in most.types]
+            if len(alike) > most.instances:
+                idles = f"on {instance.instance_id} nothing has run for long; {most.instances} are kept"
+                self.facts.violated("idle", idles, instance.instance_id)
+
+    def _idles(self, instance: Ec2Instance) -> bool:
+        """Whether nothing has run there for too long."""
+        facts, now, instance_id = self.facts, self.facts.world.now, instance.instance_id
+        agent = facts.world.agents.get(instance_id)
+        if agent is not None and any(not self._is_of_daemon(arn) for arn in agent.tasks):
+            self._busy_at[instance_id] = now
+        since = max(instance.launched_at, self._busy_at.get(instance_id, 0.0), facts.unattended_until, self._away_until)
+        return bool(now - since > facts.policy.linger_of(instance.instance_type) + IDLE_S)
+
+    def at_rest(self, rest: Rest) -> None:
+        for instance in self.facts.regions.ours():
+            self.facts.violated("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
+
+    def _started(self, request: JSON, reply: JSON) -> None:
+        """Between two looks a task may begin and end."""
+        for started in reply["tasks"]:
+            task = self.facts.regions.task(started["taskArn"])
+            if task is not None and not self._is_of_daemon(task.arn):
+                self._busy_at[task.instance.ec2_instance_id] = self.facts.world.now
+
+    def _stopped(self, request: JSON, reply: JSON) -> None:
+        if not str(reply["task"].get("startedBy", "")).startswith("argosy-"):
+            self.facts.violated("I10", "a task that is not ours was stopped", request["task"])
+
+    def _terminated(self, request: JSON, reply: JSON) -> None:
+        for instance_id in request["InstanceIds"]:
+            self._check_ended(instance_id)
+
+    def _check_ended(self, instance_id: str) -> None:
+        facts = self.facts
+        instance = facts.regions.find(instance_id)
+        if instance is None or not facts.regions.is_ours(instance):
+            facts.violated("I10", f"{instance_id} is not ours and was terminated", instance_id)
+        known = facts.stored.instances.get(instance_id)
+        is_let_go = known["released_at"] if known else facts.stored.names(instance_id)  # or it is forgotten
+        if not is_let_go:
+            facts.violated("I6", f"{instance_id} was terminated before the store knew it", instance_id)
+        agent = facts.regions.agent(instance_id)
+        if agent is None or not agent.connected or known is None or known["cordon"]:
+            return
+        for arn in agent.tasks:
+            if self._is_wanted(arn) and not self._is_of_daemon(arn):
+                facts.violated("waste", f"{instance_id} was terminated under a running task", instance_id, arn)
+
+    def _is_of_daemon(self, arn: str) -> bool:
+        """It runs on an instance for as long as that is there for others."""
+        task = self.facts.regions.task(arn)
+        daemons = (env.name for env in self.facts.stored.environments.values() if env.is_daemon)
+        return task is not None and task.group in {f"{SERVICE_GROUP}{name}" for name in daemons}
+
+    def _is_wanted(self, arn: str) -> bool:
+        """Whether the task is the live attempt of a task that is not done."""
+        running = (each for each in self.facts.stored.live.values() if each.status == AttemptStatus.RUNNING)
+        return any(each.task_id and arn.endswith(each.task_id) for each in running)

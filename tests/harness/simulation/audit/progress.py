@@ -1,0 +1,228 @@
+"""Does the stored progress only move forward, and does it say what really happened?
+
+I2: at most one committed outcome per task. I3: terminal states stay. I4: counters agree with the tasks, and the
+manifest at rest. I8: user attempts and losses stay within their limits, are counted apart, and no task fails without
+a reason. I9: the version never decreases. R4: every task of every run has ended at rest, and every run is closed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from argosy.client.errors import ArgosyError
+from argosy.client.results.manifest import Manifest
+from argosy.layout import manifest_uri, marker_uri, part_suffix, part_uri, split_s3
+from argosy.lifecycle.suspension import CANCELLED
+from argosy.messages.ecs import key_of_task
+from argosy.model.attempts import AttemptKey
+from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
+from argosy.model.policy import Policy
+from argosy.model.runs import TERMINAL_RUN, RunStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
+from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from tests.harness.simulation.world.workload import SimulatedJob
+
+JSON = dict[str, Any]
+
+
+# Nothing in a trial is refused for good, and nothing for as long as a run is to bear it.
+REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
+
+
+TOOK_TOO_LONG = "argosy: the attempt took longer"  # begins the reason of the only stop that uses up a user attempt
+
+
+class TaskRow(NamedTuple):
+    """What is stored of a task."""
+
+    status: int
+    user_failures: int
+    losses: int
+    committed: int
+    """The attempt whose outcome counts; 0 = none yet."""
+
+
+class ProgressChecker(Checker):
+    """The tasks and runs as they are stored, against the ends of the attempts as they really were."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._blamed: Counter[tuple[str, int]] = Counter()  # attempts that really ended on the user's account
+        self._refused: set[tuple[str, int]] = set()  # tasks of which a runner said that trying again cannot help
+        self._ended_well: set[tuple[str, int, int]] = set()
+
+    def heard(self, message: JSON) -> None:
+        detail = message["detail"]
+        if message["detail-type"] != "ECS Task State Change" or detail.get("lastStatus") != "STOPPED":
+            return
+        key = key_of_task(detail)
+        if key is not None:
+            self._ended(key, detail)
+
+    def _ended(self, key: AttemptKey, detail: JSON) -> None:
+        code = next((each["exitCode"] for each in detail.get("containers", ()) if "exitCode" in each), None)
+        if code == 0:
+            self._ended_well.add(key[:3])
+        job = self.facts.jobs.get(key.run_id)
+        may_lack = job is not None and job.expects_result and job.silent > 0
+        has_runner = job is not None and "run" in job.spec
+        is_ours = code == TEMPORARY and has_runner
+        if code == WRONG_REQUEST and has_runner:
+            self._refused.add(key[:2])
+        failed = may_lack if code == 0 else code is not None and not is_ours
+        by_itself = detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
+        if job is not None and job.serves:  # a server that ends has failed, and so has one that cannot start
+            failed, by_itself = True, by_itself or detail.get("stopCode") == "TaskFailedToStart"
+        if (by_itself and failed) or str(detail.get("stoppedReason")).startswith(TOOK_TOO_LONG):
+            self._blamed[key[:2]] += 1
+
+    def _stands(self, detail: JSON) -> bool:
+        """Whether the task's instance was not going down."""
+        host = self.facts.regions.host_of(str(detail.get("containerInstanceArn")))
+        return host is not None and host.state == "running"
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        if stored.version not in (commit.version_before, commit.version_before + 1):
+            self.facts.violated("I9", f"version {stored.version} follows {commit.version_before}")
+        for run_id, table in stored.tables.items():
+            before = commit.tables_before.get(run_id)
+            if table is not before:
+                self._check_run(run_id, before, self._final(run_id, run_id in commit.retried))
+
+    def _final(self, run_id: str, is_retried: bool) -> tuple[TaskStatus, ...]:
+        """The statuses that nothing may change. A task that a service does not want may be wanted again, until its run
+        is closed."""
+        if self.facts.jobs[run_id].serves and not self.facts.stored.records[run_id].halted:
+            return ()
+        return _FINAL if is_retried else TERMINAL
+
+    def _check_run(self, run_id: str, before: list[tuple[int, ...]] | None, final: tuple[TaskStatus, ...]) -> None:
+        record, table = self.facts.stored.records[run_id], self.facts.stored.tables[run_id]
+        counts = [0] * len(TaskStatus)
+        for index, row in enumerate(table):
+            counts[row[0]] += 1
+            if before is None or index >= len(before) or row != before[index]:
+                after = TaskRow(*row)
+                if before is not None and index < len(before):
+                    self._check_change(run_id, index, (TaskRow(*before[index]), after), final)
+                self._check_task(run_id, index, after)
+        if record.halted and record.status_reason.startswith(REFUSALS):
+            self.facts.violated("I8", f"{run_id} is given up for a refusal that passed: {record.status_reason}", run_id)
+        if tuple(counts) != record.counts:
+            self.facts.violated("I4", f"{run_id} counts {[*record.counts]}, its tasks say {counts}")
+
+    def _check_change(
+        self, run_id: str, index: int, change: tuple[TaskRow, TaskRow], final: tuple[TaskStatus, ...]
+    ) -> None:
+        """final: the statuses that nothing may change."""
+        (before, after), name = change, f"task {index} of {run_id}"
+        names = self.facts.names(run_id, index)
+        if before.status in final:
+            ended, now = TaskStatus(before.status).name, TaskStatus(after.status).name
+            self.facts.violated("I3", f"{name} had ended as {ended} and is now {now}", *names)
+        if before.committed not in (0, after.committed):
+            sentence = f"{name}: attempt {before.committed} was committed, now {after.committed}"
+            self.facts.violated("I2", sentence, *names)
+
+    def _check_task(self, run_id: str, index: int, row: TaskRow) -> None:
+        name, names = f"task {index} of {run_id}", self.facts.names(run_id, index)
+        job, policy, blamed = self.facts.jobs[run_id], self.facts.policy, self._blamed[run_id, index]
+        limit = int(job.spec.get("retryStrategy", {}).get("attempts", 1))
+        if job.serves:
+            self._check_of_service(name, row, blamed, names)
+            return
+        if row.user_failures > limit or row.losses > policy.max_losses:
+            sentence = f"{name} used {row.user_failures} user attempts of {limit} and {row.losses} losses"
+            self.facts.violated("I8", sentence, *names)
+        if row.user_failures > blamed:
+            self.facts.violated("I8", f"{name}: {row.user_failures} user attempts booked, {blamed} used", *names)
+        given_up = bool(self.facts.stored.records[run_id].halted) or (run_id, index) in self._refused
+        if sentence := unfounded_failure(row, limit, policy, given_up):
+            self.facts.violated("I8", f"{name} {sentence}", *names)
+        attempt = (run_id, index, row.committed)
+        if row.status == TaskStatus.SUCCEEDED and attempt not in self._ended_well | self.facts.written:
+            sentence = f"{name} succeeded by attempt {row.committed}, which did not end well"
+            self.facts.violated("I2", sentence, *names)
+
+    def _check_of_service(self, name: str, row: TaskRow, blamed: int, names: tuple[str, ...]) -> None:
+        """It is tried again for ever, and what is counted decides how long that takes."""
+        if row.user_failures > blamed:
+            self.facts.violated("I8", f"{name}: {row.user_failures} failures booked, {blamed} ended by itself", *names)
+
+    def at_rest(self, rest: Rest) -> None:
+        for job in () if self.facts.torn_down else self.facts.jobs.values():
+            self._check_closed(job, rest)
+
+    def _check_closed(self, job: SimulatedJob, rest: Rest) -> None:
+        record, table = self.facts.stored.records[job.run_id], self.facts.stored.tables[job.run_id]
+        if record.status_reason.startswith(CANCELLED):
+            return  # while it was suspended: its tasks and results stay as they are
+        status, counts = record.status, Counter(TaskStatus(row[0]) for row in table)
+        if status not in TERMINAL_RUN or any(row[0] not in TERMINAL for row in table):
+            self.facts.violated("R4", f"{job.run_id} is {status.value} with {dict(counts)} at rest", job.run_id)
+            return
+        succeeded = status is RunStatus.SUCCEEDED
+        own, other = (split_s3(marker_uri(job.output, well)) for well in (succeeded, not succeeded))
+        manifest = rest.objects.get(split_s3(manifest_uri(job.output)))
+        if manifest is None or own not in rest.objects:
+            self.facts.violated("R4", f"{job.run_id} is closed without manifest or marker", job.run_id)
+            return
+        if other in rest.objects:
+            sentence = f"{job.run_id} is {status.value}, and the marker of the opposite lies beside its own"
+            self.facts.violated("R4", sentence, job.run_id)
+        said = Manifest(BytesIO(manifest.body), lambda name: BytesIO(rest.objects[split_s3(job.output + name)].body))
+        left = objects_left(job.output, rest)
+        try:
+            wrong = [
+                entry["index"]
+                for entry, row in zip(said.entries(), (TaskRow(*row) for row in table), strict=True)
+                if entry["status"] != TaskStatus(row.status).name
+                or entry["keys"] != left(entry["index"], row.committed)
+            ]
+        except (ArgosyError, ValueError) as fault:  # a part is missing, entries are missing or doubled
+            self.facts.violated("I4", f"the manifest of {job.run_id} is not whole: {fault}", job.run_id)
+            return
+        if lost := self._without_result(job, table, rest):
+            self.facts.violated("I2", f"tasks {lost[:5]} of {job.run_id} succeeded, and their results are not there")
+        if wrong or said.head["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
+            self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
+
+    def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: Rest) -> list[int]:
+        """Indexes of tasks whose exit code 0 counted, although they wrote nothing."""
+        done = [index for index, row in enumerate(table) if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
+        suffix = part_suffix(job.spec)
+        return [index for index in done if split_s3(part_uri(job.output, index, suffix)) not in rest.objects]
+
+
+def objects_left(output: str, rest: Rest) -> Callable[[int, int], list[str]]:
+    """The keys that a manifest has to name, by index and committed attempt: the part, then the attempt's files."""
+    bucket, folder = split_s3(output)
+    by_whom: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for place, key in sorted(rest.objects):
+        if place == bucket and key.startswith((f"{folder}parts/", f"{folder}attempts/")):
+            first, name, *below = key.removeprefix(folder).split("/")
+            by_whom[(name, below[0]) if first == "attempts" else (name.removeprefix("part-")[:7],)].append(key)
+
+    def left(index: int, attempt: int) -> list[str]:
+        task = f"{index:07d}"
+        return by_whom[task,] + by_whom[task, str(attempt)] if attempt else []
+
+    return left
+
+
+_FINAL = (TaskStatus.SUCCEEDED,)  # when a user retries a run: the other tasks become pending again
+
+
+def unfounded_failure(row: TaskRow, limit: int, policy: Policy, given_up: bool) -> str:
+    """What is wrong with a task's end; "" = nothing.
+
+    No task fails that has attempts left, unless its run was given up. limit: user attempts that the spec allows.
+    """
+    least_losses = min(policy.max_losses, policy.max_start_failures)  # why each was lost is not stored
+    if given_up or row.status != TaskStatus.FAILED or row.user_failures >= limit or row.losses >= least_losses:
+        return ""
+    return f"failed after {row.user_failures} user attempts of {limit} and {row.losses} losses"

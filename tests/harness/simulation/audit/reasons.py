@@ -1,0 +1,218 @@
+"""Is what users are told of their runs true at the time?
+
+`reason`: what a run is said to wait for is there (an order, a limit that is reached, a pool that is short, a cap), and
+what it is said to have ended for has happened. Of sentences that tell of AWS's answers only this is judged: they come
+where something goes wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from argosy.model.inbox import INBOX
+from argosy.model.instances import InstanceStatus, Purchase, pool_key
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
+
+JSON = dict[str, Any]
+Truth = Callable[[RunRecord], bool]
+
+A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
+ORDERED = 1  # instances of an order that takes the last room, and by which its fleet is not raised in the same commit
+TROUBLE = (
+    "no task can be started: ",
+    "the run could not be prepared: ",
+    "not closed: ",
+    "run ",  # "... could not be closed"
+    "the history of run ",  # "... could not be folded"
+    "nothing is started or bought any more: ",
+)
+EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is told next time
+_TARGETS = {
+    Purchase.SPOT: ("spot_target", "confirmed_spot"),
+    Purchase.ON_DEMAND: ("on_demand_target", "confirmed_on_demand"),
+}
+TO_REGISTER = "waits for its turn to register"
+AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
+
+
+class ReasonChecker(Checker):
+    """The sentences in the records of runs, against what is stored and what users asked for."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._cancelled: set[str] = set()
+        self._judged: dict[str, str] = {}
+        self._untrue_since: dict[tuple[str, str], float] = {}
+        self._was_full = False
+        """Before the latest commit, by which the same tick may have withdrawn an order."""
+        self._pools: Mapping[str, Any] = {}
+        """Before the latest commit, in which the same tick may have seen instances for the first time."""
+        self._targets: Counter[str] = Counter()
+        """By pool, before the latest commit."""
+        waits: Mapping[str, Truth] = {
+            "waiting for ordered instances": lambda run: self._are_any_on_their_way(),
+            "waits to try again after": self._backs_off,
+            "held back by its budget": lambda run: "budgetUsd" in self._capacity(run),
+            "held back by the run's budget": lambda run: bool(
+                {"budgetUsd", "maxHourlyCost"} & self._capacity(run).keys()
+            ),
+            "held back by capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
+            "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
+            "held back by capacity.maxInstances": lambda run: "maxInstances" in self._capacity(run),
+            "held back by maxInstances of the deployment": lambda run: self._is_or_was_full(),
+            "held back by a limit on instances": lambda run: self._is_or_was_full(),
+            "held back by the vCPU quota": lambda run: bool(self.facts.policy.vcpu_quotas),
+            "the pools that could hold it are short": lambda run: self._is_any_pool_short(),
+            "nothing that could hold it launches": lambda run: self._is_any_pool_short(),
+            "only closed cells": lambda run: any(pool["closed"] for pool in self.facts.stored.pools.values()),
+            "the price caps": lambda run: not math.isinf(self.facts.policy.max_usd_per_hour),
+            "this deployment has no fleets": lambda run: not any(map(_can_launch, self.facts.stored.pools.values())),
+            "its results are being listed": _never,
+            "suspended: ": lambda run: run.suspended_at > 0,
+            "waits for ": lambda run: bool(run.unmet) or run.waiting.startswith("waits for its turn"),
+            "its pending tasks wait": lambda run: bool(run.unmet),
+            "starts not before": lambda run: run.not_before > 0,
+            TO_REGISTER: lambda run: run.status == RunStatus.SUBMITTED,
+        }
+        ends: Mapping[str, Truth] = {
+            "cancelled": lambda run: run.id in self._cancelled,
+            "its budget of": lambda run: "budgetUsd" in self._capacity(run),
+            "the rest of its budget": lambda run: "budgetUsd" in self._capacity(run),
+            "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
+            "the run took longer than": self._is_over_time,
+            "stopped early": self._failed_alike,
+            "its dependency": lambda run: bool(run.unmet),
+            "set aside": lambda run: run.id in self.facts.damaged,
+        }
+        trouble = dict.fromkeys(TROUBLE, lambda run: not self.facts.nothing_goes_wrong)
+        self._waits, self._ends = {**waits, **trouble}, {**ends, **trouble}
+        of_tasks = waits.keys() - {"its results are being listed", "suspended: "}
+        told_last = {**trouble, "its results are being listed": _always}
+        told_last |= dict.fromkeys(("waits for ", TO_REGISTER), _gets_a_definition)
+        self._said_at_the_end = {**waits, **dict.fromkeys(of_tasks, _never), **told_last}
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("dynamodb", "transact_write_items"): self._asked}
+
+    def committed(self, commit: Commit) -> None:
+        if self.facts.stored.version == commit.version_before:
+            return
+        for record in self.facts.stored.records.values():
+            if not record.has_ended:
+                self._check(record, record.waiting, self._said_at_the_end if self._is_complete(record) else self._waits)
+            if record.status_reason != self._judged.get(record.id):
+                self._judged[record.id] = record.status_reason  # true at the time: a retry may change the rest
+                self._check(record, record.status_reason, self._ends)
+        self._was_full, self._targets = self._is_full(), self._wanted()
+        self._pools = self.facts.stored.pools
+
+    def _check(self, record: RunRecord, said: str, truths: Mapping[str, Truth]) -> None:
+        judged = [is_true(record) for begins, is_true in truths.items() if said.startswith(begins)]
+        if all(judged):  # a sentence that none of them knows is not judged
+            self._untrue_since.pop((record.id, said), None)
+            return
+        since = self._untrue_since.setdefault((record.id, said), self.facts.world.now)
+        if not said.startswith(EARLY) or self.facts.world.now - since > EARLY_S + self.facts.stands_still_s:
+            self.facts.violated("reason", f"{record.id} is said to be so, and is not: {said}", record.id)
+
+    def _asked(self, request: JSON, reply: JSON) -> None:
+        """Which cancellations the commit takes out of the inbox: each is named after its run."""
+        keys = [action["Delete"]["Key"] for action in request["TransactItems"] if "Delete" in action]
+        taken = [key["sk"]["S"] for key in keys if key["pk"] == {"S": INBOX} and "#cancel" in key["sk"]["S"]]
+        self._cancelled |= {run_id for run_id in self.facts.jobs for name in taken if run_id in name}
+
+    def _capacity(self, record: RunRecord) -> Mapping[str, Any]:
+        capacity: Mapping[str, Any] = self.facts.spec_of(record.id).get("capacity", {})
+        return capacity
+
+    def _are_any_on_their_way(self) -> bool:
+        booting = any(each["status"] == InstanceStatus.BOOTING for each in self.facts.stored.instances.values())
+        return booting or self._promised() > 0 or self._raised() > 0
+
+    def _promised(self, stored: Mapping[str, Any] | None = None) -> int:
+        """What fleets may still launch, as far as EC2 has acknowledged what we want: spot beside on-demand, for an
+        instance of the one is none of the other."""
+        pools = self.facts.stored.pools if stored is None else stored
+        held = Counter(
+            (key, each["purchase"])
+            for each in self.facts.stored.instances.values()
+            if each["owned"]
+            and each["status"] == InstanceStatus.ACTIVE
+            and not (each["interrupted_at"] or each["absent_since"])
+            if (key := pool_key(each["cell"], each["instance_type"], each["zone"])) in pools
+            and each["fleet_id"] in ("", pools[key]["fleet_id"])
+        )
+        return sum(max(0, _most(pool, each) - held[key, each]) for key, pool in pools.items() for each in Purchase)
+
+    def _is_or_was_full(self) -> bool:
+        return self._was_full or self._is_full() or self._is_filled_by(self._promised(self._pools))
+
+    def _is_full(self) -> bool:
+        return self._is_filled_by(self._promised() + self._raised())
+
+    def _is_filled_by(self, coming: int) -> bool:
+        alive: int = sum(each["status"] != InstanceStatus.GONE for each in self.facts.stored.instances.values())
+        return alive + coming >= self.facts.policy.max_instances - ORDERED
+
+    def _raised(self) -> int:
+        """Instances that the latest commit orders, beside what was given up before and may come yet."""
+        return sum((self._wanted() - self._targets).values())
+
+    def _wanted(self) -> Counter[str]:
+        pools = self.facts.stored.pools.items()
+        return Counter({key: pool["spot_target"] + pool["on_demand_target"] for key, pool in pools})
+
+    def _is_any_pool_short(self) -> bool:
+        since = self.facts.world.now - A_TICK_S - self.facts.stands_still_s - self.facts.clocks_differ_s
+        pools = self.facts.stored.pools.values()
+        return any(max(pool["short_until"], pool["on_demand_short_until"]) > since for pool in pools)
+
+    def _statuses(self, record: RunRecord) -> list[int]:
+        return [row[0] for row in self.facts.stored.tables[record.id]]
+
+    def _backs_off(self, record: RunRecord) -> bool:
+        statuses = self._statuses(record)
+        return TaskStatus.PENDING in statuses and not any(each in statuses for each in AT_WORK)
+
+    def _is_complete(self, record: RunRecord) -> bool:
+        return all(each in TERMINAL for each in self._statuses(record))
+
+    def _is_over_time(self, record: RunRecord) -> bool:
+        limit = self.facts.jobs[record.id].spec.get("timeout", {}).get("runDurationSeconds")
+        began = record.reopened_at or record.submitted_at
+        return limit is not None and self.facts.world.now - began >= float(limit) - self.facts.clocks_differ_s
+
+    def _failed_alike(self, record: RunRecord) -> bool:
+        statuses = Counter(self._statuses(record))
+        return statuses[TaskStatus.FAILED] >= self.facts.policy.alike_failures and not statuses[TaskStatus.SUCCEEDED]
+
+
+def _never(record: RunRecord) -> bool:
+    return False
+
+
+def _always(record: RunRecord) -> bool:
+    return True
+
+
+def _gets_a_definition(record: RunRecord) -> bool:
+    """Whether it has its turn to come: a service or daemon that is to have no task now is prepared all the same."""
+    is_to_serve = record.healthy_s is not None and not record.halted
+    return is_to_serve and record.status == RunStatus.SUBMITTED and record.waiting.startswith(TO_REGISTER)
+
+
+def _can_launch(pool: Mapping[str, Any]) -> bool:
+    """A pool outlives its fleet: one of a cell that the deployment does not name any more has none."""
+    return bool(pool["fleet_id"]) and not pool["closed"]
+
+
+def _most(pool: Mapping[str, Any], purchase: Purchase) -> int:
+    """Instances of the kind that its fleet holds at most, by what is wanted and what EC2 last acknowledged."""
+    wanted, told = _TARGETS[purchase]
+    return int(max(pool[wanted], pool[told]))

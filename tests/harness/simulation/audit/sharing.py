@@ -1,0 +1,172 @@
+"""Does nobody overtake who uses less for his weight, or who comes first in a queue?
+
+S1: where an intent of one sharer is stored, no other one waits with a task that would have fitted in its place and
+stands lower by more than a task. It is judged by what is stored, while nothing goes wrong, nothing is on its way and
+the open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another
+does, and a commit holds all that is begun. Who is guaranteed something may come first, and who has a cap may have to
+wait (`caps`). What was used lately counts as it is stored.
+
+S10, in the same cases: within a queue, or an owner's part of it, no run starts a task while one of higher priority, or
+an older one of the same, waits with one. Runs with deadlines are left out: no commit tells how long tasks last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from argosy.model.recent_use import UNIT
+from argosy.model.run_record import RunRecord
+from argosy.model.sharing import ShareQueue
+from argosy.model.tasks import TaskStatus
+from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
+from tests.harness.simulation.audit.stored_state import StoredAttempt
+from tests.harness.simulation.world.members import UNNAMED
+
+JSON = dict[str, Any]
+Party = tuple[str, str]  # queue, and the owner where it is shared by owners
+
+ONE = 64  # of a factor
+MOST_OPEN = 6  # runs: of more of them a commit may not hold what is begun
+SETTLED_S = 120.0  # a task waits if it may start for so long, and a run if it was prepared by the commit before
+STARTED = ("resources", "placement", "capacity", "run", "container")  # what of a spec decides where its tasks fit
+
+
+class SharingChecker(Checker):
+    """Intents beside what waits."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self.judged = 0
+        """Intents beside which somebody of another queue waited."""
+        self.within = 0
+        """Intents beside which somebody of the same queue waited."""
+        self.remembered = 0
+        """Of these, those where the one used more lately than the other."""
+        self._parties: set[Party] = set()
+        self._quiet_since: dict[str, float] = {}
+        """By run: since when it waits with everything that it needs, and nothing has become of its launches."""
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        if stored.version == commit.version_before:
+            return
+        queues = stored.sharing.queues()
+        waiting = self._waiting()
+        parties = {run_id: self._party(run_id, queues) for run_id in self._open()}
+        decided_with, self._parties = self._parties, {*parties.values()}
+        if len(queues) < 2 or not commit.intents or self._is_unclear():
+            return
+        if stored.sharing.recent.at and decided_with != self._parties:
+            return  # who shared the cluster then had other parts
+        fresh = {intent.key for intent in commit.intents}
+        before = self._live(parties, (each for each in stored.live.values() if each.key not in fresh))
+        after = self._live(parties, stored.live.values())
+        for run_id in sorted({key.run_id for key in fresh} & parties.keys()):
+            for other in sorted(waiting & parties.keys()):
+                if parties[run_id] == parties[other]:
+                    self._is_in_order(run_id, other)
+                bound = queues[parties[run_id][0]].guarantee or queues[parties[other][0]].cap.is_any
+                if parties[run_id] != parties[other] and not bound:
+                    self.judged += 1
+                    self.remembered += self._factor(parties[run_id], parties) != self._factor(parties[other], parties)
+                    first, second = self._height(parties, run_id, before), self._height(parties, other, after, more=1)
+                    if second is not None and (first is None or first > second):
+                        told = f"a task of {run_id} is started while one of {other} waits, whose queue stands lower"
+                        self.facts.violated("S1", told, run_id, other)
+
+    def _is_in_order(self, run_id: str, other: str) -> None:
+        """Within a queue, or an owner's part of it; runs with deadlines have an order that no commit tells."""
+        if any("deadline" in self.facts.spec_of(each).get("capacity", {}) for each in (run_id, other)):
+            return
+        self.within += 1
+        if self._place(other) < self._place(run_id):
+            told = f"a task of {run_id} is started while one of {other} waits, which comes first in their queue"
+            self.facts.violated("S10", told, run_id, other)
+
+    def _place(self, run_id: str) -> tuple[int, int]:
+        record = self.facts.stored.records[run_id]
+        return -record.priority, record.number
+
+    def _height(self, parties: dict[str, Party], run_id: str, live: Counter[Party], more: int = 0) -> Fraction | None:
+        """Of the run's sharer, with so many tasks more; None where it has no share."""
+        party = parties[run_id]
+        weight = self.facts.stored.sharing.queues()[party[0]].weight
+        parts = sum(each[0] == party[0] for each in {*parties.values()})
+        if not weight:
+            return None
+        return Fraction((live[party] + more) * parts * ONE, weight * self._factor(party, parties))
+
+    def _factor(self, party: Party, parties: dict[str, Party]) -> int:
+        """What its weight counts for what it used lately, in parts of ONE: its part by weight over the part that it
+        used, of what there is or all used together. As stored, not as the scheduler works it out."""
+        recent, queues = self.facts.stored.sharing.recent, self.facts.stored.sharing.queues()
+        if not recent.at:
+            return ONE
+        due = Fraction(
+            queues[party[0]].weight, max(1, sum(queues[name].weight for name in {each[0] for each in parties.values()}))
+        )
+        due /= sum(each[0] == party[0] for each in {*parties.values()})
+        there = [
+            max(all_ * UNIT, sum(each[axis] for each in recent.means.values()))
+            for axis, all_ in enumerate(recent.whole)
+        ]
+        used = [Fraction(mean, of) for mean, of in zip(recent.means.get(party, ()), there, strict=False) if mean]
+        return max(ONE // 4, min(4 * ONE, int(ONE * due / max(used)) if used else 4 * ONE))
+
+    def _is_unclear(self) -> bool:
+        """Whether something else may decide who starts."""
+        facts, stored, runs = self.facts, self.facts.stored, self._open()
+        if not facts.faults_ended_at or len(runs) > MOST_OPEN or stored.environments or stored.floor.instances:
+            return True
+        if len({self._shape(run_id) for run_id in runs}) > 1:
+            return True
+        if any(each.get("yields_to") for each in stored.instances.values()):
+            return True  # room is kept for who took it (`audit.preemption`)
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        targets = sum(max(0, each["spot_target"]) + max(0, each["on_demand_target"]) for each in stored.pools.values())
+        return targets > len(alive) or any(each["status"] != "ACTIVE" for each in alive)
+
+    def _open(self) -> list[str]:
+        return [run_id for run_id in self.facts.stored.root.get("runs", ()) if run_id in self.facts.jobs]
+
+    def _waiting(self) -> set[str]:
+        """Runs that could start a task for two minutes and more."""
+        now, stored = self.facts.world.now, self.facts.stored
+        able = set()
+        for run_id in self._open():
+            record, table = stored.records.get(run_id), stored.task_tables.get(run_id)
+            if record is None or table is None or not _may_start(record, now):
+                continue
+            pending = table["status"] == TaskStatus.PENDING
+            if bool((pending & (table["not_before"] <= now - SETTLED_S)).any()):
+                able.add(run_id)
+        self._quiet_since = {run_id: self._quiet_since.get(run_id, now) for run_id in able}
+        return {run_id for run_id, since in self._quiet_since.items() if now - since >= SETTLED_S}
+
+    def _party(self, run_id: str, queues: dict[str, ShareQueue]) -> Party:
+        return party_of(self.facts, run_id, queues)
+
+    def _live(self, parties: dict[str, Party], live: Iterable[StoredAttempt]) -> Counter[Party]:
+        """By sharer, its live attempts."""
+        return Counter(parties[each.key.run_id] for each in live if each.key.run_id in parties)
+
+    def _shape(self, run_id: str) -> str:
+        spec = self.facts.spec_of(run_id)
+        return json.dumps({name: spec.get(name) for name in STARTED}, sort_keys=True)
+
+
+def party_of(facts: TrialFacts, run_id: str, queues: Mapping[str, ShareQueue]) -> Party:
+    """Who shares the cluster as far as a run is concerned. Those who have not proven who they are are one."""
+    name = facts.spec_of(run_id).get("queue", "default")
+    name = name if name in queues else "default"
+    return name, facts.came.get(run_id, UNNAMED).owner if queues[name].by_owner else ""
+
+
+def _may_start(record: RunRecord, now: float) -> bool:
+    stopped = record.halted or record.cancelled or record.suspended_at or record.capped_at or record.has_ended
+    waits = record.not_before > now or record.unmet  # for its time, or for other runs
+    return bool(record.task_definition and not stopped and not waits and not record.revives)

@@ -1,0 +1,1 @@
+"""What the owner of a trial's deployment does: deploy, close a cell, tear down."""

@@ -1,0 +1,60 @@
+"""What does the owner of a trial's deployment set, and what is deployed while it works?
+
+The account's quotas, which the settings may name or not, the most tasks on an instance, and new versions of the launch
+templates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.model.policy import Policy, VcpuQuota
+from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.world.deployed_fleets import add_image
+from tests.harness.simulation.world.regions import Regions
+
+SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # as settings and as EC2 name them
+VCPUS = 4  # of each instance type in a trial
+MOST_INSTANCES = 4  # that a quota lets through
+MOST_IMAGES = 3
+MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
+
+
+class Owner:
+    """The one of a trial."""
+
+    def __init__(self, regions: Regions, faults: Faults) -> None:
+        self._regions, self._world, self._faults = regions, regions.home, faults
+        self._images = 1
+
+    def set_quotas(self, policy: Policy) -> Policy:
+        """EC2's own, for the whole trial. Half of the settings know them."""
+        if not self._faults.strikes("quota"):
+            return policy
+        world, known = self._world, []
+        for key, name in SPOT_CLASSES.items():
+            vcpus = VCPUS * (1 + int(MOST_INSTANCES * world.share("quota", key)))
+            world.ec2.set_spot_quota(name, vcpus)
+            known.append(VcpuQuota(world.region, "spot", key, vcpus))
+        return replace(policy, vcpu_quotas=tuple(known)) if world.share("quota is known") < 0.5 else policy
+
+    def set_most_tasks(self, policy: Policy) -> Policy:
+        """Of one type, or of all."""
+        if not self._faults.strikes("most-tasks"):
+            return policy
+        world = self._world
+        glob = MOST_TASKS_OF[int(len(MOST_TASKS_OF) * world.share("most tasks", "of"))]
+        most = 1 + int(MOST_TASKS * world.share("most tasks"))
+        return replace(policy, most_tasks_by_type=((glob, most),))
+
+    def plan_deployments(self, faulty_s: float) -> None:
+        """At random moments of the phase of faults."""
+        if self._faults.strikes("new-image"):
+            for number in range(1 + int(MOST_IMAGES * self._world.share("images"))):
+                self._world.later(faulty_s * self._world.share("image", number), self._deploy_new_image)
+
+    def _deploy_new_image(self) -> None:
+        self._images += 1
+        for world in self._regions.worlds:
+            add_image(world, f"ami-{self._images}")
+        self._faults.note("new-image")

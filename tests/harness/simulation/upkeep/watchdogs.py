@@ -1,0 +1,42 @@
+"""What do the watchdogs of a trial's deployment do? They look every quarter of an hour, as their schedules say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from argosy.aws import cell_records, watchdog
+from tests.harness.simulation.controllers.deployment import TABLE, SimulatedDeployment
+from tests.harness.simulation.controllers.invocations import TICK_RULE
+from tests.harness.simulation.upkeep.cells import FurtherCell
+from tests.harness.simulation.upkeep.teardown import deployed_cell
+from tests.harness.simulation.world.deployed_fleets import STAGE
+
+EVERY_S = 900.0
+Say = Callable[[str, dict[str, Any]], None]
+
+
+class Watchdogs:
+    """Home's, and that of the further cell while its stack stands. `say` is told of whatever they end."""
+
+    def __init__(self, deployment: SimulatedDeployment, cell: FurtherCell | None, say: Say) -> None:
+        self._deployment, self._cell, self._say = deployment, cell, say
+        self._home = deployed_cell(deployment, deployment.world.region)
+
+    def begin(self) -> None:
+        self._deployment.world.later(EVERY_S, self._look)
+
+    def _look(self) -> None:
+        self.begin()
+        now, ec2 = self._deployment.world.now, self._home.ec2
+        records = cell_records.read(self._home.dynamodb, TABLE)
+        assert records is not None  # the table outlives a trial
+        if not self._deployment.is_torn_down:
+            clients = {each: ec2(each) for each in sorted({*self._deployment.named, *records.cells})}
+            say = partial(self._say, "home's watchdog")
+            watchdog.look(now=now, alive_at=records.heartbeat, ec2=clients, stage=STAGE, say=say)
+            watchdog.wake(records, self._home.dynamodb, TABLE, self._home.events, TICK_RULE, now=now)
+        if self._cell is not None and self._cell.standing:
+            region, say = self._cell.region, partial(self._say, "the cell's watchdog")
+            watchdog.look_at_cell(region, records, now=now, ec2=ec2(region), stage=STAGE, say=say)

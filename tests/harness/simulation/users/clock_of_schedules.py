@@ -1,0 +1,189 @@
+"""What does the clock of a trial's schedule do? It asks the api at each time: twice, late, and again where nobody
+answers.
+
+As EventBridge Scheduler and the queue of an asynchronous invocation do: a delivery may come twice and late, one whose
+invocation ends in a fault is tried twice again, and is dropped then. The ends of runs are told in the same way, and
+some are not told at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from argosy.api import reading, schedule_store
+from argosy.model.damage import FAULTS
+from argosy.model.inbox import SubmitRequest
+from argosy.model.schedules.expressions import next_times
+from argosy.model.schedules.record import Overlap
+from tests.harness.simulation.audit.facts import TrialFacts
+from tests.harness.simulation.controllers.deployment import SimulatedDeployment
+from tests.harness.simulation.injection.boundary import Crash
+from tests.harness.simulation.users.front_desk import FrontDesk
+from tests.harness.simulation.world.workload import SimulatedJob
+
+JSON = dict[str, Any]
+NAME = "every-so-often"
+WITHDRAWN = "argosy/withdrawn"  # an image that is not there any more when some times come
+TIMES = 4  # of a schedule in a trial
+TRIES = 3  # of a delivery: the first, and Lambda's two repeats
+LATE_S = 300.0
+DOUBLED, LATE, TOLD = 0.4, 0.3, 0.7  # chance of a delivery; of a run's end to be told
+REFUSING = 0.3  # of a trial whose image is withdrawn in the middle
+SPEC: JSON = {
+    "version": 1,
+    "name": NAME,
+    "container": {"image": WITHDRAWN, "command": ["work", "${part}"]},
+    "resources": {"vcpus": 1, "memory": 512, "gpus": 0},
+    "array": {"size": 2},
+}
+
+
+@dataclass(slots=True)
+class _Delivery:
+    at: float
+    request: JSON
+    tries: int = 0
+
+
+class WithdrawnImage:
+    """Every image is published, until one is withdrawn."""
+
+    def __init__(self) -> None:
+        self.is_withdrawn: Callable[[], bool] = lambda: False
+
+    def resolve(self, image: str) -> str | None:
+        return None if image == WITHDRAWN and self.is_withdrawn() else image
+
+
+class ClockOfSchedules:
+    """Of one trial. jobs: by run id, to which those of its runs are added as soon as the api makes one up."""
+
+    def __init__(
+        self, deployment: SimulatedDeployment, jobs: MutableMapping[str, SimulatedJob], facts: TrialFacts
+    ) -> None:
+        self._deployment, self._world, self._facts = deployment, deployment.world, facts
+        self._images = WithdrawnImage()
+        self._desk = FrontDesk(deployment, self._named, self._images)
+        self._jobs = jobs
+        self._made_up: list[str] = []
+        """Ids of runs that the api was about to store."""
+        self._waiting: list[_Delivery] = []
+        self._created_at: float | None = None
+        self._told = 0
+        """Ends of runs that were looked at."""
+        self._is_ending = self.is_done = False
+
+    def begin(self, faulty_s: float) -> None:
+        """A user creates the schedule soon, and asks again until he is answered."""
+        rule = list(Overlap)[int(4 * self._drawn("overlap"))]
+        minutes = max(1, int(faulty_s / TIMES / 60))
+        self._wish = {
+            "action": "CreateSchedule",
+            "name": NAME,
+            "expression": f"rate({minutes} minutes)",
+            "spec": SPEC,
+            "overlap": rule.value,
+            "startWithin": 60 * (1 + int(10 * self._drawn("within"))),
+        }
+        if self._drawn("refuses") < REFUSING:
+            ends_at = self._world.now + faulty_s * self._drawn("withdrawn")
+            self._images.is_withdrawn = lambda: self._created_at is not None and self._world.now > ends_at
+
+    def act(self) -> None:
+        """Ask for everything that is due by now."""
+        if self._created_at is None:
+            self._create()
+            return
+        self._tell_of_ends()
+        for delivery in [each for each in self._waiting if each.at <= self._world.now]:
+            if self._deliver(delivery):
+                self._waiting.remove(delivery)
+        if self._is_ending and not self._waiting:
+            self._end()
+
+    def end(self) -> None:
+        """From now on nothing goes wrong; when all is delivered, the schedule is deleted."""
+        self._is_ending = True
+
+    def _create(self) -> None:
+        answer = self._ask(self._wish)
+        if answer is None:
+            self.is_done = self._is_ending  # nobody ever answered
+            return
+        self._created_at = self._world.now
+        schedule = schedule_store.read(self._deployment.store, NAME)
+        assert schedule is not None
+        for time in next_times(schedule.expression, schedule.zone, self._world.now, schedule.begins, TIMES):
+            self._plan(time)
+
+    def _plan(self, time: float) -> None:
+        request = {"action": "FireSchedule", "name": NAME, "scheduledTime": _stamp(time)}
+        copies = 2 if self._drawn("doubled", time) < DOUBLED else 1
+        for copy in range(copies):
+            late_s = LATE_S * self._drawn("late", time, copy) if self._drawn("is late", time, copy) < LATE else 1.0
+            self._waiting.append(_Delivery(time + late_s, request))
+
+    def _deliver(self, delivery: _Delivery) -> bool:
+        """Whether it is over: answered, or given up."""
+        delivery.tries += 1
+        answer = self._ask(delivery.request)
+        if answer is not None and (verdict := answer.get("verdict")) is not None:
+            self._facts.fires_answered[str(answer["scheduledTime"])] = str(verdict)
+        return answer is not None or delivery.tries >= TRIES
+
+    def _tell_of_ends(self) -> None:
+        announced = self._deployment.services.bus.announced
+        for number in range(self._told, len(announced)):
+            if self._drawn("told", number) < TOLD and announced[number]["DetailType"] == "Run State Change":
+                run_id = _run_of(announced[number])
+                self._waiting.append(_Delivery(self._world.now, {"action": "ReleaseSchedules", "runId": run_id}))
+        self._told = len(announced)
+
+    def _end(self) -> None:
+        """What waits is started first, so that every time has its verdict."""
+        schedule = schedule_store.read(self._deployment.store, NAME)
+        assert schedule is not None
+        if schedule.waits:
+            self._ask({"action": "ReleaseSchedules"})
+        elif self._ask({"action": "DeleteSchedule", "name": NAME}) is not None:
+            self.is_done = True
+        for run_id in self._made_up:
+            if not self._is_stored(run_id):
+                self._jobs.pop(run_id, None)
+
+    def _is_stored(self, run_id: str) -> bool:
+        """Also one whose record was torn."""
+        with suppress(*FAULTS):
+            return reading.run(self._deployment.store, run_id) is not None
+        return True
+
+    def _ask(self, request: JSON) -> JSON | None:
+        """The body of the answer; None where there was none, or a fault."""
+        try:
+            answer = self._desk.ask(request)
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return None
+        return dict(answer["body"]) if answer["statusCode"] == 200 else None
+
+    def _named(self, submit: SubmitRequest) -> None:
+        if submit.run_id not in self._jobs:
+            self._made_up.append(submit.run_id)
+            self._jobs[submit.run_id] = SimulatedJob(submit.run_id, SPEC, 2)
+
+    def _drawn(self, *what: object) -> float:
+        return self._world.share("schedule", *what)
+
+
+def _stamp(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _run_of(entry: JSON) -> str:
+    return str(json.loads(entry["Detail"])["runId"])

@@ -1,0 +1,136 @@
+"""How do whoever deploys an environment in a trial reach the api? As users do, one request after the other.
+
+Who gets no answer asks again; who is told that it is too early, too. What is refused otherwise is given up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from argosy.model.damage import FAULTS
+from argosy.model.inbox import SubmitRequest
+from tests.harness.simulation.audit.facts import TrialFacts
+from tests.harness.simulation.controllers.deployment import SimulatedDeployment
+from tests.harness.simulation.injection.boundary import Crash
+from tests.harness.simulation.users.front_desk import FrontDesk
+from tests.harness.simulation.world.workload import SimulatedJob
+
+JSON = dict[str, Any]
+
+CONFLICT = 409
+MENDED_BY_TIME = ("is being deleted", "is corrupt", "somebody else")
+MOST_TRIES = 100  # after such a refusal
+
+
+@dataclass(slots=True)
+class _Asked:
+    """action: of the api; fields: what it is about; revision: the number that the trial gave it, 0 = none."""
+
+    action: str
+    fields: Mapping[str, Any]
+    revision: int = 0
+    asked: int = 0
+
+
+class EnvironmentDesk:
+    """For the environment of that name. facts: told of the jobs that deployments bring along, which are the trial's
+    once there is such a run, and of thaws."""
+
+    def __init__(self, deployment: SimulatedDeployment, name: str, facts: TrialFacts) -> None:
+        self._deployment, self._name, self._facts = deployment, name, facts
+        self._desk = FrontDesk(deployment, self._named)
+        self._wishes: deque[_Asked] = deque()
+        self._job: Callable[[str], SimulatedJob] | None = None
+        self._numbers: dict[int, int] = {}
+        """Of revisions: the api's number by the trial's."""
+        self._newest = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something has not been answered yet."""
+        return bool(self._wishes) and not self._deployment.is_torn_down
+
+    def create(self, revision: int, spec: JSON) -> None:
+        self._wishes.append(_Asked("CreateEnvironment", {"spec": spec}, revision))
+
+    def update(self, revision: int, spec: JSON) -> None:
+        self._wishes.append(_Asked("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
+
+    def deploy(self, revision: int, token: str, job: Callable[[str], SimulatedJob]) -> None:
+        """job: of a run id that the api has made up."""
+        fields = {"name": self._name, "clientToken": token, "job": job}
+        self._wishes.append(_Asked("StartDeployment", fields, revision))
+
+    def change(self, action: str, **fields: Any) -> None:
+        self._wishes.append(_Asked(action, {"name": self._name, **fields}))
+
+    def act(self) -> None:
+        """Ask for what is wanted by now. Nothing is asked of a deployment that is being taken down."""
+        while self.is_waiting:
+            wish = self._wishes[0]
+            if not self._is_done(wish):
+                return
+            self._wishes.popleft()
+
+    def _is_done(self, wish: _Asked) -> bool:
+        request = self._request(wish)
+        if request is None:
+            return True
+        wish.asked += 1
+        self._facts.thaws_asked[self._name] += wish.action == "ThawEnvironment"
+        try:
+            answer = self._desk.ask(request)
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return False
+        if answer["statusCode"] == 400:
+            raise ValueError(f"the api refuses {wish.action}: {answer['body']}")
+        if answer["statusCode"] == 200:
+            self._learn(wish, answer["body"].get("revision"))
+        return answer["statusCode"] != CONFLICT or self._is_given_up(wish, answer["body"]["error"]["message"])
+
+    def _is_given_up(self, wish: _Asked, why: str) -> bool:
+        """After a conflict. Who had no answer before looks whether it was done all the same."""
+        if any(words in why for words in MENDED_BY_TIME):
+            return wish.asked >= MOST_TRIES
+        if wish.action == "UpdateEnvironment" and wish.asked < MOST_TRIES:
+            return not self._look()
+        if wish.action == "CreateEnvironment" and wish.asked > 1 and self._look():
+            self._learn(wish, self._newest)
+        return True
+
+    def _look(self) -> bool:
+        """Whether it is known now which revision is the newest."""
+        try:
+            answer = self._desk.ask({"action": "DescribeEnvironment", "name": self._name})
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return False
+        if answer["statusCode"] == 200:
+            self._newest = int(answer["body"]["latestRevision"])
+        return bool(answer["statusCode"] == 200)
+
+    def _request(self, wish: _Asked) -> JSON | None:
+        """None where the revision that it is about was refused."""
+        request: JSON = {"action": wish.action, **wish.fields}
+        if wish.action == "StartDeployment":
+            if wish.revision not in self._numbers:
+                return None
+            self._job = request.pop("job")
+            request["revision"] = self._numbers[wish.revision]
+        elif wish.action == "UpdateEnvironment":
+            request["baseRevision"] = max(1, self._newest)  # whoever does not know is told
+        return request
+
+    def _learn(self, wish: _Asked, number: int | None) -> None:
+        if wish.revision and number is not None:
+            self._numbers[wish.revision] = self._newest = number
+
+    def _named(self, submit: SubmitRequest) -> None:
+        """The api is about to store a deployment with this run. Its spec says what is wanted of it: who had no answer
+        may take a revision of before for the one that he created."""
+        if self._job is not None:
+            self._facts.offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)

@@ -1,0 +1,55 @@
+"""Does somebody who follows the journal get every line once, although he dies again and again?
+
+He reads through the api's own code, a page now and then. He writes down what he has shown, and dies at any line; then
+he goes on from the last line that he has shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.api.changes import list_changes
+from argosy.api.requests import ListChanges
+from argosy.ports import Store
+from tests.harness.simulation.world.world import World
+
+DIES, READS = 0.1, 0.3  # at each line; at each step of the trial
+MOST_AT_ONCE = 20  # lines of a page
+
+
+class Follower:
+    """Of one trial. `seen`: the lines that he has shown, as the api gives them."""
+
+    def __init__(self, store: Store, world: World) -> None:
+        self._store, self._world = store, world
+        self._since = "0"
+        self._number = 0
+        self.seen: list[dict[str, Any]] = []
+        self.deaths = 0
+
+    def step(self) -> None:
+        """Now and then he reads a page."""
+        if self._drawn("reads") < READS:
+            self._read()
+
+    def read_to_the_end(self) -> None:
+        before = None
+        while before != self._since:
+            before = self._since
+            self._read()
+
+    def _read(self) -> None:
+        most = 1 + int(MOST_AT_ONCE * self._drawn("page"))
+        request = ListChanges.model_validate({"action": "ListChanges", "since": self._since, "maxResults": most})
+        page = list_changes(self._store, request, self._world.clock, None)
+        for change in page["changes"]:
+            self.seen.append(change)
+            self._since = change["sequence"]
+            if self._drawn("dies") < DIES:
+                self.deaths += 1
+                return
+        self._since = page["next"]
+
+    def _drawn(self, what: str) -> float:
+        self._number += 1
+        return self._world.share("follower", what, self._number)

@@ -1,0 +1,114 @@
+"""By which queues do the users of a trial share the cluster? Its owner changes that again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.model import documents
+from argosy.model.inbox import SharingRequest
+from argosy.model.sharing import SHARING, Sharing
+from tests.harness.simulation.controllers.deployment import SimulatedDeployment
+from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.world.world import share
+
+NAMES = ("default", "prod", "research", "night")
+OWNERS = ("alice", "bob", "carol")
+MOST_DOCUMENTS = 4
+WEIGHTS = (0, 1, 1, 2, 5)
+CAPS = {"vcpus": (4.0, 12.0), "gpus": (1.0, 4.0), "instances": (1.0, 4.0), "usdPerHour": (0.8, 2.0)}
+"""From that which lets every task of a trial run."""
+
+HALF_LIVES = ("10m", "30m", "2h")
+
+
+def terms_of(seed: int, number: int) -> dict[str, Any]:
+    """What a run of a trial says of queues; some say nothing."""
+    found: dict[str, Any] = {}
+    if (drawn := share(seed, "queue", number)) < 0.8:
+        found["queue"] = NAMES[int(len(NAMES) * drawn / 0.8)]
+    if (drawn := share(seed, "owner", number)) < 0.6:
+        found["owner"] = OWNERS[int(len(OWNERS) * drawn / 0.6)]
+    if (drawn := share(seed, "priority", number)) < 0.5:
+        found["priority"] = int(drawn * 400) - 100
+    if (drawn := share(seed, "preemptible", number)) < 0.3:
+        found["preemptible"] = drawn < 0.2
+    return found
+
+
+class SharedQueues:
+    """Of one trial."""
+
+    def __init__(self, deployment: SimulatedDeployment, faults: Faults) -> None:
+        self._deployment, self._faults, self._seed = deployment, faults, deployment.world.seed
+        self._asked = 0
+        self.capped = 0.15
+        """How often a queue has a cap in a unit."""
+        self.remembers = 0.3
+        """How often a document says that what was used lately counts."""
+        self.drains = 0.2
+        """How often room is taken by emptying instances only."""
+        self._takes_room = False
+
+    def plan(self, faulty_s: float) -> None:
+        """One document is in force when the trial begins, so that the api knows the queues of its runs; others come at
+        random moments of the phase of faults."""
+        kinds = [kind for kind in ("queue", "preemption") if self._faults.on(kind)]
+        if not kinds:
+            return
+        self._takes_room = "preemption" in kinds
+        for kind in kinds:
+            self._faults.note(kind)
+        first = Sharing().with_document(self._document(0), self._deployment.world.now)
+        self._deployment.store.create({(documents.STATE, SHARING): first.to_bytes()})
+        for number in range(1, 1 + int(MOST_DOCUMENTS * share(self._seed, "documents"))):
+            at = faulty_s * share(self._seed, "document at", number)
+            self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
+
+    def _apply(self, number: int) -> None:
+        """Most follow the one before; some are sent twice, and some were overtaken."""
+        if self._deployment.is_torn_down:
+            return
+        base = max(0, number - (share(self._seed, "overtaken", number) < 0.2))
+        for _ in range(1 + (share(self._seed, "twice", number) < 0.2)):
+            self._asked += 1
+            request = SharingRequest(self._document(number), base, self._deployment.world.now)
+            self._deployment.put(request, f"sharing#{self._asked:02d}")
+
+    def _document(self, number: int) -> dict[str, Any]:
+        """All queues are in each of them: the api refuses a run of a queue that is not there."""
+        queues: dict[str, Any] = {}
+        for name in NAMES:
+            queues[name] = {"weight": WEIGHTS[int(len(WEIGHTS) * share(self._seed, "weight", number, name))]}
+            if share(self._seed, "within", number, name) < 0.3:
+                queues[name]["within"] = "owners"
+            if cap := self._cap(number, name):
+                queues[name]["cap"] = cap
+            if share(self._seed, "guarantee", number, name) < self.capped / 2:
+                queues[name]["guarantee"] = {"vcpus": 4.0}
+        found: dict[str, Any] = {"version": 1, "queues": queues}
+        if (drawn := share(self._seed, "limits", number)) < self.capped:
+            found["limits"] = {"usdPerHour": round(2.0 + 2.0 * drawn / self.capped, 2)}
+        if share(self._seed, "half life", number) < self.remembers:
+            found["halfLife"] = HALF_LIVES[int(len(HALF_LIVES) * share(self._seed, "which half life", number))]
+        return found | self._taking(number, queues) if self._takes_room else found
+
+    def _cap(self, number: int, name: str) -> dict[str, Any]:
+        """Of some queues."""
+        found: dict[str, Any] = {}
+        for unit, (least, most) in CAPS.items():
+            if (drawn := share(self._seed, "cap", number, name, unit)) < self.capped:
+                amount = least + (most - least) * drawn / self.capped
+                found[unit] = int(amount) if unit == "gpus" else round(amount, 2)
+        return found
+
+    def _taking(self, number: int, queues: dict[str, Any]) -> dict[str, Any]:
+        """Prod may take room, nearly always; the others may be stopped, most of them."""
+        if share(self._seed, "no reclaim", number) < 0.15:
+            return {}
+        queues["prod"] |= {"preempts": True, "weight": 1 + 4 * (share(self._seed, "heavy", number) < 0.7)}
+        for name in NAMES:
+            says = (True, True, None, False)[int(4 * share(self._seed, "gives up", number, name))]
+            queues[name] |= {} if says is None else {"preemptible": says}
+        by = "preempt" if share(self._seed, "by", number) < 1 - self.drains else "drain"
+        after_s = 30 * int(6 * share(self._seed, "after", number))
+        return {"reclaim": {"by": by, "afterSeconds": after_s, "perHourOfSpend": 1}}

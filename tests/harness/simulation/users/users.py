@@ -1,0 +1,219 @@
+"""What do users ask for during a trial? They submit, lose patience, and try again what did not succeed.
+
+They call the api's own actions, whose calls to AWS go wrong like the controllers'. A user who got no answer asks again,
+with the same client token; one who is refused for too little money offers more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from argosy.api import reading
+from argosy.model.damage import FAULTS
+from argosy.model.inbox import SubmitRequest
+from argosy.model.run_record import RunRecord
+from tests.harness.simulation.audit.stored_state import StoredState
+from tests.harness.simulation.controllers.deployment import SimulatedDeployment
+from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.injection.boundary import Crash
+from tests.harness.simulation.users.changed_runs import changes_of
+from tests.harness.simulation.users.front_desk import FrontDesk
+from tests.harness.simulation.world.members import UNNAMED, Came
+from tests.harness.simulation.world.workload import SimulatedJob
+
+JSON = dict[str, Any]
+
+MOST_RETRIES = 2  # of a run
+REFUSED = (400, 403, 404, 409)
+MORE_MONEY = 4  # times the hourly cap that was too small
+
+
+@dataclass(slots=True)
+class _Wish:
+    """What a user wants, from some time on. ask: returns whether there was an answer."""
+
+    at: float
+    ask: Callable[[], bool]
+
+
+class Users:
+    """Those of one trial. jobs: by run id, which changes as soon as the api makes one up; retry: whether they try runs
+    again."""
+
+    def __init__(
+        self,
+        deployment: SimulatedDeployment,
+        jobs: MutableMapping[str, SimulatedJob],
+        stored: StoredState,
+        *,
+        retry: bool,
+    ) -> None:
+        self._deployment, self._world, self._desk = deployment, deployment.world, FrontDesk(deployment, self._named)
+        self._jobs, self._stored, self._retry = jobs, stored, retry
+        self.retries = 0
+        self._run_ids = list(jobs)
+        """As of now, of each job."""
+        self._number_of = {run_id: number for number, run_id in enumerate(jobs)}
+        """Of a job, by every id that it ever had: the api gives another one where a submission was not stored."""
+        self._submitted = 0
+        """The number of the job that is being submitted."""
+        self._wishes: list[_Wish] = []
+        self._left_out: set[int] = set()
+        """Jobs whose queue was not there, so that their users came without an alias."""
+        self._answered: set[tuple[str, int]] = set()
+        """Wishes to retry: run id, and how often it had been retried."""
+
+    def submit(self, faulty_s: float) -> None:
+        """All runs, one soon after the other unless a job says when."""
+        for number, job in enumerate(self._jobs.values()):
+            after_s = number * min(60.0, faulty_s / 4)
+            self._later(job.submitted_after_s or after_s, partial(self._submit, number))
+
+    def cancel_later(self, faults: Faults, faulty_s: float) -> None:
+        """Each loses patience with some runs, before anything has started, in the middle or when all is over."""
+        for number, run_id in enumerate(self._run_ids):
+            if faults.strikes("cancel"):
+                after_s = 10.0 + faulty_s * self._world.share("cancel", run_id)
+                self._later(after_s, partial(self._cancel, number))
+
+    def change_later(self, faulty_s: float, *, has_queues: bool) -> None:
+        """They change their minds about what their runs ask for."""
+        for number, run_id in enumerate(self._run_ids):
+            wanted = changes_of(self._world.seed, number, self._jobs[run_id].spec, has_queues=has_queues)
+            for which, (part, changes) in enumerate(wanted):
+                self._later(faulty_s * part, partial(self._change, number, changes, f"change-{which}"))
+
+    def scale_later(self, after_s: float, instances: int, types: Sequence[str], lasts_s: float | None) -> None:
+        """Somebody wants so many instances kept. lasts_s: None = until somebody wants another number."""
+        self._later(after_s, partial(self._scale, instances, types, lasts_s))
+
+    def act(self) -> None:
+        """Ask for everything that they want by now."""
+        now = self._world.now
+        for wish in [each for each in self._wishes if each.at <= now]:
+            if wish.ask():
+                self._wishes.remove(wish)
+
+    def try_again(self) -> bool:
+        """Whether they asked for more of a run that has ended without every result."""
+        asked = [self._try_again(record) for record in list(self._stored.records.values())] if self._retry else ()
+        return any(asked)
+
+    def _later(self, after_s: float, ask: Callable[[], bool]) -> None:
+        self._wishes.append(_Wish(self._world.now + after_s, ask))
+
+    def _ask(self, request: JSON, came: Came = UNNAMED) -> JSON | None:
+        """The api's answer; None where there was none. came: how the user comes in."""
+        try:
+            answer = self._desk.ask(request, came)
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return None
+        return answer if answer["statusCode"] == 200 or answer["statusCode"] in REFUSED else None
+
+    def _named(self, submit: SubmitRequest) -> None:
+        """The api is about to store the run that is being submitted, under this id."""
+        number, run_id = self._submitted, submit.run_id
+        job = self._jobs.pop(self._run_ids[number])
+        self._run_ids[number], self._number_of[run_id] = run_id, number
+        self._jobs[run_id] = replace(job, run_id=run_id)
+        self._deployment.members.came[run_id] = self._came(number)
+
+    def _came(self, number: int) -> Came:
+        came = self._deployment.members.of(number, self._jobs[self._run_ids[number]].spec)
+        return came._replace(queue="") if number in self._left_out else came
+
+    def _submit(self, number: int) -> bool:
+        self._submitted = number
+        job = self._with_real_dependencies(self._jobs[self._run_ids[number]])
+        self._jobs[self._run_ids[number]] = job
+        request = {"action": "SubmitRun", "clientToken": f"job-{number}", "spec": dict(job.spec)}
+        answer = self._ask(request, self._came(number))
+        if answer is None or answer["statusCode"] == 200:
+            return answer is not None
+        if answer["statusCode"] == 403:
+            self._left_out.add(number)
+            return False
+        paths = [each["path"] for each in answer["body"]["error"].get("fieldList", ())]
+        capacity = job.spec.get("capacity", {})
+        offered: Mapping[str, Any]
+        if any(path.startswith("dependsOn") for path in paths):  # not there yet, or it has ended badly
+            offered = self._without_ended(job.spec)
+        elif "maxHourlyCost" in capacity:
+            offered = {**job.spec, "capacity": {**capacity, "maxHourlyCost": MORE_MONEY * capacity["maxHourlyCost"]}}
+        else:
+            raise ValueError(f"the api refuses the run: {answer['body']}")
+        self._jobs[self._run_ids[number]] = replace(job, spec=offered)
+        return False
+
+    def _with_real_dependencies(self, job: SimulatedJob) -> SimulatedJob:
+        """With the ids that the api has given to the runs that it depends on, as far as they were submitted."""
+        given = job.spec.get("dependsOn", ())
+        real = [{**each, "run": self._run_ids[self._number_of[each["run"]]]} for each in given]
+        return replace(job, spec={**job.spec, "dependsOn": real}) if given else job
+
+    def _without_ended(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Users give up waiting for the success of what has ended, and for what nobody knows the tasks of any more."""
+        left = [each for each in spec["dependsOn"] if not self._is_hopeless(each)]
+        rest = {name: value for name, value in spec.items() if name != "dependsOn"}
+        return {**rest, "dependsOn": left} if left else rest
+
+    def _is_hopeless(self, dependency: Mapping[str, Any]) -> bool:
+        run_id = dependency["run"]
+        return self._has_ended(run_id) and (dependency["on"] != "end" or not self._stored.records[run_id].task_count)
+
+    def _cancel(self, number: int) -> bool:
+        """One that is not known yet is cancelled later."""
+        answer = self._ask({"action": "CancelRun", "runId": self._run_ids[number], "reason": "enough"})
+        return answer is not None and answer["statusCode"] == 200
+
+    def _change(self, number: int, changes: JSON, token: str) -> bool:
+        """What is refused is not asked for again: the run has ended, or has spent more. One that is not known yet is
+        changed later."""
+        request: JSON = {"action": "UpdateRun", "runId": self._run_ids[number], "changes": changes}
+        answer = self._ask({**request, "clientToken": token}, self._came(number))
+        return answer is not None and answer["statusCode"] != 404
+
+    def _scale(self, instances: int, types: Sequence[str], lasts_s: float | None) -> bool:
+        wanted: JSON = {"action": "ScaleCluster", "instances": instances, "instanceTypes": [*types]}
+        wanted |= {} if lasts_s is None else {"until": self._world.now + lasts_s}
+        answer = self._ask(wanted)
+        if answer is not None and answer["statusCode"] != 200:
+            raise ValueError(f"the api refuses the size of the cluster: {answer['body']}")
+        return answer is not None
+
+    def _has_ended(self, run_id: str) -> bool:
+        """As the next version says, too, whose commits the auditor reads at once; not so of a torn record."""
+        try:
+            said = reading.run(self._deployment.store, run_id)
+        except FAULTS:
+            return False
+        return said is not None and said.has_ended
+
+    def _try_again(self, record: RunRecord) -> bool:
+        if not record.has_ended or record.retries >= MOST_RETRIES or (record.id, record.retries) in self._answered:
+            return False
+        if not self._has_ended(record.id):
+            return False
+        answer = self._ask(_retry_of(record))
+        if answer is None:
+            return True  # and they ask again
+        self._answered.add((record.id, record.retries))
+        created: bool = answer["statusCode"] == 200  # else there is nothing to try again, or no money for it
+        self.retries += created
+        return created
+
+
+def _retry_of(record: RunRecord) -> JSON:
+    """Of what failed and, for every other run, of what was cancelled; with more money where it was used up."""
+    cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
+    request: JSON = {"action": "RetryRun", "runId": record.id, "failed": True, "cancelled": cancelled}
+    request["clientToken"] = f"retry-{record.retries}"
+    if record.budget_usd and record.capped_at and cancelled:
+        request["budgetUsd"] = record.cost_usd + record.budget_usd
+    return request

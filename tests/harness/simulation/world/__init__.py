@@ -1,0 +1,1 @@
+"""A small AWS on a virtual clock: services, instances, agents, tasks, and who works there."""

@@ -1,0 +1,57 @@
+"""Does the auditor see what is done, said or waited for in vain?"""
+
+from __future__ import annotations
+
+from argosy.engine.report import TickReport
+from argosy.model.policy import Policy
+from tests.fakes.worlds import world
+from tests.harness.simulation.audit.efficiency import AWAKE_S, FREE, EfficiencyChecker
+from tests.harness.simulation.audit.facts import Rest, TrialFacts
+from tests.harness.simulation.world.deployed_fleets import Bill
+from tests.harness.simulation.world.regions import Regions
+
+
+def checked() -> tuple[TrialFacts, EfficiencyChecker]:
+    facts = TrialFacts(Regions(world()), {}, Policy(), one_controller=True)
+    return facts, EfficiencyChecker(facts)
+
+
+def stopped(times: int, every_s: float) -> list[str]:
+    """The same StopTask again and again."""
+    facts, checker = checked()
+    for _ in range(times):
+        checker.effects()["ecs", "stop_task"]({"task": "a"}, {})
+        facts.world.run_for(every_s)
+    return [found.invariant for found in facts.violations]
+
+
+def test_a_call_that_is_made_in_every_tick_is_a_violation_and_one_a_minute_is_not() -> None:
+    assert stopped(FREE + 1, every_s=2.0) == ["repeated"]
+    assert stopped(5 * FREE, every_s=60.0) == []
+
+
+def awake_for(seconds: float) -> list[str]:
+    """With no run and no instance, once the faults have ended."""
+    facts, checker = checked()
+    facts.faults_ended_at = facts.world.now
+    checker.time_passed()
+    facts.world.run_for(seconds)
+    checker.at_rest(Rest({}, Bill(facts.world), 0.0))
+    return [found.invariant for found in facts.violations]
+
+
+def test_a_controller_that_works_on_with_nothing_to_wait_for_is_one_after_some_sweeps() -> None:
+    assert awake_for(AWAKE_S - 1) == []
+    assert awake_for(AWAKE_S + 1) == ["awake"]
+
+
+def test_a_controller_that_nobody_called_has_not_worked_on() -> None:
+    facts, checker = checked()
+    facts.faults_ended_at = facts.world.now
+    report = TickReport(events=0, poison=0)
+    for pause_s in (0.0, 60.0, AWAKE_S, 60.0):
+        facts.world.run_for(pause_s)
+        checker.ticked(report, None)
+        checker.time_passed()
+    checker.at_rest(Rest({}, Bill(facts.world), 0.0))
+    assert not facts.violations
