@@ -18,9 +18,9 @@ HEAD = """
 
 The bugs above were chosen by people; these {count} were drawn by seed {seed} over five packages, one per line, with
 mutmut's operators and two more, which leave out a call or a branch
-([decision 28](../maintainers/decisions/0028-sampled-mutants.md)). For each, the tests that execute its line ran, the
-quickest first and for at most four minutes, until one failed. {trials} of the {drawn} drawn from `lifecycle`,
-`scheduler`, `engine` and `aws` also ran in 200 random trials under all faults. No invariant judges a choice of `market`.
+([decision 28](../maintainers/decisions/0028-sampled-mutants.md)). For each, the tests that execute its line ran,
+the quickest first and for at most four minutes, until one failed. {trials} of the {drawn} drawn from `lifecycle`,
+`scheduler`, `engine` and `aws` also ran in 200 random trials under all faults. No invariant judges choices of `market`.
 
     python -m tests.mutations.sampled --seed {seed} --mutants {count} --at /tmp/mutants
     python -m tests.mutations.sampled --seed {seed} --mutants {count} --at /tmp/mutants --trials {drawn}
@@ -30,8 +30,8 @@ quickest first and for at most four minutes, until one failed. {trials} of the {
 """
 SURVIVORS = """
 {found_at_first} were found in the first pass, on the suite of 22 November 2026. The others follow: an equivalent mutant
-changes nothing that can be observed; the rest is found now, mostly by a test written for it. So the share above says that
-these were dealt with, not what another seed would show.
+changes nothing that can be observed; the rest is found now, mostly by a test written for it. So the share above
+says that these were dealt with, not what another seed would show.
 
 | mutant | change | found by, or equivalent because |
 |---|---|---|
