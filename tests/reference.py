@@ -19,6 +19,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.spec.parse import parse_spec, schema, to_json
 from argosy.spec.shards import task_overrides
 from argosy.spec.templates import VARIABLES
+from tests import settings_reference
 from tests.fakes.command_lines import GROUP
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -62,6 +63,16 @@ BY_RUNNER = {
 }
 COMMON = ("wants_json", "endpoint_url", "region", "profile", "stage")  # of every command that asks a deployment
 TYPES = {"str": "TEXT", "text": "TEXT", "int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}
+A_CALL = """\
+```
+cat > request.json <<'JSON'
+{"action": "SubmitRun", "clientToken": "digits-1", "spec": {"version": 1, "name": "digits",
+ "container": {"image": "argosy/digits", "command": ["--range", "${range}", "--output", "${part}"]},
+ "resources": {"vcpus": 1, "memory": 1024}, "array": {"range": "900:1797", "shardSize": 50}}}
+JSON
+aws lambda invoke --function-name argosy-api --payload fileb://request.json reply.json
+```
+"""
 OPTION_HEAD = ("| option | default | meaning |", "| -- | -- | -- |")
 PARTS = {
     "RunSpec": "The run",
@@ -89,7 +100,12 @@ PARTS = {
 
 def pages() -> dict[str, str]:
     """The text of each page by its file's name."""
-    return {"spec.md": spec_page(), "commands.md": commands_page(), "api.md": api_page(), "variables.md": names_page()}
+    return {
+        "spec.md": spec_page(),
+        "commands.md": commands_page(),
+        "api.md": api_page(),
+        "variables.md": names_page(),
+    } | {"settings.md": settings_reference.page()}
 
 
 def spec_page() -> str:
@@ -188,7 +204,8 @@ def _option(option: Any) -> str:
 def api_page() -> str:
     """Every action of the api function with its fields."""
     lines = ["# Actions of the api function", "", BY_HAND, ""]
-    lines += ["A request is JSON with `action` and the fields below; see [the README](../../README.md) for a call.", ""]
+    lines += ["A request is JSON with `action` and the fields below. Any AWS client can send one:", "", A_CALL]
+    lines += ["The same `clientToken` again returns the same run.", ""]
     for model in REQUESTS.values():
         body = model.model_json_schema(by_alias=True)
         lines += [f"## {model.__name__}", "", *_prose(model.__doc__), ""]

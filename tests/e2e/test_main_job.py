@@ -157,9 +157,13 @@ def test_where_a_finished_runs_task_went_is_explained_from_the_record(local: Clu
     assert reply["placement"]["instance"]["id"] == attempt["instance"]
 
 
-def test_the_invocation_in_the_readme_submits_a_run_and_its_token_makes_it_once(local: Cluster, tmp_path: Path) -> None:
+def test_the_invocation_in_the_reference_submits_a_run_and_its_token_makes_it_once(
+    local: Cluster, tmp_path: Path
+) -> None:
     """Word for word, but for the image (this cluster has no digits) and the address of the endpoint."""
-    script = re.search(r"^(cat > request\.json.*?reply\.json)$", (ROOT / "README.md").read_text(), re.S | re.M)
+    script = re.search(
+        r"^(cat > request\.json.*?reply\.json)$", (ROOT / "docs/reference/api.md").read_text(), re.S | re.M
+    )
     assert script
     command = script[1].replace("argosy/digits", "argosy/worker")
     environment = {

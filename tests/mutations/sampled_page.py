@@ -16,12 +16,11 @@ PACKAGES = ("lifecycle", "scheduler", "market", "engine", "aws")
 HEAD = """
 ## Sampled mutants
 
-The bugs above were thought of by somebody. These were drawn: {count} mutants, one in each of as many lines of five
-packages (seed {seed}; each package by the number of its lines that can be changed), made by mutmut's operators and by
-two of ours, which leave out a call or a branch ([decision 28](decisions/0028-sampled-mutants.md)). For each, the tests
-that execute its line were run, the quickest first and four minutes of them at most, until one failed. {trials} of the
-{drawn} that the seed draws from `lifecycle`, `scheduler`, `engine` and `aws` were also put to 200 random trials under
-all faults, until an invariant broke. `market` only chooses, and no invariant judges a choice.
+The bugs above were chosen by people; these {count} were drawn by seed {seed} over five packages, one per line, with
+mutmut's operators and two more, which leave out a call or a branch
+([decision 28](../maintainers/decisions/0028-sampled-mutants.md)). For each, the tests that execute its line ran,
+the quickest first and for at most four minutes, until one failed. {trials} of the {drawn} drawn from `lifecycle`,
+`scheduler`, `engine` and `aws` also ran in 200 random trials under all faults. No invariant judges choices of `market`.
 
     python -m tests.mutations.sampled --seed {seed} --mutants {count} --at /tmp/mutants
     python -m tests.mutations.sampled --seed {seed} --mutants {count} --at /tmp/mutants --trials {drawn}
@@ -30,10 +29,9 @@ all faults, until an invariant broke. `market` only chooses, and no invariant ju
 |---|---|---|---|---|---|---|---|
 """
 SURVIVORS = """
-{found_at_first} were found in the first pass, on the suite of 22 November 2026; in it the scenarios were asked about
-`aws` and a part of `engine` only. The others follow. An equivalent mutant changes nothing that anybody could see; the
-rest is found now, most of it by a test that was written for it. So the share above says that these were dealt with, not
-what another seed would show.
+{found_at_first} were found in the first pass, on the suite of 22 November 2026. The others follow: an equivalent mutant
+changes nothing that can be observed; the rest is found now, mostly by a test written for it. So the share above
+says that these were dealt with, not what another seed would show.
 
 | mutant | change | found by, or equivalent because |
 |---|---|---|

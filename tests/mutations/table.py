@@ -2,7 +2,7 @@
 
 Below the table stands what is recorded of the sampled mutants.
 
-python -m tests.mutations.table > docs/maintainers/planted-bugs.md
+python -m tests.mutations.table > docs/reference/planted-bugs.md
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 HEAD = """\
 # Planted bugs
 
-Does the suite find bugs? Each of these mistakes is planted on purpose, one at a time, and a check of the suite has to
-find it: random trials of the simulation under faults (the invariant that broke, and after how many seeds), or a
-scenario. They lie in `tests/mutations/`; `make test-deep` plants them all and prints this table.
+Written by `make test-deep`; do not edit.
+
+Each of these mistakes is planted in the code, one at a time, and the suite must find it: by random trials under faults
+(the invariant that broke, and after how many seeds) or by a test. They are defined in `tests/mutations/`.
 
 | bug | what is broken | found by | seeds |
 |---|---|---|---|

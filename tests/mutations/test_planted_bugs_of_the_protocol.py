@@ -31,7 +31,7 @@ from tests.mutations import planted_targets as of_targets
 from tests.mutations import planted_trials as sixth
 from tests.mutations.catalogue import BUGS, hunt, in_the_ground
 
-TABLE = Path(__file__).parents[2] / "docs" / "maintainers" / "planted-bugs.md"
+TABLE = Path(__file__).parents[2] / "docs" / "reference" / "planted-bugs.md"
 QUICK = (
     "token_dropped", "draining_instance_placed", "version_compare_off", "retry_repeats_numbers",
     "newcomers_pay_for_waiting",

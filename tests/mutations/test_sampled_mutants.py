@@ -12,7 +12,7 @@ from tests.mutations.mutants import ROOT, Source
 from tests.mutations.sampled import BATCHES_S, TESTS_S, batches, chosen
 from tests.mutations.survivors import EQUIVALENT, SURVIVED_ONCE
 
-PAGE = ROOT / "docs" / "maintainers" / "planted-bugs.md"
+PAGE = ROOT / "docs" / "reference" / "planted-bugs.md"
 _, VERDICTS = sampled_page.read()
 
 

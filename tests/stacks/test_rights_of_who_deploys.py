@@ -1,4 +1,4 @@
-"""Is every call of AWS that make's own targets lead to among the rights that docs/guides/operations.md says they need?
+"""Is every call of AWS that make's own targets lead to among the rights that docs/reference/rights.md says they need?
 
 The CDK's own calls are AWS's to document. Ours are found from the programs that a target of the Makefile runs.
 """
@@ -13,7 +13,7 @@ import pytest
 from tests.stacks.calls import ROOT, Reached, operations_of
 
 REPOSITORY = ROOT.parent
-PAGE = REPOSITORY / "docs" / "guides" / "operations.md"
+PAGE = REPOSITORY / "docs" / "reference" / "rights.md"
 TARGETS = ("doctor", "bootstrap", "deploy", "roll", "destroy", "destroy-cell")
 IAM_NAMES = {"service-quotas": "servicequotas", "lambda:Invoke": "lambda:InvokeFunction"}
 DOCTOR = ("argosy.cli.deployment.doctor", "register")
@@ -51,9 +51,9 @@ def rights_for(target: str) -> set[str]:
 
 def documented() -> dict[str, set[str]]:
     """By target, the rights that its users are told of."""
-    _, _, section = PAGE.read_text().partition("### Rights of who deploys\n")
+    _, _, section = PAGE.read_text().partition("## Rights for deploying\n")
     found: dict[str, set[str]] = {target: set() for target in TARGETS}
-    for row in ROW.finditer(section.partition("\n### ")[0]):
+    for row in ROW.finditer(section.partition("\n## ")[0]):
         for target in re.findall(r"`make ([a-z-]+)`", row["targets"]):
             found[target] |= set(re.findall(r"`([^`]+)`", row["rights"]))
     return found

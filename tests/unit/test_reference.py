@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests import reference
+from argosy.settings.settings import Settings
+from tests import reference, settings_reference
 
 
-@pytest.mark.parametrize("name", ["spec.md", "commands.md", "api.md", "variables.md"])
+@pytest.mark.parametrize("name", ["spec.md", "commands.md", "api.md", "variables.md", "settings.md"])
 def test_a_reference_page_is_as_the_code_has_it(name: str) -> None:
     written = (reference.FOLDER / name).read_text(encoding="utf-8")
     assert written == reference.pages()[name], "`make reference` writes it again"
@@ -15,6 +18,10 @@ def test_a_reference_page_is_as_the_code_has_it(name: str) -> None:
 
 def test_every_variable_that_tasks_are_told_is_explained_and_no_other() -> None:
     assert reference.variables_told() == {*reference.OF_TASKS}
+
+
+def test_every_setting_is_explained_and_no_other() -> None:
+    assert {*settings_reference.MEANINGS} == {*json.loads(Settings().model_dump_json(by_alias=True))}
 
 
 def test_every_substitution_is_explained_and_no_other() -> None:
