@@ -205,7 +205,7 @@ class MainPath:
 def main_path() -> MainPath:
     """Submit one run of ten tasks to an empty simulated cluster and tick until a task is launched."""
     from argosy.api.actions import Api
-    from argosy.api.admission import DeploymentLimits, Sources
+    from argosy.api.admission.specs import DeploymentLimits, Sources
     from argosy.aws.dynamodb import DynamoStore
     from argosy.emulator.botocore_check import SimulatedClient
     from argosy.emulator.dynamodb.service import DynamoModel

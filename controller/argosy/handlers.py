@@ -54,7 +54,7 @@ class UnattendedFault(Exception):
 
 
 def _is_unattended(event: Any) -> bool:
-    from argosy.api.schedule_actions import UNATTENDED
+    from argosy.api.schedules.actions import UNATTENDED
 
     return isinstance(event, Mapping) and event.get("action") in UNATTENDED
 
@@ -224,7 +224,7 @@ def _store_and_wake() -> tuple[DynamoStore, AwsWake]:
 @cache
 def api_of_process() -> Any:
     from argosy.api.actions import Api
-    from argosy.api.admission import Sources, limits_of
+    from argosy.api.admission.specs import Sources, limits_of
     from argosy.aws.definitions import EcsDefinitions
     from argosy.aws.images import SsmImages
     from argosy.aws.items import S3ItemsReader

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.cluster_columns import at_work, in_columns
+from argosy.api.cluster.actions import at_work, in_columns
 from argosy.client.failures import FailuresAlike, kinds_of
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, one_file

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from argosy.api.environment_actions import ACTIONS as OF_ENVIRONMENTS
-from argosy.api.schedule_actions import ACTIONS as OF_SCHEDULES
+from argosy.api.environments.actions import ACTIONS as OF_ENVIRONMENTS
+from argosy.api.schedules.actions import ACTIONS as OF_SCHEDULES
 from argosy.local.cloud import LocalAws
 from tests.fakes.waiting import until
 from tests.readmes import local_options

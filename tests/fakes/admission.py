@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.admission import DeploymentLimits, Sources, admit
+from argosy.api.admission.specs import DeploymentLimits, Sources, admit
 from argosy.model.resources import Resources
 from argosy.ports import ItemsUnreadable
 from argosy.spec.faults import SpecError

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits, Sources
+from argosy.api.admission.specs import DeploymentLimits, Sources
 from argosy.engine.intake import event_of
 from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.api.cluster_course import Course, course_view
+from argosy.api.cluster.timeline import Course, course_view
 from argosy.api.views import iso
 from argosy.figures.history import stored
 from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder, PoolCount

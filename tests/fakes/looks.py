@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.api.cluster_columns import in_columns
+from argosy.api.cluster.actions import in_columns
 from argosy.client.api import ApiError
 from argosy.figures.history import column, stored
 from argosy.ui.looks import Looks

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from argosy.api import entrance, identity, requests, submit_actions
+from argosy.api import requests
+from argosy.api.access import entrance, identity
+from argosy.api.runs import submission
 from argosy.lifecycle import apply
 from argosy.model import sharers
 from argosy.model.entrances import queue_of
@@ -77,12 +79,12 @@ def names_are_places(patch: Patch) -> None:
     MEMBERS, "trials_find_nothing", range(1)
 ))  # fmt: skip
 def owners_are_believed(patch: Patch) -> None:
-    real = submit_actions.new_run
+    real = submission.new_run
 
-    def new_run(means: Any, admission: Any, token: str, attempt: int) -> Any:
-        return real(replace(means, owner=admission.form.get("owner", "")), admission, token, attempt)
+    def new_run(context: Any, admission: Any, token: str, attempt: int) -> Any:
+        return real(replace(context, owner=admission.form.get("owner", "")), admission, token, attempt)
 
-    patch.setattr(submit_actions, "new_run", new_run)
+    patch.setattr(submission, "new_run", new_run)
 
 
 @planted("changes through an entrance take a run to another queue", check=scenario(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from argosy.api import firing, schedule_store
-from argosy.api.schedule_store import Beside
+from argosy.api.schedules import firing
+from argosy.api.schedules import store as schedule_store
+from argosy.api.schedules.store import Beside
 from argosy.model.schedules import expressions
 from argosy.model.schedules.record import FIRES, Fire, FireVerdict, fire_key, to_bytes
 from tests.fakes.schedules import ScheduleDesk
@@ -31,8 +32,8 @@ def schedule_fires_twice(patch: Patch) -> None:
 def refused_times_vanish(patch: Patch) -> None:
     real = firing._store
 
-    def store(means: Any, asked: Any, fire: Fire, *rest: Any, **more: Any) -> Fire:
-        return fire if fire.verdict is FireVerdict.REFUSED else real(means, asked, fire, *rest, **more)
+    def store(context: Any, asked: Any, fire: Fire, *rest: Any, **more: Any) -> Fire:
+        return fire if fire.verdict is FireVerdict.REFUSED else real(context, asked, fire, *rest, **more)
 
     patch.setattr(firing, "_store", store)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits, Sources
+from argosy.api.admission.specs import DeploymentLimits, Sources
 from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.runs.spec_source import load
 from argosy.emulator.ec2.market import walking_prices

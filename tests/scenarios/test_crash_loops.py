@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.api.environment_views import environment_view
+from argosy.api.environments.views import environment_view
 from argosy.model.environments import CALM_S
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled

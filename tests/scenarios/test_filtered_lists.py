@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits, Sources
+from argosy.api.admission.specs import DeploymentLimits, Sources
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import InstanceStatus
 from argosy.model.state import State

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import LaunchObstacle
 from argosy.engine.report import TickReport

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.environment_views import endpoints
+from argosy.api.environments.views import endpoints
 from argosy.model.attempts import TaskHealth
 from argosy.model.environments import DeploymentStatus
 from argosy.model.ports import unpacked

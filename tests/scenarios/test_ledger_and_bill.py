@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from argosy.api import spending
+from argosy.api.runs import costs
 from argosy.model.costs import Costs, summed
 from tests.builders import RUN_ID, whole
 from tests.harness.simulation.world.deployed_fleets import Bill
@@ -56,8 +56,8 @@ def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_can
     assert all(value > 0 for value in spent_on.values())
     assert ledgers[2].failed > 0  # what was cancelled is of no use
     assert state.unattributed.total > 0  # everybody's linger at the end
-    for run_id, costs in zip((RUN_ID, OTHER_ID, THIRD_ID), ledgers, strict=True):
-        assert controlled.record(run_id).cost_usd == pytest.approx(costs.total)
+    for run_id, charged in zip((RUN_ID, OTHER_ID, THIRD_ID), ledgers, strict=True):
+        assert controlled.record(run_id).cost_usd == pytest.approx(charged.total)
 
 
 def test_hours_in_which_the_controller_was_frozen_after_closing_a_run_are_not_the_runs() -> None:
@@ -85,7 +85,7 @@ def test_users_see_money_while_it_is_being_spent() -> None:
     for _ in range(3):
         record = controlled.record()
         assert record.cost_usd == 0  # nothing has ended yet
-        shown = spending.of_run(controlled.store, record, controlled.world.now, controlled.policy)
+        shown = costs.of_run(controlled.store, record, controlled.world.now, controlled.policy)
         assert shown.cost_usd == pytest.approx(bill.usd(), rel=0.05)
         assert sum(costs.useful for costs in shown.costs.values()) > 0.2 * shown.cost_usd
         assert shown.usd_per_hour == pytest.approx(
@@ -108,9 +108,9 @@ def test_what_is_charged_between_two_looks_is_counted_once() -> None:
         controlled.world.interrupt(instance["InstanceId"], notice_s=0.0)
     controlled.run_for(30.0)
     now = controlled.world.now
-    fresh = spending.of_run(controlled.store, controlled.record(), now, controlled.policy)
+    fresh = costs.of_run(controlled.store, controlled.record(), now, controlled.policy)
     assert fresh.cost_usd > before.cost_usd == 0
-    assert spending.of_run(controlled.store, before, now, controlled.policy).cost_usd == fresh.cost_usd
+    assert costs.of_run(controlled.store, before, now, controlled.policy).cost_usd == fresh.cost_usd
 
 
 def test_a_run_that_is_over_is_shown_as_it_was_stored() -> None:
@@ -118,4 +118,4 @@ def test_a_run_that_is_over_is_shown_as_it_was_stored() -> None:
     controlled.submit(4)
     controlled.run_to_rest()
     record = controlled.record()
-    assert spending.of_run(controlled.store, record, controlled.world.now, controlled.policy) == record
+    assert costs.of_run(controlled.store, record, controlled.world.now, controlled.policy) == record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from argosy.api.admission import DeploymentLimits, Sources, admit
+from argosy.api.admission.specs import DeploymentLimits, Sources, admit
 from argosy.model.actions import Action, HaltRun
 from argosy.model.events import Event
 from argosy.model.runs import RunStatus

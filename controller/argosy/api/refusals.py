@@ -25,6 +25,21 @@ class RequestRefused(Exception):
         self.code, self.message, self.faults = code, message, faults
 
 
+def conflict(message: str) -> RequestRefused:
+    """The request contradicts what is stored."""
+    return RequestRefused("ConflictException", message)
+
+
+def not_found(message: str) -> RequestRefused:
+    """The request names something that does not exist."""
+    return RequestRefused("ResourceNotFoundException", message)
+
+
+def throttled(message: str) -> RequestRefused:
+    """The same request may succeed later."""
+    return RequestRefused("ThrottlingException", message)
+
+
 def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:
     """An error as users get it. Codes without a status in the table are faults of ours: 500."""
     error: dict[str, Any] = {"code": code, "message": message, "requestId": request_id}

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
-from argosy.api.schedule_store import waiting
+from argosy.api.schedules.store import waiting
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
 from argosy.emulator.botocore_check import SimulatedClient

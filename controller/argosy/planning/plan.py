@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
 from argosy.catalogue.overheads import is_listed
+from argosy.market.daemons import daemons_of
+from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
+from argosy.model.pools import Offer
 from argosy.model.purchases import PurchaseMode
 from argosy.model.state import State
 from argosy.model.wording import dollars
 from argosy.planning.forecast import Forecast
 from argosy.planning.question import PlanQuestion
-from argosy.planning.rejected import rejected_pools
 from argosy.planning.relaxations import relaxations
+from argosy.scheduler.buying.reasons import market_answer
+from argosy.scheduler.placing.asks import batch_of, shunned_by
 
 
 def plan_run(question: PlanQuestion) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
             "high": question.seconds.high,
         },
         "onDemand": _on_demand(question),
-        "rejected": rejected_pools(question),
+        "rejected": _rejected_pools(question),
         "relaxations": relaxations(question, found),
         "assumptions": _assumptions(question, found),
         "warnings": _warnings(question, found, is_short),
@@ -132,3 +137,36 @@ def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[s
         sure = "will" if now + found.low.seconds > run.deadline_at else "may"
         said.append(f"the run {sure} miss its deadline")
     return said
+
+
+def _rejected_pools(question: PlanQuestion) -> list[dict[str, Any]]:
+    """`reason`, `pools` (how many) and `instanceTypes` of every reason for which pools are not bought from: they make
+    no offer, or their instances would not take a task even when empty. The reason with most instance types first."""
+    moment, run = question.on_copy(question.form)
+    pools, catalogue, now, policy = moment.state.pools.values(), moment.catalogue, moment.now, moment.policy
+    batch = batch_of(moment.state, run, math.inf, shunned_by(moment.state))
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    kind = Purchase.ON_DEMAND if run.terms.purchase is PurchaseMode.ON_DEMAND else Purchase.SPOT
+    for pool, reason in rejected(pools, catalogue, now, policy, kind):
+        found[reason].add(pool)
+    of_type: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
+    for offer in offers_of(pools, catalogue, now, policy, daemons=daemons_of(moment.state)):
+        if run.terms.purchase.allows(offer.purchase):
+            of_type[offer.attributes].append(offer)
+    taken: set[str] = set()
+    refused: dict[str, str] = {}
+    for alike in of_type.values():
+        answer = market_answer(batch, alike[:1])
+        for offer in alike:
+            if answer.fits:
+                taken.add(offer.pool)
+            else:
+                refused.setdefault(offer.pool, "; ".join(reason.detail for reason in answer.reasons))
+    for pool, reason in refused.items():
+        if pool not in taken:
+            found[reason].add(pool)
+    rows = [
+        {"reason": reason, "pools": len(pools), "instanceTypes": sorted({pool.split("/")[1] for pool in pools})}
+        for reason, pools in found.items()
+    ]
+    return sorted(rows, key=lambda row: (-len(row["instanceTypes"]), str(row["reason"])))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.model.actions import Action, Launch
 from argosy.model.moment import Moment
 from argosy.model.runs import Run

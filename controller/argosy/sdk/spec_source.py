@@ -34,12 +34,12 @@ def given(spec: str | os.PathLike[str] | Mapping[str, Any]) -> SpecGiven:
 
 
 def _from_mapping(spec: Mapping[str, Any]) -> SpecGiven:
-    from argosy.api import admission
+    from argosy.api.admission import specs
     from argosy.spec.faults import SpecError
 
     data: Mapping[str, Any] = _as_in_a_file(spec)
     try:
-        admission.check_spec(data, now=time.time())
+        specs.check_spec(data, now=time.time())
     except SpecError as refusal:
         raise InvalidSpec("", refusal.faults) from refusal
     return SpecGiven(data, "", Path.cwd())
@@ -61,7 +61,7 @@ def _as_in_a_file(value: Any, depth: int = DEPTH) -> Any:
 
 
 def _from_file(path: Path) -> SpecGiven:
-    from argosy.api import admission
+    from argosy.api.admission import specs
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
 
@@ -72,7 +72,7 @@ def _from_file(path: Path) -> SpecGiven:
     is_json = spec_file.is_json_name(path.name)
     try:
         _, document = spec_file.check_text(
-            text, is_json=is_json, check=lambda data: admission.check_spec(data, now=time.time())
+            text, is_json=is_json, check=lambda data: specs.check_spec(data, now=time.time())
         )
     except SpecError as refusal:
         raise InvalidSpec(str(path), refusal.faults) from refusal

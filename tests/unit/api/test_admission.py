@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.admission import admit, check_spec, fingerprint, limits_of
+from argosy.api.admission.specs import admit, check_spec, fingerprint, limits_of
 from argosy.settings.settings import load_settings
 from argosy.spec.faults import SpecError
 from argosy.spec.parse import parse_spec, to_json

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.api.admission import Sources, admit, limits_of
+from argosy.api.admission.specs import Sources, admit, limits_of
 from argosy.settings.settings import load_settings
 from argosy.spec.faults import SpecError
 from tests.fakes.admission import LIMITS, SOURCES, Images, Items, faults, spec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from argosy.api.admission import admit, check_spec, limits_of
+from argosy.api.admission.specs import admit, check_spec, limits_of
 from argosy.settings.settings import load_settings
 from argosy.spec.faults import SpecError
 from tests.fakes.admission import LIMITS, SOURCES, faults, spec

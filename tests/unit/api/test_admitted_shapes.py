@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.admission import DeploymentLimits, admit
+from argosy.api.admission.specs import DeploymentLimits, admit
 from argosy.model.resources import Resources
 from tests.fakes.admission import LIMITS, SHAPES, SOURCES, faults, spec
 

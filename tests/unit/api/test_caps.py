@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.caps import budget_warnings, hourly_faults, market_of
+from argosy.api.admission.spending_caps import budget_warnings, hourly_faults, market_of
 from argosy.model import inbox
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api import changes
+from argosy.api.history import changes
 from argosy.model import documents
 from argosy.model.journal.stored import CHANGES, KEPT_S, items
 from argosy.model.state import State

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from argosy.api.cluster_course import (
+from argosy.api.cluster.timeline import (
     ITEMS_BEFORE,
     MOST_ORDERS,
     MOST_POOLS,

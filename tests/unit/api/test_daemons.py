@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.daemon_sizes import daemon_faults, daemon_notes
+from argosy.api.admission.matching_instances import daemon_faults, daemon_notes
 from argosy.model.policy import Policy
 from argosy.spec.parse import parse_spec, to_json
 from tests.fakes.api import Desk, error_of

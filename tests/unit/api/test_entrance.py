@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.api.access.entrance import LOOKS, WHOLE
 from argosy.api.actions import REQUESTS
-from argosy.api.entrance import LOOKS, WHOLE
 from tests.fakes.api import SPEC, Desk, error_of
 from tests.fakes.entrances import DOCUMENT, SERVICE, let, refused, shared_desk, through
 

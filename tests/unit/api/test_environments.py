@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.environment_actions import TRIES
+from argosy.api.environments.actions import TRIES
 from argosy.lifecycle.environments import ask, forget
 from argosy.lifecycle.targets import begin_deregistering, begin_registering, note, note_failure
 from argosy.model import documents, inbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.model.events import PoolShort
 from argosy.model.state import State
 from argosy.scheduler.decide import decide

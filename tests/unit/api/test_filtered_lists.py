@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.api import listing
-from argosy.api.cluster_columns import (
+from argosy.api.cluster.actions import (
     ATTEMPTS_SHOWN,
     ENDED_SHOWN,
     OBJECTS_SHOWN,
@@ -19,6 +18,7 @@ from argosy.api.cluster_columns import (
     in_form,
     leave_out_ended,
 )
+from argosy.api.history import filtered_lists
 from argosy.api.requests import ListTasks, token_of
 from argosy.lifecycle.apply import apply
 from argosy.model.attempts import AttemptKey, AttemptStatus
@@ -127,7 +127,7 @@ def test_a_filter_that_fits_to_little_looks_at_so_many_tasks_at_most(
         run.tasks.set(index, status=TaskStatus.FAILED, reason=run.reason_row(f"of {index}"))
     desk.state.changed_runs.add(run_id)
     desk.commit()
-    monkeypatch.setattr(listing, "MOST_CHUNKS", 1)
+    monkeypatch.setattr(filtered_lists, "MOST_CHUNKS", 1)
     first = desk.body("ListTasks", runId=run_id, status=["FAILED"])
     assert [row["index"] for row in first["tasks"]] == [8_191]
     assert first["nextToken"]

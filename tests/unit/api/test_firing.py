@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.api import schedule_store
-from argosy.api.admission import Sources
+from argosy.api.admission.specs import Sources
+from argosy.api.schedules import store as schedule_store
 from argosy.model import documents, inbox
 from argosy.model.runs import sort_key
 from argosy.model.schedules import record

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.api import history, requests, run_course
+from argosy.api import requests
+from argosy.api.history import attempts as attempt_history
+from argosy.api.history import run_history
 from argosy.lifecycle import series
 from argosy.model import documents
 from argosy.model.cluster_course import PlacedOrder
@@ -78,7 +80,7 @@ def test_attempts_are_listed_as_columns_and_those_that_are_alive_come_last(desk:
     found = columns_of(view)
     assert found["index"] == [0, 0, 1, 0]
     assert found["attempt"] == [1, 2, 1, 3]
-    assert found["outcome"] == [Outcome.FAILED, Outcome.INTERRUPTED, Outcome.SUCCEEDED, history.ALIVE]
+    assert found["outcome"] == [Outcome.FAILED, Outcome.INTERRUPTED, Outcome.SUCCEEDED, attempt_history.ALIVE]
     assert found["exitCode"] == [3, -32768, 0, -32768]
     assert found["started"] == [10, 10, 20, 1]  # a start at the very origin is told from "not known"
     assert found["stopped"] == [600, 600, 600, 0]
@@ -99,7 +101,7 @@ def test_attempts_come_in_pages_that_hold_every_row_once(desk: Desk) -> None:
     while True:
         view = desk.body("ListAttempts", runId=RUN_ID, **token)
         found = columns_of(view)
-        assert view["rows"] <= history.MOST_ROWS
+        assert view["rows"] <= attempt_history.MOST_ROWS
         seen += zip(found["index"], found["attempt"], strict=True)
         if view["nextToken"] is None:
             break
@@ -209,19 +211,19 @@ def test_an_item_of_a_history_that_cannot_be_read_hides_no_other(desk: Desk, dam
 def test_attempts_that_are_alive_have_a_page_to_themselves_where_both_do_not_fit(desk: Desk) -> None:
     """100,000 rows and 80,000 attempts at work in one reply would be more than Lambda's 6 MB."""
     with_three_attempts(desk)
-    past = history.History(desk.store, desk.api.objects, RunRecord.of(desk.state.runs[RUN_ID]))
-    whole = history.attempts_page(past, None)
+    past = attempt_history.History(desk.store, desk.api.objects, RunRecord.of(desk.state.runs[RUN_ID]))
+    whole = attempt_history.attempts_page(past, None)
     assert (len(whole.rows), whole.is_last, whole.left_out) == (4, True, 0)
-    first = history.attempts_page(past, None, most=3)
+    first = attempt_history.attempts_page(past, None, most=3)
     assert (first.rows.columns["attempt"].tolist(), first.is_last) == ([1, 2, 1], False)
-    second = history.attempts_page(past, first.end, most=3)
+    second = attempt_history.attempts_page(past, first.end, most=3)
     assert (second.rows.columns["attempt"].tolist(), second.is_last) == ([3], True)
-    assert history.attempts_page(past, first.end, most=0).left_out == 1
+    assert attempt_history.attempts_page(past, first.end, most=0).left_out == 1
 
 
 def test_of_a_task_with_very_many_attempts_the_last_ones_are_shown(desk: Desk) -> None:
     with_a_run(desk)
-    rows = [EndedAttempt(0, number, Outcome.LOST) for number in range(1, history.MOST_ATTEMPTS + 8)]
+    rows = [EndedAttempt(0, number, Outcome.LOST) for number in range(1, attempt_history.MOST_ATTEMPTS + 8)]
     desk.store.items[documents.history_partition(RUN_ID), documents.history_key(9)] = pack(rows)[0]
     view = desk.body("DescribeTask", runId=RUN_ID, index=0)
     assert (view["attempts"][0]["attempt"], view["attemptsLeftOut"]) == (8, 7)
@@ -235,7 +237,7 @@ def test_forty_thousand_instances_come_in_pages_far_below_what_lambda_answers(de
     used = {name: {**facts, "id": name} for name in map(instance_id, range(40_000))}
     seen, after = list[str](), None
     while True:
-        page, after = run_course.instance_page(used, after)
+        page, after = run_history.instance_page(used, after)
         seen += [each["id"] for each in page]
         if after is None:
             break

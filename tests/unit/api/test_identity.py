@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.identity import AHEAD_S, FRESH_S, name_of
+from argosy.api.access.identity import AHEAD_S, FRESH_S, name_of
 from argosy.model.signed_requests import AUTHORIZATION, DATE, PROOF, TEXT, SignedFor
 from argosy.ports import IdentityUnknown, SignatureRefused
 from tests.fakes.api import SPEC, Desk, error_of

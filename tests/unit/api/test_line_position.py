@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.model.actions import Launch
 from argosy.model.policy import VcpuQuota
 from argosy.model.state import State

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.api.line_position import LinePosition
-from argosy.api.line_sentences import not_in_line, sentences
+from argosy.api.waiting.line_position import LinePosition, not_in_line, sentences
 
 POSITION = LinePosition(
     queue="research",

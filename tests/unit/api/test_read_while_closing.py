@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from argosy.api import reading
-from argosy.api.history import ALIVE
+from argosy.api.history.attempts import ALIVE
 from argosy.aws.cell import HomeClients
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.results import Coordination, Results

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from argosy.api.retrying import typed
+from argosy.api.runs.retries import typed
 from argosy.engine.loading import load_run
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.revival import revive

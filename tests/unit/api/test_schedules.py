@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.admission import Sources
+from argosy.api.admission.specs import Sources
 from argosy.model.schedules.record import ScheduleState
 from tests.fakes.api import SPEC, Definitions, error_of
 from tests.fakes.schedules import NIGHTLY, ScheduleDesk, nth, stamp

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy import layout
-from argosy.api.submit_actions import REQUEST_LIMIT, new_run_id
+from argosy.api.runs.submission import REQUEST_LIMIT, new_run_id
 from argosy.api.views import iso
 from argosy.model import documents, inbox
 from argosy.model.documents import NewerFormat

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.admission import check_spec
+from argosy.api.admission.specs import check_spec
 from argosy.engine.loading import load, load_run
 from argosy.lifecycle.suspension import suspend
 from argosy.model import documents, inbox

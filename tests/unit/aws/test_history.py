@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 
 from argosy import layout
 from argosy.api import reading
-from argosy.api.history import History
-from argosy.api.run_course import instances_of
+from argosy.api.history.attempts import History
+from argosy.api.history.run_history import instances_of
 from argosy.aws.cell import HomeClients
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.results import Coordination, Results

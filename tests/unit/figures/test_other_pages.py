@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.cluster_columns import at_work, in_columns
+from argosy.api.cluster.actions import at_work, in_columns
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, parts
 from argosy.figures.history import column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.planning.durations import Seconds

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.api.admission import limits_of
+from argosy.api.admission.specs import limits_of
 from argosy.catalogue.lookup import load_catalogue, offered
 from argosy.settings.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
 from argosy.settings.values import ALL_IMAGES

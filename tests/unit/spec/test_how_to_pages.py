@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.api.admission import check_spec
+from argosy.api.admission.specs import check_spec
 from argosy.spec.file import check_text
 
 DOCS = Path(__file__).parents[3] / "docs"

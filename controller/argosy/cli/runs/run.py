@@ -140,7 +140,7 @@ def _option(path: str) -> str:
 
 def _refuse_faults(spec: Mapping[str, Any]) -> None:
     """Raises RunRefused with every fault that can be known here."""
-    from argosy.api.admission import check_spec
+    from argosy.api.admission.specs import check_spec
     from argosy.spec.faults import SpecError
 
     try:

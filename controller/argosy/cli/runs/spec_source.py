@@ -124,7 +124,7 @@ def load(file: Path, changes: SpecChanges | None = None) -> tuple[dict[str, Any]
 
 def checked(file: Path, changes: SpecChanges | None = None) -> tuple[RunSpec, dict[str, Any], Document]:
     """The validated spec as well. Raises as `load` does."""
-    from argosy.api import admission
+    from argosy.api.admission import specs
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
 
@@ -136,7 +136,7 @@ def checked(file: Path, changes: SpecChanges | None = None) -> tuple[RunSpec, di
         if isinstance(data, dict):
             data = changes.applied(data)
             wanted.update(data)
-        return admission.check_spec(data, now=time.time())
+        return specs.check_spec(data, now=time.time())
 
     text = read_text(file)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits, Sources
+from argosy.api.admission.specs import DeploymentLimits, Sources
 from argosy.aws.definitions import EcsDefinitions
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.items import S3ItemsReader

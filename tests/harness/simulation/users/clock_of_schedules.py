@@ -17,7 +17,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from argosy.api import reading, schedule_store
+from argosy.api import reading
+from argosy.api.schedules import store as schedule_store
 from argosy.model.damage import FAULTS
 from argosy.model.inbox import SubmitRequest
 from argosy.model.schedules.expressions import next_times

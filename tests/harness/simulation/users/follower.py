@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.api.changes import list_changes
+from argosy.api.history.changes import list_changes
 from argosy.api.requests import ListChanges
 from argosy.ports import Store
 from tests.harness.simulation.world.world import World

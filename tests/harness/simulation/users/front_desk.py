@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits, Sources
+from argosy.api.admission.specs import DeploymentLimits, Sources
 from argosy.aws.definitions import EcsDefinitions
 from argosy.layout import split_s3
 from argosy.model import inbox

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from argosy.api import views
-from argosy.api.estimates import estimates
+from argosy.api.runs.costs import estimates
 from argosy.cli.runs.live import frame
 from argosy.model.costs import Costs
 from argosy.model.run_record import RunRecord

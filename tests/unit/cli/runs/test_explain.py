@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.model.purchases import Stance, Steering
 from argosy.model.state import State
 from argosy.scheduler.decide import decide

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.explaining import explain_run
+from argosy.api.waiting.explanation import explain_run
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.actions import Action, HaltRun, Launch, PrepareRun, Remark, SetTarget
 from argosy.model.events import InterruptionWarned, LaunchAccepted, RunPrepared

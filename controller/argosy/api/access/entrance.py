@@ -1,0 +1,196 @@
+"""Through which entrance did a request come, and what may it do there?
+
+Who comes through the alias of a queue acts within this queue only. A spec that names no queue gets it. Looking is
+allowed everywhere: queues are for colleagues. What changes the deployment for everybody is left to those who invoke the
+function without an alias. An action that stands in none of the tables is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from argosy.api import requests
+from argosy.api.environments import requests as environment_requests
+from argosy.api.environments import store as environment_store
+from argosy.api.queues import actions as sharing_requests
+from argosy.api.queues.in_force import in_force
+from argosy.api.refusals import RequestRefused
+from argosy.api.request_context import RequestContext
+from argosy.api.schedules import requests as schedule_requests
+from argosy.api.schedules import store as schedules
+from argosy.model.entrances import PREFIX, queue_of
+from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.schedules.record import ScheduleState
+from argosy.model.sharing import ShareQueue
+from argosy.spec.fields import Strict
+
+DENIED = "AccessDeniedException"
+Queues = Mapping[str, ShareQueue]
+Check = Callable[[RequestContext, Any, "Entrance"], None]
+
+LOOKS: frozenset[type[Strict]] = frozenset(
+    {
+        requests.DescribeRun,
+        requests.ListRuns,
+        requests.ExplainRun,
+        requests.DescribeCluster,
+        requests.ListChanges,
+        requests.DescribeHistory,
+        requests.DescribeTask,
+        requests.ListAttempts,
+        requests.ListTasks,
+        requests.ListInstances,
+        environment_requests.DescribeEnvironment,
+        environment_requests.ListEnvironments,
+        schedule_requests.DescribeSchedule,
+        schedule_requests.ListSchedules,
+        sharing_requests.DescribeSharing,
+    }
+)
+_FOR_ALL = "it concerns all queues"
+WHOLE: Mapping[type[Strict], str] = {
+    requests.ScaleCluster: _FOR_ALL,
+    sharing_requests.ApplySharing: _FOR_ALL,
+    schedule_requests.FireSchedule: "it is the clock's",
+    schedule_requests.ReleaseSchedules: "it is the clock's",
+}
+"""What needs the function without an alias, and why."""
+
+
+class Entrance:
+    """The alias of a queue, while one request is looked at. queue: its name."""
+
+    def __init__(self, queue: str, queues: Queues) -> None:
+        self.queue, self._queues = queue, queues
+
+    def holds(self, given: Any) -> bool:
+        """Whether what names this queue is of it. Of a queue that is there no more it is in the default one."""
+        name = given or DEFAULT_QUEUE
+        return bool((name if name in self._queues else DEFAULT_QUEUE) == self.queue)
+
+    def check(self, what: str, given: Any) -> None:
+        """Raises RequestRefused."""
+        if not self.holds(given):
+            raise self.refusal(f"{what} is of the queue {str(given or DEFAULT_QUEUE)[:63]}")
+
+    def refusal(self, why: str) -> RequestRefused:
+        """Of what is not this queue's."""
+        return RequestRefused(DENIED, f"{why}, and you come through the queue {self.queue}, which changes its own only")
+
+
+def confined(context: RequestContext, request: Strict, alias: str) -> tuple[Strict, str]:
+    """The request as it may be answered for somebody who comes through the alias, and its queue. Raises
+    RequestRefused."""
+    entrance = _entrance(in_force(context).queues(), alias)
+    kind = type(request)
+    if kind in LOOKS:
+        return request, entrance.queue
+    if kind not in _CHECKS and kind not in _OF_SPECS:
+        why = WHOLE.get(kind, "nothing is known of it")
+        sentence = f"{kind.__name__} is not for those who come through the queue {entrance.queue}: {why}"
+        raise RequestRefused(DENIED, sentence)
+    if (check := _CHECKS.get(kind)) is not None:
+        check(context, request, entrance)
+    return _with_queue(request, entrance) if kind in _OF_SPECS else request, entrance.queue
+
+
+def _entrance(queues: Queues, alias: str) -> Entrance:
+    queue = queue_of(alias)
+    names = ", ".join(sorted(queues))
+    if queue is None:
+        raise RequestRefused(
+            DENIED, f"{alias[:128]} is no alias of a queue, which begins with {PREFIX}; there are queues: {names}"
+        )
+    if queue not in queues:
+        raise RequestRefused(DENIED, f"the alias {alias[:128]} is of no queue; there are: {names}")
+    return Entrance(queue, queues)
+
+
+def _with_queue(request: Any, entrance: Entrance) -> Strict:
+    """With the queue in its spec. Raises RequestRefused for a spec of another one."""
+    spec = request.spec
+    if spec is None:  # of an update that leaves it as it is
+        return request  # type: ignore[no-any-return]
+    if (given := spec.get("queue")) not in (None, entrance.queue):
+        raise entrance.refusal(f"the spec names the queue {str(given)[:63]}")
+    if spec.get("kind") == "daemon":
+        raise entrance.refusal("a daemon runs on the instances of all queues")
+    return request.model_copy(update={"spec": {**spec, "queue": entrance.queue}})  # type: ignore[no-any-return]
+
+
+def _of_run(context: RequestContext, request: Any, entrance: Entrance) -> None:
+    entrance.check(f"the run {request.run_id[:100]}", context.record(request.run_id).queue)
+
+
+def _updated(context: RequestContext, request: requests.UpdateRun, entrance: Entrance) -> None:
+    _of_run(context, request, entrance)
+    if (wanted := request.changes.get("queue")) not in (None, entrance.queue):
+        raise entrance.refusal(f"the run would go to the queue {str(wanted)[:63]}")
+
+
+def _of_environment(context: RequestContext, request: Any, entrance: Entrance) -> None:
+    """Whatever of it may run now or next has to be of the queue."""
+    name, asked = request.name, getattr(request, "revision", None)
+    rolled_back = isinstance(request, environment_requests.RollBackDeployment)
+    for form in environment_store.forms_at_work(context, name, asked, rolled_back=rolled_back):
+        if form.get("kind") == "daemon":
+            raise entrance.refusal(f"{name} is a daemon, which runs on the instances of all queues")
+        entrance.check(f"the environment {name}", form.get("queue"))
+
+
+def _created_environment(
+    context: RequestContext, request: environment_requests.CreateEnvironment, entrance: Entrance
+) -> None:
+    """One that takes over the tasks of an earlier one of the same name."""
+    for form in environment_store.forms_at_work(context, str(request.spec.get("name"))[:63]):
+        entrance.check(f"the environment {request.spec['name']}", form.get("queue"))
+
+
+def _of_schedule(context: RequestContext, request: Any, entrance: Entrance) -> None:
+    known = schedules.read(context.store, request.name)
+    if known is not None and known.state is not ScheduleState.DELETED:
+        entrance.check(f"the schedule {request.name}", known.spec.get("queue"))
+
+
+_OF_SPECS: frozenset[type[Strict]] = frozenset(
+    {
+        requests.SubmitRun,
+        requests.ValidateRun,
+        requests.PlanRun,
+        environment_requests.CreateEnvironment,
+        environment_requests.UpdateEnvironment,
+        schedule_requests.CreateSchedule,
+        schedule_requests.UpdateSchedule,
+    }
+)
+_CHECKS: Mapping[type[Strict], Check] = {
+    requests.CancelRun: _of_run,
+    requests.RetryRun: _of_run,
+    requests.UpdateRun: _updated,
+    environment_requests.CreateEnvironment: _created_environment,
+    **dict.fromkeys(
+        (
+            environment_requests.UpdateEnvironment,
+            environment_requests.StartDeployment,
+            environment_requests.RollBackDeployment,
+            environment_requests.StopDeployment,
+            environment_requests.ScaleEnvironment,
+            environment_requests.FreezeEnvironment,
+            environment_requests.ThawEnvironment,
+            environment_requests.DeleteEnvironment,
+        ),
+        _of_environment,
+    ),
+    **dict.fromkeys(
+        (
+            schedule_requests.CreateSchedule,
+            schedule_requests.UpdateSchedule,
+            schedule_requests.PauseSchedule,
+            schedule_requests.ResumeSchedule,
+            schedule_requests.RunScheduleNow,
+            schedule_requests.DeleteSchedule,
+        ),
+        _of_schedule,
+    ),
+}

@@ -1,0 +1,1 @@
+"""Whether this deployment may run a spec."""

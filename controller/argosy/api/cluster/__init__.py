@@ -1,0 +1,1 @@
+"""Actions on the cluster: its instances, its history, its size."""

@@ -1,0 +1,1 @@
+"""What has happened to runs, tasks and instances."""

@@ -1,0 +1,1 @@
+"""How the cluster is shared: queues, their shares and limits."""

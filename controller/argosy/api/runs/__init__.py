@@ -1,0 +1,1 @@
+"""Actions on runs: submit, plan, describe, cancel, retry, update, explain."""

@@ -1,0 +1,174 @@
+"""What may be asked of runs, and done to them? DescribeRun, ListRuns, CancelRun, RetryRun, UpdateRun,
+ExplainRun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from argosy.api import reading, requests, views
+from argosy.api.refusals import RequestRefused, conflict
+from argosy.api.request_context import Actions, RequestContext
+from argosy.api.runs import cancellations, costs, retries, updates
+from argosy.api.runs.costs import estimates
+from argosy.api.waiting import explanation
+from argosy.catalogue.lookup import load_catalogue
+from argosy.model.inbox import RetryRequest
+from argosy.model.moment import Moment
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.spec.faults import Fault, SpecError
+
+
+def _describe(context: RequestContext, request: requests.DescribeRun, request_id: str) -> dict[str, Any]:
+    record = costs.of_run(context.store, context.record(request.run_id), context.now(), context.policy)
+    view = views.full_run_view(record)
+    if "cost" in request.include:
+        view["cost"] = {**views.cost_view(record), "estimates": estimates(record, context.policy.data_cell)}
+    if "standing" in request.include:
+        view["standing"] = _standing(context, record)
+    if "tasks" in request.include:
+        view |= _task_page(context, record, request)
+    elif request.next_token is not None:
+        raise SpecError([Fault("nextToken", 'is only possible with include: ["tasks"]')])
+    return view
+
+
+def _task_page(context: RequestContext, record: RunRecord, request: requests.DescribeRun) -> dict[str, Any]:
+    start = requests.index_of_page(request.next_token)
+    end = min(start + request.max_results, record.task_count)
+    state = reading.cluster(context.store)[0]
+    rows: list[dict[str, Any]] = []
+    chunks = list(reading.task_chunks(context.store, record, start, end))
+    # There may have been a commit since the record was read. A record read after the chunks holds every reason that
+    # they refer to by number.
+    record = replace(record, reasons=context.record(request.run_id).reasons)
+    for first, chunk in chunks:
+        wanted = range(max(start - first, 0), min(end - first, chunk.rows))
+        rows += views.task_rows(record, chunk, first, wanted, state, context.now())
+    more = end < record.task_count
+    return {"taskList": rows, "nextToken": requests.page_token(str(end)) if more else None}
+
+
+def _list(context: RequestContext, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
+    after = None if request.next_token is None else requests.page_place(request.next_token)
+    page, following = reading.page(context.store, request.max_results, after)
+    records = reading.with_requests(context.store, page)
+    runs = [views.run_view(each) for each in costs.up_to_now(context.store, records, context.now(), context.policy)]
+    return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
+
+
+def _check_is_batch(record: RunRecord) -> None:
+    """Raises RequestRefused for a run that an environment rules over."""
+    if record.healthy_s is not None:
+        name = record.name
+        message = f"the run belongs to the environment {name}: `argosy env scale {name} 0` stops its tasks"
+        raise conflict(f"{message}, `argosy env delete {name}` ends it")
+
+
+def _cancel(context: RequestContext, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
+    record = context.record(request.run_id)
+    _check_is_batch(record)
+    if not record.has_ended:
+        if reading.is_stranded(context.store, request.run_id):
+            with _refusing():  # the controller would set the request aside without a reply
+                retries.check_readable(context.store, request.run_id)
+        who = cancellations.Dependents(request.dependents, context.queue)
+        cancellations.put(context.store, record, request.reason, request_id, context.now(), who)
+        context.wake.controller()
+        record = replace(record, cancelled=True)
+    return views.full_run_view(record)
+
+
+def _retry(context: RequestContext, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
+    record = context.record(request.run_id)
+    _check_is_batch(record)
+    now = max(context.now(), record.submitted_at)
+    chosen = tuple((first, last) for first, last in request.tasks or ())
+    size = {name: value for name in ("memory", "vcpus") if (value := getattr(request, name)) is not None}
+    if size and record.has_ended:
+        size = updates.resized(context, record, reading.spec_of(context.store, record.id), size)
+    wanted = RetryRequest(
+        request.run_id,
+        now,
+        request.failed or bool(chosen),
+        request.cancelled or bool(chosen),
+        request.budget_usd,
+        chosen,
+        size,
+    )
+    with _refusing():
+        created = retries.put(context.store, record, wanted, request.client_token or request_id, context.market)
+    context.wake.controller()
+    tasks = retries.task_count(record, wanted) if created else 0
+    return {**context.full_view(request.run_id), "created": created, "tasksToRetry": tasks}
+
+
+def _update(context: RequestContext, request: requests.UpdateRun, request_id: str) -> dict[str, Any]:
+    record = context.record(request.run_id)
+    _check_is_batch(record)
+    token = request.client_token or request_id
+    if updates.was_asked(context, request, token):
+        return {**views.full_run_view(record), "created": False}
+    updates.check_open(context, record)
+    spec = reading.spec_of(context.store, record.id)
+    changes = updates.checked(context, record, spec, request.changes)
+    created = updates.put(context, record, request, changes, token)
+    context.wake.controller()
+    return {**views.full_run_view(record.with_changes(spec, changes, request.reason)), "created": created}
+
+
+def _explain(context: RequestContext, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:
+    record = context.record(request.run_id)
+    if request.index is not None and request.index >= record.task_count:
+        raise SpecError([Fault("index", f"the run has {record.task_count} tasks, counted from 0")])
+    run = _open_run(context, request.run_id)
+    if run is None:
+        return explanation.not_open(record)
+    state, its_run = run
+    moment = Moment(state, load_catalogue(), context.now(), context.policy)
+    return explanation.explain_run(moment, its_run, request.index, context.store.switches().deployment)
+
+
+def _standing(context: RequestContext, record: RunRecord) -> dict[str, Any] | None:
+    """Of a run of which nothing runs and something waits: of no other is the whole state read for it."""
+    at_work = sum(record.counts[each] for each in (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING))
+    if record.has_ended or at_work or not record.counts[TaskStatus.PENDING]:
+        return None
+    try:
+        run = _open_run(context, record.id)
+    except RequestRefused:
+        return None  # the controller commits faster than we read: all else that is asked of the run is known
+    if run is None or context.store.switches().deployment is not None:
+        return None
+    moment = Moment(run[0], load_catalogue(), context.now(), context.policy)
+    standing: dict[str, Any] | None = explanation.explain_run(moment, run[1])["standing"]
+    return standing
+
+
+def _open_run(context: RequestContext, run_id: str) -> tuple[State, Run] | None:
+    """The whole state and a run in it; None when the run is not folded in yet, or is closed."""
+    state = context.whole_state()
+    return (state, state.runs[run_id]) if run_id in state.runs else None
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except retries.NotRetried as why:
+        raise conflict(str(why)) from why
+
+
+ACTIONS: Actions = {
+    requests.DescribeRun: _describe,
+    requests.ListRuns: _list,
+    requests.CancelRun: _cancel,
+    requests.RetryRun: _retry,
+    requests.UpdateRun: _update,
+    requests.ExplainRun: _explain,
+}

@@ -1,0 +1,155 @@
+"""May what an open run asks for be changed so, and how is the request left for the controller?
+
+A change is judged as the spec would be that says so from the beginning; what was wrong with the spec before is no fault
+of the change. Durations become times, since they count from now, and the spec's own from its submission.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.api import reading, requests
+from argosy.api.admission.specs import check_spec
+from argosy.api.admission.spending_caps import hourly_faults, outgrows
+from argosy.api.queues.in_force import queue_faults
+from argosy.api.refusals import conflict
+from argosy.api.request_context import RequestContext
+from argosy.api.runs import costs
+from argosy.model import inbox
+from argosy.model.inbox import UpdateRequest
+from argosy.model.run_changes import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, changed, path_of
+from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import deadline_at
+from argosy.model.wording import dollars
+from argosy.ports import AlreadyExists, Key
+from argosy.spec.faults import Fault, SpecError
+
+JSON = dict[str, Any]
+Faults = list[Fault]
+
+
+def check_open(context: RequestContext, record: RunRecord) -> None:
+    """Raises RequestRefused for a run to which a change would do nothing."""
+    if record.has_ended:
+        tail = "" if record.status == "SUCCEEDED" else f" (`argosy retry {record.id}` opens it again)"
+        raise conflict(f"{record.id} has ended as {record.status}: only an open run can be changed{tail}")
+    if record.suspended_at:
+        raise conflict(f"{record.id} is suspended: change it once the controller has taken it up again")
+    if not record.retry_at and (record.cancelled or (record.halted and not record.revives)):
+        why = "it was cancelled" if record.cancelled else record.status_reason or "it is being ended"
+        raise conflict(f"{record.id} starts nothing more ({why}): a change would do nothing")
+    if record.number and not record.retry_at and reading.is_stranded(context.store, record.id):
+        raise conflict(f"no controller works on {record.id}: `argosy retry {record.id}` has it taken in again")
+
+
+def checked(context: RequestContext, record: RunRecord, spec: Mapping[str, Any], given: Changes) -> JSON:
+    """The changes as they are stored. Raises SpecError with every fault, and RequestRefused for too small a budget."""
+    if faults := [*_names(given)]:
+        raise SpecError(faults)
+    _judge(context, record, spec, given)
+    _check_budget(context, record, given.get("budgetUsd"))
+    return {**given, **_deadline(given, context.now())}
+
+
+def resized(context: RequestContext, record: RunRecord, spec: Mapping[str, Any], size: Changes) -> JSON:
+    """What each task needs once the run is tried again, as it is stored. Raises SpecError with every fault."""
+    if "taskDefinition" in spec:
+        name = spec["taskDefinition"]
+        way = (
+            "register a revision that has more, since the family's latest one is looked up when the run is tried again"
+        )
+        raise SpecError([Fault(each, f"is what the task definition {name} says: {way}") for each in size])
+    _judge(context, record, spec, size, prefix="")
+    before = changed(spec, record.changes)
+    if outgrows(before, changed(before, size), context.market()):
+        largest = (
+            "no instance type that the run may use, by its constraints, cells and purchase options, holds such a task"
+        )
+        raise SpecError([Fault(each, f"is too much: {largest}") for each in size])
+    return dict(size)
+
+
+def _judge(
+    context: RequestContext, record: RunRecord, spec: Mapping[str, Any], given: Changes, prefix: str = "changes."
+) -> None:
+    """Raises SpecError with every fault that the spec did not have before. prefix: of the names of what was given."""
+    before = changed(spec, record.changes)
+    form = changed(before, given)
+    known = _faults(context, before, context.now())
+    faults = [fault for fault in _faults(context, form, context.now()) if fault not in known]
+    if not faults and "queue" in given:
+        faults = queue_faults(context, form)
+    if not faults and not given.keys().isdisjoint({"maxHourlyCost", *WHEN_RETRIED}):
+        faults = hourly_faults(form, context.market())
+    if faults:
+        names = {path_of(name): f"{prefix}{name}" for name in given}
+        raise SpecError([Fault(names.get(fault.path, fault.path), fault.message) for fault in faults])
+
+
+def _names(given: Changes) -> Faults:
+    known = ", ".join(OF_OPEN_RUNS)
+    wrong = [
+        Fault(f"changes.{name[:60]}", f"may not change in an open run; what may: {known}")
+        for name in given
+        if name not in OF_OPEN_RUNS
+    ]
+    absent = sorted(name for name in NEVER_ABSENT & given.keys() if given[name] is None)
+    return wrong + [Fault(f"changes.{name}", "always has a value: say which, not null") for name in absent]
+
+
+def _faults(context: RequestContext, form: Mapping[str, Any], now: float) -> Faults:
+    try:
+        check_spec(form, context.limits, now)
+    except SpecError as refusal:
+        return list(refusal.faults)
+    return []
+
+
+def _check_budget(context: RequestContext, record: RunRecord, usd: float | None) -> None:
+    if usd is None:
+        return
+    spent = costs.of_run(context.store, record, context.now(), context.policy).cost_usd
+    if usd <= spent:
+        sentence = f"changes.budgetUsd: {record.id} has spent {dollars(spent)} already, and {dollars(usd)} is no more"
+        raise conflict(f"{sentence} than that: `argosy cancel {record.id}` stops it")
+
+
+def _deadline(given: Changes, now: float) -> JSON:
+    text = given.get("deadline")
+    return {} if text is None else {"deadline": datetime.fromtimestamp(deadline_at(text, now), UTC).isoformat()}
+
+
+def put(context: RequestContext, record: RunRecord, request: requests.UpdateRun, changes: Changes, token: str) -> bool:
+    """Leave the request in the inbox. False: the same request, delivered twice at once, has done so."""
+    key = _token_key(record.id, token)
+    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it changes
+    body = inbox.to_bytes(UpdateRequest(record.id, asked_at, changes, request.reason))
+    place = inbox.inbox_key(asked_at, f"{record.id}#update#{key[1][:16]}")
+    try:
+        context.store.create(
+            {key: _wish(request), (inbox.INBOX, place): body},
+            expires_at={key: asked_at + requests.TOKEN_DAYS * 86_400},
+        )
+    except AlreadyExists:
+        return False
+    return True
+
+
+def was_asked(context: RequestContext, request: requests.UpdateRun, token: str) -> bool:
+    """Whether this token has changed this run so. Raises RequestRefused where it has changed it otherwise."""
+    earlier = context.store.read(_token_key(request.run_id, token))
+    if earlier is not None and earlier != _wish(request):
+        raise conflict("this clientToken has already changed this run in another way")
+    return earlier is not None
+
+
+def _token_key(run_id: str, token: str) -> Key:
+    return inbox.TOKENS, hashlib.sha256(f"update\0{run_id}\0{token}".encode()).hexdigest()
+
+
+def _wish(request: requests.UpdateRun) -> bytes:
+    return json.dumps({"runId": request.run_id, "changes": request.changes}, sort_keys=True).encode()

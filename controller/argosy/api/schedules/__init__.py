@@ -1,0 +1,1 @@
+"""Actions on schedules, and their firing."""

@@ -1,0 +1,227 @@
+"""What becomes of a time of a schedule? One verdict, whoever asks and how often, and at most one run.
+
+The verdict, the schedule's next version and the run are stored in one transaction, whose conditions are that nobody
+has decided about this time and that nobody has written the schedule since it was read. So of two deliveries one
+decides, and two times at once are decided about one after the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from argosy.api import reading
+from argosy.api.refusals import RequestRefused, conflict
+from argosy.api.request_context import RequestContext
+from argosy.api.runs import cancellations
+from argosy.api.runs.submission import NewRun, admitted, new_run
+from argosy.api.schedules import store as schedule_store
+from argosy.api.schedules.store import Beside
+from argosy.model.damage import FAULTS, UNREADABLE
+from argosy.model.run_record import RunRecord
+from argosy.model.schedules.record import TO_BE_SEEN, Fire, FireVerdict, Overlap, Schedule, ScheduleState
+from argosy.ports import AlreadyExists
+from argosy.spec.faults import SpecError
+
+TRIES = 5
+MISSED_AT_ONCE = 50  # times that one firing looks back at; the next one goes on
+EVENT = "Schedule Missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A time of a schedule about which nobody has decided yet. open_runs: ids of its runs that have not ended."""
+
+    schedule: Schedule
+    time: float
+    now: float
+    open_runs: tuple[str, ...]
+
+    def verdict(self, verdict: FireVerdict, because: str = "", in_the_way: str = "") -> Fire:
+        return Fire(self.time, self.now, verdict, in_the_way, because)
+
+
+def fire(context: RequestContext, name: str, time: float, request_id: str) -> Fire | None:
+    """The verdict about a time. None: of a schedule that is not there, or has begun later. Raises RequestRefused when
+    others write the schedule again and again; the delivery has to be tried again then."""
+    release(context, name, (), request_id)
+    for attempt in range(TRIES):
+        schedule, now = schedule_store.read(context.store, name), context.now()
+        if schedule is None or schedule.state is ScheduleState.DELETED or time < schedule.begins:
+            return None
+        known = schedule_store.fire_of(context.store, name, time)
+        if known is not None:
+            _finish(context, name, known, request_id)
+            return known
+        with suppress(AlreadyExists):
+            decided = _decide(context, Asked(schedule, time, now, open_runs(context, schedule)), attempt)
+            _finish(context, name, decided, request_id)
+            return decided
+    raise _busy(name)
+
+
+def release(context: RequestContext, name: str, ended: Sequence[str], request_id: str) -> Fire | None:
+    """Start what waits, if nothing is in its way any more. ended: ids of runs that have ended, although their records
+    may not say so yet."""
+    for attempt in range(TRIES):
+        schedule = schedule_store.read(context.store, name)
+        if schedule is None or not schedule.waits or schedule.state is not ScheduleState.ENABLED:
+            return None
+        if set(open_runs(context, schedule)) - set(ended):
+            return None
+        with suppress(AlreadyExists):
+            decided = _start(context, Asked(schedule, schedule.waits, context.now(), ()), attempt, waited=True)
+            _finish(context, name, decided, request_id)
+            return decided
+    raise _busy(name)
+
+
+def start_now(context: RequestContext, schedule: Schedule, token: str) -> str:
+    """The id of the run that is started by hand. Raises SpecError; AlreadyExists when somebody else was quicker."""
+    now, earlier = context.now(), reading.run_of_token(context.store, token)
+    if earlier is not None:
+        context.wake.controller()  # the first call may have ended between storing and waking
+        return earlier
+    its = _as_owner(context, schedule)
+    run = new_run(its, admitted(its, schedule.spec), token, schedule.version)
+    fire = Fire(float(int(now)), now, FireVerdict.RAN, run.run_id, by_hand=True)
+    open_now = (*open_runs(context, schedule), run.run_id)
+    known = replace(schedule.with_fire(fire), runs=open_now)
+    schedule_store.write(context.store, known, now, Beside(items=dict(run.items), expires_at=dict(run.expires_at)))
+    context.wake.controller()
+    return run.run_id
+
+
+def _as_owner(context: RequestContext, schedule: Schedule) -> RequestContext:
+    """Its runs are whose its spec is, whoever starts them."""
+    return replace(context, owner=schedule.proven_owner)
+
+
+def token_of(*parts: object) -> str:
+    """Of the run that a schedule starts for one reason: hex digits."""
+    return hashlib.sha256("\0".join(["schedule", *map(str, parts)]).encode()).hexdigest()
+
+
+def open_runs(context: RequestContext, schedule: Schedule) -> tuple[str, ...]:
+    """Of the schedule's runs those that have not ended. One whose record cannot be read is in nobody's way."""
+    return tuple(run_id for run_id in schedule.runs if _is_open(context, run_id))
+
+
+def _is_open(context: RequestContext, run_id: str) -> bool:
+    record = _readable(context, run_id)
+    return record is not None and not record.has_ended
+
+
+def _readable(context: RequestContext, run_id: str) -> RunRecord | None:
+    """None: there is none, or it cannot be read."""
+    with suppress(*FAULTS, *UNREADABLE):
+        return reading.run(context.store, run_id)
+    return None
+
+
+def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
+    """Raises AlreadyExists when somebody else was quicker."""
+    schedule, late_s = asked.schedule, asked.now - asked.time
+    if schedule.state is ScheduleState.PAUSED:
+        return _store(context, asked, asked.verdict(FireVerdict.PAUSED))
+    if late_s > schedule.start_within_s:
+        why = f"delivered {late_s:.0f} s after its time, and the schedule starts within {schedule.start_within_s:.0f} s"
+        return _store(context, asked, asked.verdict(FireVerdict.LATE, why))
+    if asked.open_runs and schedule.overlap is Overlap.SKIP:
+        return _store(context, asked, asked.verdict(FireVerdict.SKIPPED, "its run was still open", asked.open_runs[-1]))
+    if asked.open_runs and schedule.overlap is Overlap.QUEUE:
+        return _queue(context, asked)
+    return _start(context, asked, attempt)
+
+
+def _queue(context: RequestContext, asked: Asked) -> Fire:
+    if asked.schedule.waits:
+        return _store(
+            context, asked, asked.verdict(FireVerdict.SKIPPED, "another firing waits already", asked.open_runs[-1])
+        )
+    beside = Beside()
+    beside.waits(asked.schedule.name, asked.now, waits=True)
+    queued = asked.verdict(FireVerdict.QUEUED, "waits for a run to end", asked.open_runs[-1])
+    return _store(context, replace(asked, schedule=replace(asked.schedule, waits=asked.time)), queued, beside)
+
+
+def _start(context: RequestContext, asked: Asked, attempt: int, *, waited: bool = False) -> Fire:
+    """Its run, or the faults for which there is none. waited: it was queued."""
+    schedule, beside = asked.schedule, Beside()
+    if waited:
+        asked = replace(asked, schedule=replace(schedule, waits=0.0))
+        beside.waits(schedule.name, asked.now, waits=False)
+    its, token = _as_owner(context, schedule), token_of(schedule.name, asked.time)
+    try:
+        run = new_run(its, admitted(its, schedule.spec), token, schedule.version + attempt)
+    except SpecError as refusal:
+        why = "; ".join(fault.text() for fault in refusal.faults)
+        return _store(context, asked, asked.verdict(FireVerdict.REFUSED, why[:1000]), beside, again=waited)
+    return _store(context, asked, _ran(asked, run), _with_run(beside, run), again=waited)
+
+
+def _ran(asked: Asked, run: NewRun) -> Fire:
+    replaces = asked.open_runs if asked.schedule.overlap is Overlap.REPLACE else ()
+    return replace(asked.verdict(FireVerdict.RAN, in_the_way=run.run_id), replaces=replaces)
+
+
+def _with_run(beside: Beside, run: NewRun) -> Beside:
+    beside.items |= run.items
+    beside.expires_at |= run.expires_at
+    return beside
+
+
+def _store(
+    context: RequestContext, asked: Asked, fire: Fire, beside: Beside | None = None, *, again: bool = False
+) -> Fire:
+    """Raises AlreadyExists when somebody else was quicker."""
+    schedule, beside = replace(asked.schedule, runs=asked.open_runs), beside or Beside()
+    beside.decided(schedule.name, fire, again=again)
+    missed, seen_until = _missed(context, asked)
+    for each in missed:
+        schedule = schedule.with_fire(each)
+    schedule_store.write(context.store, replace(schedule.with_fire(fire), seen_until=seen_until), asked.now, beside)
+    for each in missed:
+        _tell(context, schedule.name, each)
+    return fire
+
+
+def _missed(context: RequestContext, asked: Asked) -> tuple[list[Fire], float]:
+    """Times before this one for which nobody has come in time, and up to when every time has a verdict now. Others
+    that are not too late yet may still be delivered."""
+    schedule = asked.schedule
+    before = schedule.just_before(asked.time)
+    too_late = min(asked.now - schedule.start_within_s, before)
+    times = schedule.unseen(too_late, MISSED_AT_ONCE)
+    known = schedule_store.fires_known(context.store, schedule.name, times)
+    why = "nobody came for it in time"
+    missed = [Fire(each, asked.now, FireVerdict.MISSED, because=why) for each in times if each not in known]
+    first_open = schedule.unseen(before, len(times) + 1)[len(times) :]
+    if first_open:
+        return missed, max([schedule.seen_until, *times])
+    return missed, max([schedule.seen_until, asked.time])
+
+
+def _finish(context: RequestContext, name: str, fire: Fire, request_id: str) -> None:
+    """What follows from a verdict. Repeated, because whoever decided may have died on the way here."""
+    if fire.verdict is FireVerdict.RAN:
+        context.wake.controller()
+    for run_id in fire.replaces:
+        record = _readable(context, run_id)
+        if record is not None and not record.has_ended and not record.cancelled:
+            cancellations.put(context.store, record, f"replaced by {fire.run_id}", request_id, context.now())
+            context.wake.controller()
+    if fire.verdict in TO_BE_SEEN:
+        _tell(context, name, fire)
+
+
+def _tell(context: RequestContext, name: str, fire: Fire) -> None:
+    detail: dict[str, Any] = {"schedule": name, "scheduledTime": fire.time, "verdict": fire.verdict.value}
+    context.announce(EVENT, {**detail, "reason": fire.because})
+
+
+def _busy(name: str) -> RequestRefused:
+    return conflict(f"the schedule {name} is being written by others: try again")

@@ -1,0 +1,1 @@
+"""Why does a run wait, and what is its place in line?"""
