@@ -83,6 +83,18 @@ def test_files_and_functions_stay_short() -> None:
     assert long_functions("def f():\n" + "    pass\n" * FUNCTION_LINES_MAX) == ["f"]
 
 
+def nameless_functions(text: str) -> list[int]:
+    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [f.lineno for f in functions if not f.name.strip("_")]
+
+
+def test_every_function_has_a_name() -> None:
+    """Stack traces, profiles and `git log -L` name functions; cases of a dispatch have the name of their case."""
+    looked_at = sources("controller", "stacks", "containers", "tests", "requirements")
+    assert {name(path): lines for path in looked_at if (lines := nameless_functions(path.read_text()))} == {}
+    assert nameless_functions("def _(x): ...") == [1]
+
+
 def lacks_docstring(text: str) -> bool:
     tree = ast.parse(text)
     return bool(tree.body) and ast.get_docstring(tree) is None

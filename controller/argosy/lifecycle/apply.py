@@ -83,7 +83,7 @@ def _apply(event: object, state: State, now: float, policy: Policy) -> None:
 
 
 @_apply.register
-def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> None:
+def run_submitted(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> None:
     request = event.request
     if request.run_id in state.runs:
         return
@@ -92,27 +92,27 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
 
 
 @_apply.register
-def _(event: events.DependencyEnded, state: State, now: float, policy: Policy) -> None:
+def dependency_ended(event: events.DependencyEnded, state: State, now: float, policy: Policy) -> None:
     dependencies.note_end(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) -> None:
+def environment_asked(event: events.EnvironmentAsked, state: State, now: float, policy: Policy) -> None:
     environments.ask(state, event.request)
 
 
 @_apply.register
-def _(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
+def cluster_scaled(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
     floor.scale(state, event.request)
 
 
 @_apply.register
-def _(event: events.SharingAsked, state: State, now: float, policy: Policy) -> None:
+def sharing_asked(event: events.SharingAsked, state: State, now: float, policy: Policy) -> None:
     sharing.ask(state, event.request)
 
 
 @_apply.register
-def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
+def run_cancelled(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
     if event.request.run_id in state.suspended:
         suspension.close(state, event.request.run_id, RunStatus.CANCELLED, suspension.CANCELLED, now)
         return
@@ -126,7 +126,7 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
 
 
 @_apply.register
-def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
+def run_retried(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
     found = state.suspended.get(event.request.run_id)
     if found is not None:
         found.again_at = now  # the next tick tries it
@@ -135,24 +135,24 @@ def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> Non
 
 
 @_apply.register
-def _(event: events.RunUpdated, state: State, now: float, policy: Policy) -> None:
+def run_updated(event: events.RunUpdated, state: State, now: float, policy: Policy) -> None:
     updates.update(state, event.request)
 
 
 @_apply.register
-def _(event: events.RunResumed, state: State, now: float, policy: Policy) -> None:
+def run_resumed(event: events.RunResumed, state: State, now: float, policy: Policy) -> None:
     suspension.resume(state, event.stored)
 
 
 @_apply.register
-def _(event: events.RunNotResumed, state: State, now: float, policy: Policy) -> None:
+def run_not_resumed(event: events.RunNotResumed, state: State, now: float, policy: Policy) -> None:
     found = state.suspended.pop(event.run_id)
     if event.reason:
         suspension.suspend(state, found.record, event.reason, now, found)
 
 
 @_apply.register
-def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
+def run_prepared(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     carried_out(state, What.PREPARE, event.run_id)
     if run is None or run.task_definition:
@@ -166,7 +166,7 @@ def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> No
 
 
 @_apply.register
-def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) -> None:
+def run_not_prepared(event: events.RunNotPrepared, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     if run is None or run.task_definition:
         return
@@ -184,13 +184,13 @@ def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) ->
 
 
 @_apply.register
-def _(event: events.DefinitionDeregistered, state: State, now: float, policy: Policy) -> None:
+def definition_deregistered(event: events.DefinitionDeregistered, state: State, now: float, policy: Policy) -> None:
     carried_out(state, What.DEREGISTER, event.family)
     state.unused_definitions.pop(event.family, None)
 
 
 @_apply.register
-def _(event: events.ManifestPartWritten, state: State, now: float, policy: Policy) -> None:
+def manifest_part_written(event: events.ManifestPartWritten, state: State, now: float, policy: Policy) -> None:
     """Of the run's present try, and the part that was due: then the next one is."""
     run = state.runs.get(event.run_id)
     if run is None or run.done or (run.retries, run.manifest_to) != (event.retries, event.begin):
@@ -206,7 +206,7 @@ def _(event: events.ManifestPartWritten, state: State, now: float, policy: Polic
 
 
 @_apply.register
-def _(event: events.HistoryPartWritten, state: State, now: float, policy: Policy) -> None:
+def history_part_written(event: events.HistoryPartWritten, state: State, now: float, policy: Policy) -> None:
     """The part that was due. What a controller wrote that has been overtaken counts for nothing."""
     carried_out(state, What.FOLD, event.run_id)
     run = state.runs.get(event.run_id)
@@ -218,7 +218,7 @@ def _(event: events.HistoryPartWritten, state: State, now: float, policy: Policy
 
 
 @_apply.register
-def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None:
+def run_closed(event: events.RunClosed, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     if run is None or run.done or not run.complete:
         return
@@ -230,7 +230,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
 
 
 @_apply.register
-def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
+def result_seen(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     carried_out(state, What.VERIFY, event.run_id)
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
@@ -244,7 +244,7 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
 
 
 @_apply.register
-def _(event: events.ControllerStarted, state: State, now: float, policy: Policy) -> None:
+def controller_started(event: events.ControllerStarted, state: State, now: float, policy: Policy) -> None:
     rows = state.attempts.with_status(AttemptStatus.INTENT)
     state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
     state.begun_at = now
@@ -253,7 +253,7 @@ def _(event: events.ControllerStarted, state: State, now: float, policy: Policy)
 
 
 @_apply.register
-def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
+def not_carried_out(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
     """The intent stays as it is and is decided again, after a pause if it is known what failed. Closing a run, or
     looking up its results, is not tried for ever. A stop that was never sent, or was throttled, is sent in the next
     tick: what waits in ECS would begin meanwhile."""
@@ -295,18 +295,18 @@ def _give_up_results(state: State, run: Run, reason: str) -> None:
 
 
 @_apply.register
-def _(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
+def launch_accepted(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
     carried_out(state, What.LAUNCH, event.key.run_id)
     attempts.accept(state, event, now)
 
 
 @_apply.register
-def _(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> None:
+def launch_refused(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> None:
     attempts.refuse(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
+def launch_in_doubt(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
     if (row := state.row_of(event.key)) is None:
         return
     set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
@@ -315,73 +315,73 @@ def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> 
 
 
 @_apply.register
-def _(event: events.LaunchMissed, state: State, now: float, policy: Policy) -> None:
+def launch_missed(event: events.LaunchMissed, state: State, now: float, policy: Policy) -> None:
     attempts.note_missed(state, event.key, now)
 
 
 @_apply.register
-def _(event: events.LaunchDisproved, state: State, now: float, policy: Policy) -> None:
+def launch_disproved(event: events.LaunchDisproved, state: State, now: float, policy: Policy) -> None:
     attempts.miss_launch(state, event.key, now, policy)
 
 
 @_apply.register
-def _(event: events.TaskSeen, state: State, now: float, policy: Policy) -> None:
+def task_seen(event: events.TaskSeen, state: State, now: float, policy: Policy) -> None:
     attempts.see(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.ContainerInstanceSeen, state: State, now: float, policy: Policy) -> None:
+def container_instance_seen(event: events.ContainerInstanceSeen, state: State, now: float, policy: Policy) -> None:
     hosts.see_container_instance(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.HostSeen, state: State, now: float, policy: Policy) -> None:
+def host_seen(event: events.HostSeen, state: State, now: float, policy: Policy) -> None:
     hosts.see_host(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) -> None:
+def host_state_changed(event: events.HostStateChanged, state: State, now: float, policy: Policy) -> None:
     hosts.change_host_state(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
+def interruption_warned(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
     hosts.hear(state, event.instance_id, Announced(warned_at=event.at or now, heard_at=now), policy)
 
 
 @_apply.register
-def _(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) -> None:
+def rebalance_advised(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) -> None:
     hosts.hear(state, event.instance_id, Announced(advised_at=event.at or now, heard_at=now), policy)
 
 
 @_apply.register
-def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None:
+def fleet_seen(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None:
     pools.see_fleet(state, event, now)
 
 
 @_apply.register
-def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
+def target_accepted(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
     carried_out(state, What.TARGET, event.pool)
     pools.fleet_told(state, event)
 
 
 @_apply.register
-def _(event: TargetsRegistered | TargetsDeregistered, state: State, now: float, policy: Policy) -> None:
+def targets_changed(event: TargetsRegistered | TargetsDeregistered, state: State, now: float, policy: Policy) -> None:
     targets.note(state, event, now)
 
 
 @_apply.register
-def _(event: events.PoolShort, state: State, now: float, policy: Policy) -> None:
+def pool_short(event: events.PoolShort, state: State, now: float, policy: Policy) -> None:
     pools.note_shortage(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.HistoryRead, state: State, now: float, policy: Policy) -> None:
+def history_read(event: events.HistoryRead, state: State, now: float, policy: Policy) -> None:
     pools.note_history(state, event, now, policy)
 
 
 @_apply.register
-def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
+def observed(event: events.Observed, state: State, now: float, policy: Policy) -> None:
     """A sweep: everything it shows, then what its complete listings do not show any more."""
     for fleet in event.fleets:
         pools.see_fleet(state, fleet, event.at)

@@ -58,7 +58,7 @@ def _begin(action: object, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: Launch, state: State, now: float, policy: Policy) -> None:
+def launch(action: Launch, state: State, now: float, policy: Policy) -> None:
     if state.row_of(action.key) is not None:
         return  # an intent that was not sent yet: the same row is sent now
     run, instance = state.runs[action.key.run_id], state.instances[action.instance_id]
@@ -72,41 +72,41 @@ def _(action: Launch, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
+def stop_attempt(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
     row = state.row_of(action.key)
     if row is not None:
         reclaim.begin_stop(state, action, row, now)
 
 
 @_begin.register
-def _(action: LookAtTasks, state: State, now: float, policy: Policy) -> None:
+def look_at_tasks(action: LookAtTasks, state: State, now: float, policy: Policy) -> None:
     serving.begin_look(state, action.arns, now)
 
 
 @_begin.register
-def _(action: DrainTask, state: State, now: float, policy: Policy) -> None:
+def drain_task(action: DrainTask, state: State, now: float, policy: Policy) -> None:
     row = state.row_of(action.key)
     if row is not None:
         state.attempts.set(row, stop_cause=action.cause)
 
 
 @_begin.register
-def _(action: RegisterTargets, state: State, now: float, policy: Policy) -> None:
+def register_targets(action: RegisterTargets, state: State, now: float, policy: Policy) -> None:
     targets.begin_registering(state, action)
 
 
 @_begin.register
-def _(action: DeregisterTargets, state: State, now: float, policy: Policy) -> None:
+def deregister_targets(action: DeregisterTargets, state: State, now: float, policy: Policy) -> None:
     targets.begin_deregistering(state, action, now)
 
 
 @_begin.register
-def _(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
+def stop_orphan(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
     state.orphans.pop(action.arn, None)  # the next sweep names it again if it still lives
 
 
 @_begin.register
-def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
+def set_target(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     pool = state.pools[action.pool]
     if action.fleet_id:
         return  # a surplus fleet's: it is told to keep nothing until it has heard
@@ -119,13 +119,13 @@ def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: ReadHistory, state: State, now: float, policy: Policy) -> None:
+def read_history(action: ReadHistory, state: State, now: float, policy: Policy) -> None:
     state.pools[action.pool].history_at = now
     state.changed_pools = True
 
 
 @_begin.register
-def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
+def terminate(action: Terminate, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
         instance.status, instance.released_at, instance.let_go_at = InstanceStatus.RELEASING, now, 0.0
@@ -133,7 +133,7 @@ def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: LetGo, state: State, now: float, policy: Policy) -> None:
+def let_go(action: LetGo, state: State, now: float, policy: Policy) -> None:
     """No work comes any more, and its daemons are told to end (`scheduler.upkeep.upkeep`); then it is terminated."""
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
@@ -142,7 +142,7 @@ def _(action: LetGo, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: Remark, state: State, now: float, policy: Policy) -> None:
+def remark(action: Remark, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
     run.waiting = action.sentence if run.may_wait else ""  # it may be stopped or given up in the same tick
     run.unaffordable_since = (run.unaffordable_since or now) if action.unaffordable else 0.0
@@ -150,61 +150,61 @@ def _(action: Remark, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
+def halt_run(action: HaltRun, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
     give_up(state, run, action.reason)
     drop_unsent(state, run, now, policy)
 
 
 @_begin.register
-def _(action: Steer, state: State, now: float, policy: Policy) -> None:
+def steer(action: Steer, state: State, now: float, policy: Policy) -> None:
     state.runs[action.run_id].steering = action.steering
     state.changed_runs.add(action.run_id)
 
 
 @_begin.register
-def _(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
+def revive_tasks(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
     revival.revive(state, state.runs[action.run_id], policy)
 
 
 @_begin.register
-def _(action: MendState, state: State, now: float, policy: Policy) -> None:
+def mend_state(action: MendState, state: State, now: float, policy: Policy) -> None:
     quarantine.mend(state, now, policy)
 
 
 @_begin.register
-def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
+def cap_run(action: CapRun, state: State, now: float, policy: Policy) -> None:
     cap(state, state.runs[action.run_id], action.reason, now, policy)
 
 
 @_begin.register
-def _(action: Claim, state: State, now: float, policy: Policy) -> None:
+def claim(action: Claim, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
         charges.count_on(state, state.runs[action.run_id], state.instances[instance_id], now)
 
 
 @_begin.register
-def _(action: NoteFloor, state: State, now: float, policy: Policy) -> None:
+def note_floor(action: NoteFloor, state: State, now: float, policy: Policy) -> None:
     floor.note(state, action)
 
 
 @_begin.register
-def _(action: YieldInstance, state: State, now: float, policy: Policy) -> None:
+def yield_instance(action: YieldInstance, state: State, now: float, policy: Policy) -> None:
     reclaim.begin_yield(state, action, now)
 
 
 @_begin.register
-def _(action: NoteHeld, state: State, now: float, policy: Policy) -> None:
+def note_held(action: NoteHeld, state: State, now: float, policy: Policy) -> None:
     reclaim.note_held(state, action, now)
 
 
 @_begin.register
-def _(action: NoteOrder, state: State, now: float, policy: Policy) -> None:
+def note_order(action: NoteOrder, state: State, now: float, policy: Policy) -> None:
     state.last_order = action.note
 
 
 @_begin.register
-def _(action: RetireRun, state: State, now: float, policy: Policy) -> None:
+def retire_run(action: RetireRun, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
     run.cancelled = True
     give_up(state, run, action.reason)
@@ -212,33 +212,33 @@ def _(action: RetireRun, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
-def _(action: SetSlots, state: State, now: float, policy: Policy) -> None:
+def set_slots(action: SetSlots, state: State, now: float, policy: Policy) -> None:
     with left_out_if_it_fails(state, f"run {action.run_id} of an environment"):
         environments.set_slots(state, action)
 
 
 @_begin.register
-def _(action: NoteDeployment, state: State, now: float, policy: Policy) -> None:
+def note_deployment(action: NoteDeployment, state: State, now: float, policy: Policy) -> None:
     with left_out_if_it_fails(state, f"environment {action.name}"):
         environments.note_deployment(state, action, now)
 
 
 @_begin.register
-def _(action: NoteRecovered, state: State, now: float, policy: Policy) -> None:
+def note_recovered(action: NoteRecovered, state: State, now: float, policy: Policy) -> None:
     environments.note_recovered(state, action.name)
 
 
 @_begin.register
-def _(action: NoteDesired, state: State, now: float, policy: Policy) -> None:
+def note_desired(action: NoteDesired, state: State, now: float, policy: Policy) -> None:
     state.environments[action.name].desired = action.desired
     state.changed_environments.add(action.name)
 
 
 @_begin.register
-def _(action: ForgetEnvironment, state: State, now: float, policy: Policy) -> None:
+def forget_environment(action: ForgetEnvironment, state: State, now: float, policy: Policy) -> None:
     environments.forget(state, action.name)
 
 
 @_begin.register
-def _(action: EnvironmentFailed, state: State, now: float, policy: Policy) -> None:
+def environment_failed(action: EnvironmentFailed, state: State, now: float, policy: Policy) -> None:
     state.left_out.append((f"environment {action.name}", RuntimeError(action.reason)))
