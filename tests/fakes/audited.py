@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from argosy.engine.culprits import Trouble
+from argosy.engine.own_faults import Trouble
 from argosy.model.inbox import INBOX, RetryRequest, retry_key, to_bytes
 from argosy.model.run_record import RunRecord
 from tests.fakes.trials import SMALL_JOB

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.aws import launcher, manifest
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.launcher import TaskLauncher
-from argosy.engine.blame import PortFailed
+from argosy.engine.own_faults import PortFailed
 from argosy.engine.tick import Engine
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, begin, hosts, quarantine, revival

@@ -1,4 +1,4 @@
-"""No exception of one run, instance, pool or message stops the others, whichever function throws it.
+"""No exception of one run, request or message stops the others, whichever function throws it.
 
 Which functions a tick calls for one of them is seen by watching. The auditor of the simulation judges afterwards: the
 ledgers add up to what instances cost, no instance and no order stays, and no attempt was started twice.
@@ -15,34 +15,25 @@ from typing import Any
 import pytest
 
 from argosy.model.events import RebalanceAdvised
-from argosy.model.instances import Instance
-from argosy.model.pools import Pool
 from tests.fakes.audited import OTHER, VICTIM, VICTIMS_TASKS, AuditedRuns
-from tests.fakes.throwing import About, any_of, functions_of, is_row_of, named, names_run, throwing, watching
+from tests.fakes.throwing import About, any_of, functions_of, is_row_of, names_run, throwing, watching
 
 ROOMS = (
     "api", "aws", "catalogue", "engine", "lifecycle", "market", "messages", "model", "placement", "scheduler",
     "settings", "spec",
 )  # fmt: skip
 SAMPLE = 6  # functions of each kind; the deep run takes all
-POOL = "us-east-1/c5.xlarge/us-east-1a"
-FINISHED_S = {"run": 1800.0, "request": 3600.0, "instance": 3 * 3600.0, "pool": 3 * 3600.0, "message": 1800.0}
+FINISHED_S = {"run": 1800.0, "request": 3600.0, "message": 1800.0}
 REST_S = 6 * 3600.0
 
 # What need not work, and why.
 LEFT_OUT = {
     "aws.shielding.shielded": "it is the guard around an action",
     "engine.tick.Engine._take": "it is the guard around a fact",
-    "engine.set_apart.SetApart.taken": "it says what is left out",
     "model.columns.ColumnTable.committed": "it empties two members after the commit, and reads nothing of the run",
-    "model.documents._bucket": "it says in which document it is stored that an instance is forgotten",
     "model.run_record.RunRecord.to_json": "without it nothing can be stored of a run, not even that it is suspended",
     "model.runs.sort_key": "the same",
-    "model.state.State.run_by_number": "it says to which run an attempt belongs, and so that it is left out",
-    "model.touched.Touched.note": "it notes an instance's name, also when the instance is forgotten, and reads no more",
 }
-# Called for an instance that a run's manifest names: that run, which has worked there, cannot be closed without it.
-OF_RUNS = {"aws.manifest._gpu_ids"}
 # For these the fault has to end before the run can be cancelled.
 NOT_CANCELLED = {
     "lifecycle.marks.end_attempt": "it frees the rows of runs that were closed: they are nobody's any more",
@@ -55,24 +46,11 @@ def is_about(kind: str, cluster: AuditedRuns) -> About:
         is_row = record is not None and is_row_of(arguments, record.number)
         return is_row or any(names_run(value, VICTIM, VICTIMS_TASKS) for value in arguments.values())
 
-    def of_instance(value: Any) -> bool:
-        name = (
-            value.id if isinstance(value, Instance) and hasattr(value, "id") else getattr(value, "instance_id", value)
-        )
-        return bool(cluster.first_instance) and isinstance(name, str) and name == cluster.first_instance
-
-    def of_pool(value: Any) -> bool:
-        if isinstance(value, Pool):
-            return getattr(value, "zone", None) == "us-east-1a"
-        name = value if isinstance(value, str | Instance) else getattr(value, "pool", None)
-        return isinstance(name, str) and name == POOL
-
     def of_message(value: Any) -> bool:
         kind = value.get("detail-type") if isinstance(value, dict) else None
         return isinstance(value, RebalanceAdvised) or kind == "EC2 Instance Rebalance Recommendation"
 
-    of = {"instance": any_of(of_instance), "pool": any_of(of_pool), "message": any_of(of_message)}
-    return of.get(kind, of_run)
+    return any_of(of_message) if kind == "message" else of_run
 
 
 @cache
@@ -118,12 +96,12 @@ def spread(names: list[str], count: int) -> list[str]:
 
 
 # The least number of functions that are called for one; of a request those that are not called for a run.
-KINDS = {"run": 100, "request": 15, "instance": 60, "pool": 30, "message": 3}
+KINDS = {"run": 100, "request": 15, "message": 3}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_in_a_function_that_a_tick_calls_for_one_culprit_costs_the_others_nothing(kind: str) -> None:
-    names = [name for name in called(kind) if kind != "instance" or name not in OF_RUNS]
+    names = list(called(kind))
     assert len(names) >= KINDS[kind], names
     assert sum(play(kind, name, cancel=False) > 0 for name in spread(names, SAMPLE)) > 0.5 * min(SAMPLE, len(names))
 
@@ -141,10 +119,6 @@ def test_a_run_at_which_a_function_throws_can_be_cancelled_and_leaves_nothing_be
         ("run", "lifecycle.definitions.release"),
         ("run", "lifecycle.marks.end_attempt"),
         ("run", "messages.ecs.storable"),
-        ("instance", "lifecycle.health.note_end"),
-        ("instance", "lifecycle.charges.book"),
-        ("instance", "model.instances.Instance.owes"),
-        ("instance", "model.journal.capacity.instance_lines"),
         ("request", "lifecycle.halts.give_up"),
     ],
 )
@@ -156,26 +130,12 @@ def test_what_once_reached_the_others_does_not(kind: str, name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_whichever_function_throws_for_one_culprit_the_others_finish_and_nothing_leaks(kind: str) -> None:
     for name in called(kind):
-        if kind != "instance" or name not in OF_RUNS:
-            play(kind, name, cancel=False)
+        play(kind, name, cancel=False)
         if kind == "run" and name not in NOT_CANCELLED:
             play(kind, name, cancel=True)
 
 
 def test_what_is_left_out_here_is_called() -> None:
     """Or its name has changed, and the list is stale."""
-    names = {name.rpartition(".")[2] for name in (*LEFT_OUT, *OF_RUNS, *NOT_CANCELLED)}
+    names = {name.rpartition(".")[2] for name in (*LEFT_OUT, *NOT_CANCELLED)}
     assert names <= {function.__name__ for function in functions_of(*ROOMS).values()}
-
-
-def test_what_was_charged_of_a_forgotten_instance_is_charged_once() -> None:
-    """When the run that worked there ends, its part is charged; then the instance is forgotten for a while."""
-    cluster = AuditedRuns()
-
-    def is_charged(value: Any) -> bool:
-        return isinstance(value, Instance) and bool(getattr(value, "charged_s", 0.0))
-
-    with throwing(named("market.release.is_kept"), any_of(is_charged)) as thrown:
-        cluster.run_until(lambda: thrown[0] > 0, FINISHED_S["instance"])
-    cluster.run_until(lambda: cluster.at_rest, REST_S)
-    assert not cluster.judged_at_rest()

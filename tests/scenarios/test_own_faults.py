@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from argosy.engine.leaving_out import Suspect
-from argosy.model.actions import Action, Launch
-from argosy.model.events import Event, RebalanceAdvised
+from argosy.model.events import RebalanceAdvised
 from argosy.model.inbox import REFUSED
-from argosy.model.instances import Instance
-from argosy.model.pools import Pool
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.tasks import TaskStatus
-from argosy.ports import Executor
 from tests.fakes.throwing import Planted, any_of, functions_of, named, names_run, throwing
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
@@ -174,27 +168,6 @@ def rebalance(instance_id: str) -> dict[str, Any]:
     return {"source": "aws.ec2", "detail-type": kind, "time": at, "detail": {"instance-id": instance_id}}
 
 
-@pytest.mark.parametrize("kind", ["instance", "pool"])
-def test_an_instance_or_a_pool_at_which_the_code_fails_is_forgotten_for_a_while(kind: str) -> None:
-    """Of the two zones one is enough."""
-    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
-    cluster.submit(4, OTHER, name="other")
-    cluster.faulty = True
-    until(cluster, lambda: bool(cluster.live_instances()) and bool(cluster.controllers[0].state))
-    zone = cluster.live_instances()[0]["Placement"]["AvailabilityZone"]
-
-    def about(value: Any) -> bool:
-        wanted = Instance if kind == "instance" else Pool
-        return isinstance(value, wanted) and getattr(value, "zone", None) == zone
-
-    name = "Instance.placeable" if kind == "instance" else "Pool.confirmed"
-    (function,) = [each for each in functions_of("model").values() if each.__qualname__ == name]
-    with throwing(function, any_of(about)):
-        until(cluster, has_succeeded(cluster, OTHER), limit_s=3 * 3600.0)
-    cluster.run_to_rest(limit_s=6 * 3600.0)
-    assert not cluster.live_instances()
-
-
 def test_a_fault_while_an_action_is_carried_out_suspends_its_run_and_no_other() -> None:
     cluster = two_runs()
     cluster.faulty = True
@@ -237,7 +210,7 @@ def test_a_fault_in_every_sweep_stops_no_run() -> None:
     assert thrown[0] > 1
 
 
-def test_what_fails_without_any_run_fact_or_instance_is_raised_as_it_is() -> None:
+def test_what_fails_without_any_run_is_raised_and_the_next_tick_begins_again() -> None:
     cluster = two_runs()
     (function,) = [each for each in functions_of("scheduler").values() if each.__qualname__ == "decide"]
     with throwing(function, lambda arguments: True), pytest.raises(Planted):
@@ -266,23 +239,6 @@ def test_when_to_look_again_is_soon_where_the_code_fails_at_that() -> None:
     cluster.run_to_rest()
 
 
-def test_an_instance_at_which_closing_the_cells_fails_is_forgotten_and_no_run_is_suspended() -> None:
-    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
-    cluster.submit(TASKS, VICTIM, name="victim")
-    cluster.submit(OTHER_TASKS, OTHER, name="other")
-    cluster.faulty = True
-    until(cluster, lambda: bool(cluster.live_instances()))
-    name = cluster.live_instances()[0]["InstanceId"]
-    with throwing(
-        named("lifecycle.closed_cells.close_cells"), lambda arguments: name in arguments["state"].instances
-    ) as thrown:
-        until(cluster, has_succeeded(cluster, OTHER))
-        until(cluster, has_succeeded(cluster, VICTIM))
-    assert thrown[0] > 1
-    cluster.run_to_rest(limit_s=6 * 3600.0)
-    assert not cluster.live_instances()
-
-
 def test_a_message_that_our_code_cannot_read_is_told_and_left_to_the_dead_letters() -> None:
     cluster = two_runs()
     cluster.faulty = True
@@ -302,115 +258,9 @@ def test_what_a_port_raises_is_no_fault_of_ours_and_is_raised_as_it_is() -> None
     with pytest.raises(ConnectionError, match="no answer"):
         cluster.controllers[0].tick()
     cluster.store.read_partition = real  # type: ignore[method-assign]
-    assert not cluster.controllers[0].apart.troubles
+    assert not cluster.controllers[0].excluded.troubles
     cluster.run_to_rest()
 
 
 def refuses(partition: str) -> dict[str, bytes]:
     raise ConnectionError("no answer")
-
-
-def test_a_fleet_at_which_buying_fails_is_left_out_and_no_run_is_suspended() -> None:
-    """Without any of the runs that want instances it works as well: they are more than one, and the fleet is one."""
-    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
-    cluster.submit(TASKS, VICTIM, name="victim")
-    cluster.submit(OTHER_TASKS, OTHER, name="other")
-    cluster.faulty = True
-    about = any_of(lambda value: isinstance(value, Pool) and getattr(value, "zone", "") == "us-east-1a")
-    suspended = set()
-    with throwing(named("scheduler.buying.capacity._grows"), about) as thrown:
-        while not (has_succeeded(cluster, OTHER)() and has_succeeded(cluster, VICTIM)()):
-            cluster.tick()
-            suspended |= set(state_of(cluster).suspended) if cluster.controllers[0].state else set()
-            assert cluster.world.now < 1_800_010_000.0
-    assert thrown[0] > 0
-    assert not suspended
-
-
-THIRD = 3  # the failure after which it is ended
-LINGER_S = 300.0
-THIRD_FAILURE_S, SWEEP_S, SOON_S = 300.0, 120.0, 60.0  # pauses of 1 and 4 minutes; until it is shown; until it is gone
-ENDED_S = THIRD_FAILURE_S + 3 * SWEEP_S + SOON_S  # after each pause a sweep learns it again
-
-
-def test_an_instance_at_which_the_code_always_fails_is_ended_soon_after_its_run() -> None:
-    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
-    cluster.submit(TASKS, VICTIM, name="victim")
-    cluster.faulty = True
-    until(cluster, has_succeeded(cluster, VICTIM))
-    with throwing(named("market.release.is_kept"), any_of(lambda value: isinstance(value, Instance))):
-        until(cluster, lambda: not cluster.live_instances(), limit_s=LINGER_S + ENDED_S)
-    cluster.run_to_rest()
-
-
-def test_what_runs_on_an_instance_at_which_the_code_always_fails_is_lost_with_it_and_done_elsewhere() -> None:
-    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=1800.0, tick_s=10.0)
-    cluster.submit(OTHER_TASKS, OTHER, name="other")
-    cluster.faulty = True
-    until(cluster, lambda: bool(cluster.live_instances()))
-    until(cluster, lambda: cluster.record(OTHER).counts[TaskStatus.RUNNING] == OTHER_TASKS)
-    name = cluster.live_instances()[0]["InstanceId"]
-    fails = any_of(lambda value: isinstance(value, Instance) and getattr(value, "id", "") == name)
-    (placeable,) = [each for each in functions_of("model").values() if each.__qualname__ == "Instance.placeable"]
-    with throwing(placeable, fails):
-        until(cluster, lambda: name not in [each["InstanceId"] for each in cluster.live_instances()], ENDED_S)
-        until(cluster, has_succeeded(cluster, OTHER), limit_s=2 * 3600.0)
-    shown = cluster.record(OTHER)
-    assert shown.attempts > OTHER_TASKS
-    assert not shown.counts[TaskStatus.FAILED]
-    cluster.run_to_rest()
-    assert not state_of(cluster).suspended
-
-
-@pytest.mark.parametrize("function", ["see_host", "see_container_instance", "_price"])
-def test_an_instance_at_which_the_code_fails_whenever_it_is_shown_is_ended_though_it_was_never_stored(
-    function: str,
-) -> None:
-    """Of the instances that are shown, the one that was first."""
-    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
-    cluster.submit(OTHER_TASKS, OTHER, name="other")
-    cluster.faulty = True
-    until(cluster, lambda: bool(cluster.live_instances()))
-    (name,) = [each["InstanceId"] for each in cluster.live_instances()]
-    assert name not in state_of(cluster).instances
-    about = any_of(lambda value: name in (getattr(value, "instance_id", ""), getattr(value, "id", "")))
-    with throwing(named(f"lifecycle.hosts.{function}"), about) as thrown:
-        until(cluster, lambda: name not in [each["InstanceId"] for each in cluster.live_instances()], ENDED_S)
-        assert thrown[0] >= THIRD
-        charged_s = state_of(cluster).forgotten[name][0]
-        assert charged_s > 0.0 or function == "_price", "its time counts as spent, unless nobody knows its price"
-        until(cluster, has_succeeded(cluster, OTHER))
-        cluster.run_to_rest(limit_s=6 * 3600.0)
-    assert not cluster.live_instances()
-
-
-def test_a_launch_in_doubt_on_a_forgotten_instance_that_ends_is_done_again() -> None:
-    cluster = Controlled(zones=("us-east-1a",), work_s=60.0, tick_s=10.0)
-    cluster.submit(1, OTHER, name="other")
-    cluster.faulty = True
-    (engine,) = cluster.controllers
-    real = engine.executor
-    engine.executor = cast(Executor, DiesAtLaunch(real))
-    with pytest.raises(ConnectionError):
-        cluster.run_for(600.0)
-    engine.executor = real
-    (instance,) = cluster.live_instances()
-    engine.apart.add(Suspect("instance", instance["InstanceId"]), [], "x", cluster.world.now)
-    cluster.tick()
-    assert not state_of(cluster).instances
-    cluster.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
-    until(cluster, has_succeeded(cluster, OTHER), limit_s=1800.0)
-    cluster.run_for(2 * 3600.0)
-    assert not state_of(cluster).forgotten
-
-
-class DiesAtLaunch:
-    """An executor whose process ends between the commit of a launch and the call."""
-
-    def __init__(self, real: Executor) -> None:
-        self.observe, self._carry_out = real.observe, real.carry_out
-
-    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> Iterable[Event]:
-        if any(isinstance(action, Launch) for action in actions):
-            raise ConnectionError("the process dies")
-        return self._carry_out(actions, state, deadline)

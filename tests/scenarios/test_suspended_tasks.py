@@ -204,7 +204,7 @@ def handler(name: str) -> types.FunctionType:
     return FUNCTIONS[f"argosy.lifecycle.suspended_tasks.{name}"]
 
 
-@pytest.mark.parametrize("name", ["see", "_follow", "_is_unwatched", "_to_stop"])
+@pytest.mark.parametrize("name", ["_see", "_follow", "_is_unwatched", "_to_stop"])
 def test_a_fault_in_what_handles_suspended_runs_keeps_no_other_from_finishing(name: str) -> None:
     cluster = cluster_of(work_s=30.0)
     with failing_at(cluster), throwing(handler(name), any_of(of_the_suspended)) as thrown:

@@ -1,19 +1,13 @@
-"""What has one tick taken in, and what would it take in next?
-
-A rehearsal of a tick that failed takes that in as well, so that one search finds all that our own code fails at, and
-not the first one only.
-"""
+"""What one round of a tick has taken in."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from argosy.engine.loading import load_run
 from argosy.engine.steps import Fact
-from argosy.messages.eventbridge import to_event
 from argosy.model import inbox
 from argosy.model.actions import Action
 from argosy.model.events import (
@@ -42,6 +36,8 @@ class Taken:
     requests: deque[tuple[str, bytes]] = field(default_factory=deque)  # of the inbox, not applied yet
     messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
     facts: list[Fact] = field(default_factory=list)  # as they came
+    request: str = ""  # key of the one that is taken in now
+    message: Event | None = None  # the fact of the last one that was taken in
     passed_at: float = 0.0  # epoch seconds: when what follows from the time alone was judged
     decided_at: float = 0.0
     switches: Switches = field(default_factory=Switches)  # as they were then
@@ -51,26 +47,11 @@ class Taken:
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
 
     def record(self, actions: Sequence[Action], digest: str, version: int | None, *, is_whole: bool) -> TickRecord:
-        """For those who ask later why. is_whole: nothing is set apart, which may leave traces that no fact tells of."""
+        """For those who ask later why. is_whole: no run is excluded, which no fact tells of."""
         return TickRecord(
             self.facts, self.passed_at, self.decided_at, self.switches, len(self.folded), actions, digest, version,
             fault="" if is_whole and not self.refused else "its own code failed at something",
         )  # fmt: skip
-
-    def ahead(
-        self, store: Store, state: State | None, sightings: Iterable[Event], messages: Iterable[Message], now: float
-    ) -> list[Fact]:
-        """Without the requests and messages that cannot be read: they are set aside when their turn comes."""
-        events: list[Event | None] = []
-        for _, body in self.requests:
-            with suppress(Exception):
-                assert state is not None  # or none of them would have been read
-                events.append(event_of(store, state, inbox.from_bytes(body)))
-        events += sightings
-        for message in messages:
-            with suppress(Exception):
-                events.append(to_event(message.body))
-        return [(event, now) for event in events if event is not None]
 
 
 def event_of(store: Store, state: State, request: inbox.Request) -> Event:

@@ -23,7 +23,7 @@ from argosy.ports import Caller, StaleState, Store, Wake
 LEASE_S = 60.0
 # No tick begins with less time than this left. A tick waits (WAIT_S), carries out (Engine.execute_s, 5 s), sweeps
 # (observer.SWEEP_LIMIT_S, 25 s) and may have one call in hand when its time is up (clients.READ_TIMEOUT_S, 15 s). One
-# that fails at our own code searches for the culprit first (culprits.SEARCH_S, 20 s, and the rehearsal in hand).
+# that fails at its own code searches for the run first (tick.SEARCH_S, 20 s, and the rehearsal in hand).
 RESERVE_S = 90.0
 WAIT_S = 5.0  # long poll on the queue when nothing happens
 BEAT_S = 30.0  # the heartbeat is written at most this often

@@ -1,14 +1,14 @@
-"""What did one tick do? For logs, metrics and the loop that decides whether to rest."""
+"""A tick's report: for logs, metrics and the loop that decides whether to rest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from argosy.engine.culprits import Trouble
+from argosy.engine.own_faults import Trouble
 from argosy.model.actions import Action, Inside, Launch, NoteDeployment, NoteOrder
 from argosy.model.environments import DeploymentStatus
 from argosy.model.pools import OrderNote
@@ -19,16 +19,14 @@ from argosy.model.tasks import TaskStatus
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """What one tick did: for logs, metrics and the loop that decides whether to rest."""
+    """What one tick did."""
 
     events: int
     poison: int
     actions: int = 0
     launches: int = 0
     at_rest: bool = False  # no run is open and no instance is alive
-    due_at: float = (
-        0.0  # epoch seconds: when something is to be done next, if nothing happens; the past = there is work
-    )
+    due_at: float = 0.0  # epoch seconds: when something is due next if nothing happens; in the past: there is work
     seconds: float = 0.0
     tasks_pending: int = 0
     tasks_running: int = 0
@@ -43,6 +41,19 @@ class TickReport:
     suspended: int = 0  # open runs that are left alone, because our own code failed at them
     troubles: tuple[Trouble, ...] = ()  # what it failed at in this tick
     order_gap_pct: float | None = None  # what they cost above the least, at most; None = nothing bought, or not known
+
+
+@dataclass(slots=True)
+class ReportedShortages:
+    """What this process has reported of fleets that cool off now, by pool: each reason of each fleet once."""
+
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def new(self, state: State, now: float) -> tuple[str, ...]:
+        """A sentence for each fleet that began to cool off since the last call, or whose reason has changed."""
+        reasons = {pool.key: pool.short_reason for pool in state.pools.values() if pool.cools_off(now)}
+        before, self.reasons = self.reasons, reasons
+        return tuple(f"{key}: {reason}" for key, reason in reasons.items() if before.get(key) != reason)
 
 
 def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str, Any]:

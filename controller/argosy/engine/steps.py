@@ -1,7 +1,6 @@
-"""Which steps does a tick take between load and commit?
+"""The steps of a tick between load and commit, which reach nothing outside.
 
-The tick takes them, and so does the rehearsal of one that failed (`culprits`): what raises in the one raises in the
-other. They reach nothing outside.
+The tick takes them, its rehearsal (`culprit`) and its replay (`replay`): what one raises or decides, the others do.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
-from collections.abc import Callable
 
 from argosy.engine.bounds import begin_all
 from argosy.lifecycle import cluster_course, series
@@ -54,15 +52,12 @@ def start(state: State, now: float, policy: Policy) -> bool:
     return is_idle(state)
 
 
-def take(state: State, fact: Fact, policy: Policy, counts: Callable[[Event], Event | None]) -> bool:
-    """Take one fact in, or what of it `counts`, for some is set apart. Whether anything of it does."""
-    event = counts(fact[0])
-    if event is None:
-        return False
+def take(state: State, fact: Fact, policy: Policy) -> None:
+    """Take one fact in."""
+    event, at = fact
     if getattr(event, "stored", None) is not None:  # a run, which changes with the state
         event = copy.deepcopy(event)
-    apply(state, event, fact[1], policy)
-    return True
+    apply(state, event, at, policy)
 
 
 def conclude(

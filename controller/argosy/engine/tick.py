@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from argosy.engine.blame import PortFailed, Stumbled, marked, ours
 from argosy.engine.bounds import check_size, is_progress, one_by_one
-from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
+from argosy.engine.culprit import Rehearsal, culprit
 from argosy.engine.dependencies import ended_dependencies
 from argosy.engine.intake import Taken, event_of
-from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import record_of, stored, tried_again
-from argosy.engine.report import TickReport, figures_of, reported_damage
-from argosy.engine.set_apart import SetApart
-from argosy.engine.shortages import ShortagesTold
+from argosy.engine.own_faults import Exclusions, PortFailed, Stumbled, Trouble, marked, ours, run_of
+from argosy.engine.report import ReportedShortages, TickReport, figures_of, reported_damage
 from argosy.engine.steps import awaits_instances, begin, conclude, epoch_of, is_idle, take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
@@ -46,7 +43,7 @@ from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.due import next_due
 from argosy.scheduler.supply.roster import Roster
 
-MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
+SEARCH_S = 20.0  # of one tick, for all its rounds after the first failure; part of loop.RESERVE_S
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
 
@@ -70,83 +67,77 @@ class Engine:
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
     sightings: deque[Event] = field(default_factory=deque)  # of the last sweep, not applied yet
-    shortages: ShortagesTold = field(default_factory=ShortagesTold)
+    shortages: ReportedShortages = field(default_factory=ReportedShortages)
     committed_root: bytes = b""
     carried_out_at: float = 0.0  # when the outcomes came about
     acted_at: float = 0.0  # when something was last done outside, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
-    apart: SetApart = field(default_factory=SetApart)
+    excluded: Exclusions = field(default_factory=Exclusions)
     taken: Taken = field(default_factory=Taken)  # by the tick at work
     roster: Roster = field(default_factory=Roster)
     is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
     left_quiet: bool = False  # whether its last invocation had nothing under way when it left
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
-        """One round. Raises StaleState when another controller has committed; the next tick then loads again.
+        """One tick. Raises StaleState when another controller has committed; the next tick then loads again.
 
-        What our own code fails at is left out, and the others go on. Only where no run, fact, instance or pool can be
-        found without which it works, its exception is raised.
+        Where the controller's own code fails at a run, a message or a request, the tick begins again without it
+        (`own_faults`). What they do not explain is raised.
         """
-        search_s = SEARCH_S  # what is left of it
+        until = float("inf")
         try:
-            for _ in range(MOST_ROUNDS - 1):
+            while True:
                 try:
                     return self._tick(wait_s)
                 except Stumbled as stumble:
-                    search_s = self._set_apart(stumble, search_s)
-                    wait_s = 0.0
-            return self._tick(wait_s)
+                    until, wait_s = min(until, self.now() + SEARCH_S), 0.0
+                    self._exclude(stumble, until)
         except BaseException as error:
             self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
             if isinstance(error, Stumbled | PortFailed):
                 raise error.error from None
             raise
 
-    def _set_apart(self, stumble: Stumbled, search_s: float) -> float:
-        """Find out what it failed at, and leave that out from now on. Raises what our code raised when nothing can be
-        found, or not in time. Messages and outcomes are kept for the next round. Returns what is left of search_s."""
-        if search_s <= 0:
+    def _exclude(self, stumble: Stumbled, until: float) -> None:
+        """Leave out what it failed at from now on. Raises it when nothing explains it, or not before `until`. Messages
+        and outcomes are kept for the next round."""
+        if self.now() > until:
             raise stumble
-        began, reason = self.now(), reason_of(stumble.error)
-        rehearsal = self._rehearsal(began)
-
-        def fails(without: Set[Suspect]) -> bool:
-            self.keep_alive()
-            return rehearsal.fails(without)
-
-        def is_doubted() -> bool:
-            return reason in rehearsal.reasons() or self.apart.acquits(reason)
-
-        late: TimeIsUp | None = None
-        found: Sequence[Suspect] | None
-        try:
-            found = fewest(rehearsal, fails, lambda: self.now() - began >= search_s, self.apart.probes, is_doubted)
-        except TimeIsUp as over:
-            late, found = over, over.found
-        self.apart.probes = late.probes if late else ()
-        if found is None:
+        taken, excluded = self.taken, self.excluded
+        run_id = run_of(self.state, stumble.fact) if self.state and stumble.fact else ""
+        if self.state is not None and run_id in self.state.runs.keys() - excluded.runs:
+            what = f"run {run_id}"
+            excluded.runs[run_id] = reason_of(stumble.error)
+        elif stumble.fact is not None and stumble.fact is taken.message:
+            what = "a message"
+            excluded.messages.append(stumble.fact)
+        elif taken.request and taken.request not in excluded.requests:
+            what = f"request {taken.request}"
+            excluded.requests.add(taken.request)
+        elif found := self._search(until):
+            what = f"run {found}"
+            excluded.runs[found] = reason_of(stumble.error)
+        else:
             raise stumble
-        self.apart.note(", ".join(map(" ".join, found)) or (str(late) if late else "one tick"), stumble.error)
-        for suspect in found:
-            self.apart.add(suspect, rehearsal.facts, reason, began)
-        if late:
-            raise stumble
-        messages, outcomes = self.taken.messages + list(self.backlog), self.taken.outcomes + list(self.outcomes)
+        excluded.note(what, stumble.error)
+        messages, outcomes = taken.messages + list(self.backlog), taken.outcomes + list(self.outcomes)
         self.forget()
         self.backlog.extend(messages)
         self.outcomes.extend(outcomes)
-        return search_s - (self.now() - began)
 
-    def _rehearsal(self, now: float) -> Rehearsal:
-        """Of the tick that failed, with the facts that it would have taken in next. Where those mend what it failed at,
-        without them, for it never came so far."""
+    def _search(self, until: float) -> str | None:
+        """For the run at which the round failed, with the facts that it had taken in."""
+        now, known = self.now(), frozenset(self.excluded.runs)
         moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, now, self.policy)
-        ahead = [(outcome, self.carried_out_at) for outcome in self.outcomes]
-        ahead += self.taken.ahead(self.store, self.state, self.sightings, self.backlog, now)
-        facts, switches = [*self.taken.facts, *ahead], self.store.switches()
-        whole = Rehearsal(stored(self.store).state, facts, moment, switches, self.functions, self._counts)
-        self.keep_alive()
-        return whole if not ahead or whole.fails(frozenset()) else replace(whole, facts=self.taken.facts)
+        read = stored(self.store).state
+        rehearsal = Rehearsal(read, self.taken.facts, moment, self.store.switches(), self.functions)
+
+        def fails(without: Set[str]) -> bool:
+            self.keep_alive()
+            return rehearsal.fails(known | without)
+
+        suspects = [run_id for run_id in rehearsal.runs() if run_id not in known]
+        return culprit(suspects, fails, lambda: self.now() >= until)
 
     def resume(self) -> None:
         """Begin another invocation. What is in memory counts if the last one had nothing under way and nobody has
@@ -171,12 +162,10 @@ class Engine:
             taken = self._take_in(state, wait_s)
             actions = self._decide(state, taken)
             effects = [action for action in actions if not isinstance(action, Inside)]
-            moment = Moment(state, self.catalogue, self.now(), self.policy)
-            effects += [] if state.losses.blind else self.apart.hopeless(moment)
             puts, expires_at = documents_of_commit(state, taken.decided_at, taken.refused)
         committed = self._commit(state, puts, expires_at, bool(effects))
         version = state.version if committed else None
-        self.recorder.tick(taken.record(actions, digest_of(puts), version, is_whole=not self.apart.is_in_use))
+        self.recorder.tick(taken.record(actions, digest_of(puts), version, is_whole=not self.excluded.is_in_use))
         self._carry_out(state, effects)
         self._observe(state)
         return self._report(state, actions)
@@ -185,11 +174,11 @@ class Engine:
         store = marked(self.store)
         read = stored(store)
         state = read.state()
-        self.apart.leave_out(state, self.now(), partial(record_of, store))
+        self.excluded.apply(state, self.now(), partial(record_of, store))
         how = Start(self.now(), epoch_of(state, self.now()), self.is_new)
         self.is_new = False
         idle = begin(state, how, self.policy)
-        self.recorder.loaded(None if self.apart.is_in_use else read, how)
+        self.recorder.loaded(None if self.excluded.is_in_use else read, how)
         self.acted_at = 0.0 if idle else self.now()  # by the controller before this one
         return state
 
@@ -212,23 +201,20 @@ class Engine:
         pass_time(state, taken.passed_at, self.policy)
         return taken
 
-    @property
-    def _counts(self) -> Callable[[Event], Event | None]:
-        return partial(self.apart.taken, now=self.now())
-
-    def _take(self, state: State, event: Event, at: float) -> bool:
-        """Whether anything of it counts. at: the time that it counts from, where it carries none of its own."""
+    def _take(self, state: State, event: Event, at: float) -> None:
+        """at: the time that it counts from, where it carries none of its own."""
         self.taken.facts.append((event, at))
-        return take(state, self.taken.facts[-1], self.policy, self._counts)
+        with ours(event):
+            take(state, self.taken.facts[-1], self.policy)
 
     def _resume(self, state: State) -> None:
         """Suspended runs whose pause is over are tried again."""
         for run_id, found in list(state.suspended.items()):
-            if self.now() < found.again_at or run_id in self.apart.runs:
+            if self.now() < found.again_at or run_id in self.excluded.runs:
                 continue
             fact = tried_again(marked(self.store), run_id)
             if isinstance(fact, RunResumed):
-                self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
+                self.excluded.earlier[run_id], self.excluded.tried_at[run_id] = found, self.now()
             self._take(state, fact, self.now())
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
@@ -246,9 +232,9 @@ class Engine:
                 self.outcomes.append(outcome)
                 continue
             what = f"run {outcome.run_id}" if outcome.run_id else "an action"
-            self.apart.troubles.append(Trouble(what, outcome.reason, outcome.trace))
+            self.excluded.troubles.append(Trouble(what, outcome.reason, outcome.trace))
             if outcome.run_id:
-                self.apart.runs[outcome.run_id] = outcome.reason
+                self.excluded.runs[outcome.run_id] = outcome.reason
                 self.state = None  # it is suspended as the next load finds it
         self.carried_out_at = self.now()
 
@@ -257,10 +243,10 @@ class Engine:
         if self.sightings or not self._sweep_is_due(state):
             return
         before, state.observed_at = state.observed_at, self.now()  # a look that fails is tried again when one is due
-        with self.apart.tolerating("a sweep"):
+        with self.excluded.tolerating("a sweep"):
             sweep = self.executor.observe(self.now())
             for unread in sweep.unread if isinstance(sweep, Observed) else ():
-                self.apart.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
+                self.excluded.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
             if isinstance(sweep, Observed):
                 self.recorder.observed(sweep)
             self.sightings.extend(one_by_one(sweep) if sweep else ())
@@ -268,13 +254,13 @@ class Engine:
 
     def _report(self, state: State, actions: Sequence[Action]) -> TickReport:
         taken = self.taken
-        self.apart.note_left_out(state)
+        self.excluded.note_left_out(state)
         figures: dict[str, Any] = {}
-        with self.apart.tolerating("a tick's report"):
+        with self.excluded.tolerating("a tick's report"):
             figures |= figures_of(state, actions, self.now())
             figures["at_rest"] = self._at_rest(state)
             waits = not (actions or taken.folded or self.outcomes or self.sightings or self.backlog)
-            if waits and not (self.apart.is_in_use or is_idle(state)):
+            if waits and not (self.excluded.is_in_use or is_idle(state)):
                 figures["due_at"] = next_due(Moment(state, self.catalogue, taken.decided_at, self.policy))
             figures["short"] = self.shortages.new(state, self.now())
             figures["damage"] = reported_damage(state)
@@ -283,7 +269,7 @@ class Engine:
             poison=taken.poison,
             seconds=self.now() - taken.began_at,
             repaired=taken.repaired,
-            troubles=self.apart.reported(),
+            troubles=self.excluded.reported(),
             **figures,
         )
 
@@ -305,11 +291,15 @@ class Engine:
                     event = event_of(marked(self.store), state, request)
             except Stumbled as stumble:  # over the request itself, or over the run that it is about
                 if not isinstance(stumble.error.__cause__ or stumble.error, FAULTS):
-                    self.apart.note(f"request {key}", stumble.error)
+                    self.excluded.note(f"request {key}", stumble.error)
                 self._refuse(state, key, body, request)
                 continue
-            if not self._take(state, event, self.now()):
+            if self.excluded.refuses(state, key, request.run_id):
                 self._refuse(state, key, body, request)
+                continue
+            taken.request = key
+            self._take(state, event, self.now())
+            taken.request = ""
 
     def _refuse(self, state: State, key: str, body: bytes, request: inbox.Request | None) -> None:
         """Set it aside. Where it can be read, the record of its run says so."""
@@ -319,7 +309,7 @@ class Engine:
         record = None
         with suppress(*FAULTS):
             record = record_of(marked(self.store), request.run_id)
-        with self.apart.tolerating(f"the refusal of request {key}"):
+        with self.excluded.tolerating(f"the refusal of request {key}"):
             refuse(state, request, record, self.now())
 
     def _apply_outcomes(self, state: State) -> bool:
@@ -332,7 +322,7 @@ class Engine:
             outcome = self.outcomes.popleft()
             taken.outcomes.append(outcome)
             self._take(state, outcome, self.carried_out_at)
-            with self.apart.tolerating("whether to wait"):
+            with self.excluded.tolerating("whether to wait"):
                 progress |= is_progress(outcome)
         return progress
 
@@ -359,14 +349,15 @@ class Engine:
             except Exception as error:  # noqa: BLE001 - PoisonMessage, or a fault of our own at this message
                 taken.poison += 1  # not deleted: after some more deliveries the queue moves it to the dead letters
                 if not isinstance(error, PoisonMessage):
-                    self.apart.note("a message", error)
+                    self.excluded.note("a message", error)
+                continue
+            if event in self.excluded.messages:
+                taken.poison += 1
                 continue
             taken.messages.append(message)
-            if event is None or self._take(state, event, now):
-                continue
-            if event in self.apart.facts:  # else it is about an instance that is forgotten: the next sweep shows it
-                taken.messages.pop()  # left to the dead letters like one that cannot be read
-                taken.poison += 1
+            if event is not None:
+                taken.message = event
+                self._take(state, event, now)
 
     def _commit(self, state: State, puts: Documents, expires_at: Mapping[Key, float], effects: bool) -> bool:
         """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
@@ -379,13 +370,13 @@ class Engine:
             self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in taken.folded], expires_at)
             documents.committed(state)
             self.committed_root = root
-            self.apart.runs.clear()
+            self.excluded.committed()
         self.queue.delete([message.receipt for message in taken.messages])
         return wanted
 
     def _sweep_is_due(self, state: State) -> bool:
         eager = True
-        with self.apart.tolerating("when to look again"):
+        with self.excluded.tolerating("when to look again"):
             eager = awaits_instances(state) or (is_idle(state) and not self._has_looked())
         period_s = self.policy.eager_sweep_s if eager else self.policy.sweep_s
         return self.now() - state.observed_at >= period_s
@@ -397,4 +388,4 @@ class Engine:
 
     def _has_looked(self) -> bool:
         """At every instance, and late enough for what was launched last to show."""
-        return self.looked_at >= max(self.acted_at + self.policy.eager_sweep_s, self.apart.capacity_until())
+        return self.looked_at >= self.acted_at + self.policy.eager_sweep_s

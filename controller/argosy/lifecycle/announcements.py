@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from argosy.model.instances import Instance
 from argosy.model.state import State
 
 MOST = 500  # instances: 30 kB of the stored root
@@ -31,12 +30,6 @@ def keep(state: State, instance_id: str, announced: Announced) -> None:
     state.announced[instance_id] = [warned_at, advised_at, announced.heard_at]
     while len(state.announced) > MOST:
         del state.announced[next(iter(state.announced))]
-
-
-def keep_of(state: State, instance: Instance, now: float) -> None:
-    """What was announced of an instance that is forgotten now, and may be met again."""
-    if instance.interrupted_at or instance.rebalance_at:
-        keep(state, instance.id, Announced(instance.interrupted_at, instance.rebalance_at, now))
 
 
 def take(state: State, instance_id: str) -> Announced:

@@ -200,8 +200,9 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
 
 
 def _miss_launches(state: State, at: float, policy: Policy) -> None:
-    """Launches on instances that are not known (`lifecycle.forgetting`) cannot be sent or asked about. Those too old to
-    be sent again, of which no task runs for the quiet time: what was sent may have ended unseen, and counts as lost."""
+    """Launches on instances that are not known, because their documents were damaged, cannot be sent or asked about.
+    Those too old to be sent again, of which no task runs for the quiet time: what was sent may have ended unseen, and
+    counts as lost."""
     table = state.attempts
     for row in table.with_status(AttemptStatus.INTENT, AttemptStatus.IN_DOUBT).tolist():
         key = state.key_of(row)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.overheads import overheads_of
-from argosy.lifecycle import announcements, charges, forgetting, health, pools, suspended_tasks
+from argosy.lifecycle import announcements, charges, health, pools, suspended_tasks
 from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.attempts import disprove, lose
 from argosy.lifecycle.marks import carried_out, may_settle_more
@@ -109,7 +109,6 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         instance.instance_type, instance.zone, instance.cell = seen.instance_type, seen.zone, seen.cell
         instance.launched_at = seen.launched_at or instance.launched_at or now
         _price(state, instance, policy)
-        forgetting.remember(state, instance)
         pools.note_delivery(state, instance, now)
         if instance.interrupted_at:  # before it was known to be ours
             pools.note_interruption(state, instance, instance.interrupted_at, policy)
@@ -148,15 +147,6 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     instance.disk_usd_per_hour, instance.address_usd_per_hour = more
     instance.price_usd_per_hour = bought_at + more.usd_per_hour
     instance.on_demand_usd_per_hour = on_demand + more.usd_per_hour
-
-
-def forget_unmet(state: State, seen: HostSeen, policy: Policy) -> None:
-    """It is to be ended, though it was never met, for the controller's own code fails whenever it is shown. What it
-    costs is known as far as its price can be told."""
-    state.forgotten[seen.instance_id] = [0.0, 0.0, 0.0, 0.0]
-    instance = Instance(seen.instance_id, seen.cell, seen.instance_type, seen.zone, purchase=Purchase(seen.purchase))
-    _price(state, instance, policy)
-    state.forgotten[seen.instance_id] = [0.0, 0.0, instance.price_usd_per_hour, instance.on_demand_usd_per_hour]
 
 
 def change_host_state(state: State, event: HostStateChanged, now: float, policy: Policy) -> None:
@@ -229,7 +219,6 @@ def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
     if not sweep.hosts_complete:
         return
     shown = {host.instance_id for host in sweep.hosts}
-    forgetting.drop_ended(state, shown | sweep.left_out)
     for instance in list(state.instances.values()):
         if instance.alive and instance.id not in shown:
             _miss(state, instance, sweep.at, policy)

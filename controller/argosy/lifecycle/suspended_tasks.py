@@ -39,6 +39,12 @@ def is_of_suspended(state: State, seen: TaskSeen) -> bool:
 
 def see(state: State, seen: TaskSeen, now: float) -> bool:
     """A task of a suspended run, as an event or a listing showed it. False when its run has no attempt for it."""
+    with left_out_if_it_fails(state, "a task of a suspended run"):
+        return _see(state, seen, now)
+    return True  # it failed: the next sweep shows the task again
+
+
+def _see(state: State, seen: TaskSeen, now: float) -> bool:
     row = state.attempts.row_of_task_id.get(name_of(seen.arn).encode())
     if row is None:
         return _see_launch(state, seen, now)

@@ -359,7 +359,6 @@ class Observed:
     whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
     cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = not said
     unread: tuple[ActionFailed, ...] = ()  # what our own code failed at: it is not among the above
-    left_out: frozenset[str] = frozenset()  # ids of instances that it showed, and that are not in `hosts` any more
 
 
 @dataclass(frozen=True, slots=True)

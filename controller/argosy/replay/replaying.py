@@ -95,7 +95,7 @@ class Replay:
             raise NotRecorded("the record begins in the middle: what the controller had loaded is missing")
         taken = [(self._fact(said), at) for at, said in facts]
         for fact in taken:
-            take(state, fact, self.policy, lambda event: event)
+            take(state, fact, self.policy)
         pass_time(state, known["passedAt"], self.policy)
         switches = switches_from_json(known["switches"])
         moment = Moment(state, load_catalogue(), known["decidedAt"], self.policy)

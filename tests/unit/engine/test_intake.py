@@ -1,23 +1,19 @@
-"""What our own code fails at among the facts of a tick is found by one search, however many facts there are of it."""
+"""The messages and requests that the controller's own code fails at are left out, and the others are taken in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import record_of
-from argosy.engine.set_apart import KEPT_S, SetApart
 from argosy.engine.tick import MAX_REQUESTS_PER_TICK, Engine
 from argosy.model import cluster_course, documents, inbox
-from argosy.model.events import Event, HostStateChanged, RebalanceAdvised, RunCancelled, RunRetried
+from argosy.model.events import RebalanceAdvised
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
 from argosy.model.journal.stored import CHANGES
-from argosy.model.runs import Run, RunStatus
+from argosy.model.runs import RunStatus
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with_instance, submitted, the_run
 from tests.fakes.engine import EmptyQueue, IdleExecutor, Queue
 from tests.fakes.throwing import any_of, named, throwing
@@ -58,23 +54,24 @@ def test_good_messages_are_taken_in_with_a_hundred_bad_ones() -> None:
         report = engine_on(MemoryStore(), queue).tick()
     assert len(bad) == BAD
     assert set(queue.bodies) - set(queue.deleted) == bad
-    assert len(report.troubles) == 1, "all of them were found at once"
+    assert {each.what for each in report.troubles} == {"a message"}
+    assert len(report.troubles) == BAD
 
 
-def test_the_requests_that_come_after_a_bad_one_are_looked_at_in_the_same_search() -> None:
+def test_the_requests_that_come_after_bad_ones_are_taken_in_by_the_same_tick() -> None:
     store = MemoryStore()
     names = [f"run{number}-261121-062733-aaaa" for number in range(9)]
     asked(store, *(submitted(name).request for name in names))
     store.items[inbox.INBOX, inbox.inbox_key(NOW + 3.5, "x")] = b"no request"
     engine = engine_on(store)
     with failing_at(*names[:-1]):
-        assert len(engine.tick().troubles) == 1
+        assert len(engine.tick().troubles) == len(names) - 1
     assert engine.state is not None
     assert list(engine.state.runs) == names[-1:]
     assert len(store.read_partition(REFUSED)) == len(names)
 
 
-def test_messages_that_say_nothing_or_cannot_be_read_do_not_disturb_a_search() -> None:
+def test_messages_that_say_nothing_or_cannot_be_read_are_told_from_one_that_the_code_fails_at() -> None:
     queue = Queue(
         rebalance(1),
         {**SHORT, "detail": {"instance-id": {}}},
@@ -84,21 +81,6 @@ def test_messages_that_say_nothing_or_cannot_be_read_do_not_disturb_a_search() -
     with failing_at(instance_id(1)):
         engine_on(MemoryStore(), queue).tick()
     assert set(queue.deleted) == {"2", "3"}
-
-
-def test_what_would_be_mended_by_facts_that_the_tick_has_no_room_for_is_found_without_them() -> None:
-    store = MemoryStore()
-    store.commit(0, documents.changed(state_with_instance()), ())
-
-    def is_kept(arguments: Mapping[str, Any]) -> bool:
-        instance = arguments["state"].instances.get(instance_id(1))
-        return instance is not None and not instance.rebalance_at
-
-    policy = replace(POLICY, max_dirty_documents=0)
-    with throwing(named("lifecycle.hosts.measure"), is_kept):
-        engine = engine_on(store, Queue(rebalance(1)), policy)
-        (trouble,) = engine.tick().troubles
-    assert trouble.what == f"instance {instance_id(1)}"
 
 
 def ended(store: MemoryStore) -> None:
@@ -140,8 +122,8 @@ def test_a_request_about_an_open_run_that_is_refused_leaves_its_record_as_it_is(
     engine = engine_on(store)
     engine.tick()
     request = CancelRequest(RUN_ID, NOW, "enough")
-    engine.apart.add(Suspect("fact", "0"), [(RunCancelled(request), NOW)], "it fails", NOW)
     asked(store, request)
+    engine.excluded.requests.update(store.read_partition(inbox.INBOX))
     engine.tick()
     assert (record_of(store, RUN_ID).status, record_of(store, RUN_ID).status_reason) == (RunStatus.SUBMITTED, "")
     assert len(store.read_partition(REFUSED)) == 1
@@ -156,34 +138,6 @@ def test_a_retry_of_a_run_whose_record_cannot_be_read_is_set_aside() -> None:
     engine_on(store).tick()
     assert store.items[key] == b"x"
     assert len(store.read_partition(REFUSED)) == 1
-
-
-def run_read_again() -> Run:
-    return the_run(state_with_instance())
-
-
-@pytest.mark.parametrize(
-    ("first", "again"),
-    [
-        (
-            RunRetried(RetryRequest(RUN_ID, NOW), run_read_again()),
-            RunRetried(RetryRequest(RUN_ID, NOW), run_read_again()),
-        ),
-        (
-            RunCancelled(CancelRequest(RUN_ID, NOW, "no"), run_read_again()),
-            RunCancelled(CancelRequest(RUN_ID, NOW, "no"), run_read_again()),
-        ),
-        (submitted(), submitted()),
-        (HostStateChanged(instance_id(1), "running"), HostStateChanged(instance_id(1), "running")),
-    ],
-)
-def test_what_was_set_apart_is_known_when_it_comes_again_and_forgotten_in_the_end(first: Event, again: Event) -> None:
-    apart = SetApart()
-    apart.add(Suspect("fact", "0"), [(first, NOW)], "it fails", NOW)
-    assert apart.taken(again, NOW) is None
-    other = RebalanceAdvised(instance_id(2))
-    apart.add(Suspect("fact", "0"), [(other, NOW)], "it fails", NOW + KEPT_S)
-    assert list(apart.facts) == [other]
 
 
 def test_of_more_requests_than_a_tick_takes_the_oldest_come_first() -> None:

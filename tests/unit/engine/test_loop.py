@@ -12,10 +12,9 @@ import pytest
 
 from argosy.aws.clients import READ_TIMEOUT_S
 from argosy.aws.observer import SWEEP_LIMIT_S
-from argosy.engine.culprits import SEARCH_S
 from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, SOON_S, WAIT_S, Loop
 from argosy.engine.report import TickReport
-from argosy.engine.tick import Engine
+from argosy.engine.tick import SEARCH_S, Engine
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed
 from argosy.model.inbox import INBOX

@@ -9,7 +9,6 @@ import pytest
 from argosy.engine.loading import load
 from argosy.lifecycle.announcements import KEPT_S, MOST, Announced, keep
 from argosy.lifecycle.apply import apply, pass_time
-from argosy.lifecycle.forgetting import forget
 from argosy.model import documents
 from argosy.model.events import Event, InterruptionWarned, RebalanceAdvised
 from argosy.model.state import State
@@ -22,7 +21,6 @@ from tests.builders import (
     host,
     instance_id,
     state_with,
-    state_with_instance,
     told,
 )
 
@@ -78,18 +76,3 @@ def test_of_very_many_announcements_the_latest_are_kept() -> None:
     assert len(state.announced) == MOST
     assert state.announced[instance_id(2)] == [NOW, NOW, NOW + 1]
     assert instance_id(3) not in state.announced
-
-
-def test_an_instance_that_is_forgotten_is_still_warned_when_it_is_met_again() -> None:
-    state = state_with_instance()
-    told(state, WARNED)
-    forget(state, instance_id(1), NOW)
-    assert instance_id(1) not in state.instances
-    told(state, ADVISED, host(1))
-    assert known_of(state) == (NOW + 5, NOW + 3)
-
-
-def test_of_an_instance_that_is_forgotten_and_was_never_warned_nothing_is_kept() -> None:
-    state = state_with_instance()
-    forget(state, instance_id(1), NOW)
-    assert not state.announced

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.lifecycle.forgetting import forget
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import (
@@ -109,11 +108,11 @@ def test_an_intent_that_was_never_sent_is_dropped_when_its_instance_is_warned() 
     assert state.row_of(key) is None
 
 
-def with_intent_on_a_forgotten_instance() -> tuple[State, AttemptKey]:
+def with_intent_on_an_unknown_instance() -> tuple[State, AttemptKey]:
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
-    forget(state, instance_id(1), NOW)
+    del state.instances[instance_id(1)]
     return state, key
 
 
@@ -125,7 +124,7 @@ OVER = OLD + POLICY.absence_s
 def test_a_launch_on_an_instance_that_is_not_known_is_settled_once_it_is_old_and_no_task_of_it_runs(
     doubted: bool, attempts: int, launch: int
 ) -> None:
-    state, key = with_intent_on_a_forgotten_instance()
+    state, key = with_intent_on_an_unknown_instance()
     if doubted:
         told(state, LaunchInDoubt(key, "no reply"))
     for at in (OLD - 1, OLD, OVER - 1):
@@ -142,7 +141,7 @@ def test_a_launch_on_an_instance_that_is_not_known_is_settled_once_it_is_old_and
 
 
 def test_a_launch_on_an_instance_that_is_not_known_is_adopted_when_a_sweep_shows_its_task() -> None:
-    state, key = with_intent_on_a_forgotten_instance()
+    state, key = with_intent_on_an_unknown_instance()
     told(state, LaunchInDoubt(key, "no reply"), Observed(OLD))
     told(state, Observed(OVER, tasks=(task(7, "RUNNING", key=key),)))
     assert status_of(state) is TaskStatus.RUNNING

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.lifecycle.forgetting import forget
 from argosy.lifecycle.marks import end_attempt
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model import documents
@@ -54,7 +53,6 @@ from tests.builders import (
     the_run,
     told,
 )
-from tests.fakes.throwing import Planted, named, throwing
 
 POOL = "us-east-1/c5.xlarge/us-east-1a"
 
@@ -230,16 +228,6 @@ def test_what_happens_to_instances() -> None:
     del state.instances[name]
     state.changed_instances.add(name)
     assert committed(state) == [{"type": "instance.forgotten", "instance": name}]
-
-
-def test_an_instance_at_which_the_journal_itself_fails_is_forgotten_with_a_line() -> None:
-    state, name = quiet(), instance_id(1)
-    with throwing(named("model.journal.capacity.instance_lines"), lambda _: True, anywhere=True):
-        state.changed_instances.add(name)
-        with pytest.raises(Planted):
-            commit.lines_of_commit(state)
-        forget(state, name, NOW)
-        assert committed(state) == [{"type": "instance.forgotten", "instance": name}]
 
 
 def test_an_instance_that_is_not_ours_is_no_business_of_the_journal() -> None:

@@ -32,5 +32,5 @@ class OwnFaults:
             self._until[chosen] = self._clock() + SHORTEST_S * (LONGEST_S / SHORTEST_S) ** self._faults.between(0, 1)
         failing = [run_id for run_id in runs if self._faults.active and self._clock() < self._until[run_id]]
         if failing:
-            engine.apart.runs.update(dict.fromkeys(failing, REASON))
+            engine.excluded.runs.update(dict.fromkeys(failing, REASON))
             engine.state = None  # they are suspended as the next load finds them

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.emulator.s3 import StoredObject
-from argosy.engine.culprits import Trouble
+from argosy.engine.own_faults import Trouble
 from argosy.engine.report import TickReport
 from argosy.layout import RETRIES_METADATA, marker_uri, split_s3
 from argosy.model.policy import Policy

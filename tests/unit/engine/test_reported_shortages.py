@@ -1,14 +1,14 @@
-"""The log hears of each shortage once."""
+"""Each shortage is reported once."""
 
 from __future__ import annotations
 
-from argosy.engine.shortages import ShortagesTold
+from argosy.engine.report import ReportedShortages
 from argosy.messages.fleet_faults import shortage
 from tests.builders import NOW, POLICY, fleet, state_with, told
 
 
 def test_a_shortage_is_told_once_and_again_when_its_reason_changes_or_it_comes_back() -> None:
-    state, log = state_with(fleet()), ShortagesTold()
+    state, log = state_with(fleet()), ReportedShortages()
     assert log.new(state, NOW) == ()
     told(state, shortage("fleet-c5.xlarge-us-east-1a", "fleetProgressHalted"), now=NOW)
     (sentence,) = log.new(state, NOW)
