@@ -39,9 +39,10 @@ def is_of_suspended(state: State, seen: TaskSeen) -> bool:
 
 def see(state: State, seen: TaskSeen, now: float) -> bool:
     """A task of a suspended run, as an event or a listing showed it. False when its run has no attempt for it."""
+    is_known = True  # if it fails: the next sweep shows the task again
     with left_out_if_it_fails(state, "a task of a suspended run"):
-        return _see(state, seen, now)
-    return True  # it failed: the next sweep shows the task again
+        is_known = _see(state, seen, now)
+    return is_known
 
 
 def _see(state: State, seen: TaskSeen, now: float) -> bool:
