@@ -42,7 +42,7 @@ def see(state: State, seen: TaskSeen, now: float) -> bool:
     is_known = True  # if it fails: the next sweep shows the task again
     with left_out_if_it_fails(state, "a task of a suspended run"):
         is_known = _see(state, seen, now)
-    return is_known
+    return is_known  # noqa: RET504 - it may have failed
 
 
 def _see(state: State, seen: TaskSeen, now: float) -> bool:
