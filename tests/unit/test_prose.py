@@ -47,7 +47,12 @@ def test_a_word_that_is_out_is_seen_wherever_it_stands(word: str) -> None:
 
 
 def test_names_and_other_words_are_left_alone() -> None:
-    assert list(ruled_out("`nobody` the user `nobody-1`, clearer, is told apart, told to stop, http.NoBody, history, cache")) == []
+    assert (
+        list(
+            ruled_out("`nobody` the user `nobody-1`, clearer, is told apart, told to stop, http.NoBody, history, cache")
+        )
+        == []
+    )
 
 
 def test_documents_code_and_commands_use_plain_words() -> None:
