@@ -155,7 +155,7 @@ def _install(requirements: Path, target: Path) -> None:
 def installer(uv: str | None, *, pip: bool) -> list[str]:
     """The command for Lambda's platform: uv's when there is one, else pip's. Raises BundleError.
 
-    Both must be told that wheels of glibc 2.28 will do, or they silently install numpy 2.2.
+    Both need the option that accepts wheels of glibc 2.28, or they silently install numpy 2.2.
     """
     machine = "aarch64"
     if uv:

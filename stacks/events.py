@@ -101,7 +101,7 @@ class Events(Construct):
 
     def _forwarded(self, settings: Settings, store: Store, controller: lambda_.IFunction) -> None:
         """The bus of what further cells forward. Their rules have chosen already; the pattern names AWS's services,
-        whose events nobody else can put. Senders of the same account need a right and no policy of the bus."""
+        whose events only AWS can put. Senders of the same account need a right and no policy of the bus."""
         bus = events.EventBus(self, "Bus", event_bus_name=settings.prefix)
         # By its name, which other CloudFormation implementations take as well as AWS's.
         rule = events.Rule(

@@ -359,7 +359,7 @@ def teardown_wait(arns: Arns, region: str, bucket: str | None = None) -> list[ia
 
 def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """For people and programs that may use the whole deployment, whatever queue. Without a wildcard in the function's
-    name: that would also let them in through every queue's entrance, and the other way round nobody could be kept out.
+    name: that would also let them in through every queue's entrance, so no user could be kept out of a queue.
     """
     clusters, tasks = arns.clusters, arns.everywhere("ecs", f"task/{arns.settings.prefix}/*")
     return [
@@ -372,8 +372,8 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """For people and programs that use a queue, beside the right to invoke its entrance: find the deployment, look at
-    it, read results and logs, and bring programs of their own. These lie under their digests, and nobody may delete or
-    list more for it. No `argosy exec`: IAM knows tasks, and not of which queue they are."""
+    it, read results and logs, and bring programs of their own. These lie under their digests; no right to delete them
+    or to list more is granted. No `argosy exec`: IAM knows tasks, but not the queues that they belong to."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
     streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")

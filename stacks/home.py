@@ -27,8 +27,8 @@ from stacks.watchdog import Watchdog
 # 1,769 MB are one whole vCPU; a tick is numpy on one core. A second of it costs 0.000023 USD.
 CONTROLLER_MEMORY_MIB, CONTROLLER_TIMEOUT_S = 1769, 900
 API_MEMORY_MIB, API_TIMEOUT_S = 1024, 60
-# ECS says for which account it assumes a task's role: nobody else's tasks may have it (ECS's guide on task roles). The
-# guide says nothing of the kind about the execution role, which is assumed for the agent.
+# ECS says for which account it assumes a task's role: no other account's tasks may have it (ECS's guide on task roles).
+# The guide says nothing of the kind about the execution role, which is assumed for the agent.
 ASSUMED_FOR = {"task": {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}}
 
 

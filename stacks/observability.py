@@ -94,9 +94,9 @@ class Observability(Construct):
     def _age_while_awake(self, queue: sqs.IQueue) -> cloudwatch.MathExpression:
         """Age of the oldest message in seconds in periods in which the tick's rule fired, 0 in others.
 
-        At rest nobody reads, and a message about another instance of the account may wait for days. The rule fires
-        every minute while there is work, whether or not a controller lives (AWS/Events publishes it by RuleName for
-        rules of the default bus).
+        At rest no controller reads, and a message about another instance of the account may wait for days. The rule
+        fires every minute while there is work, whether or not a controller lives (AWS/Events publishes it by RuleName
+        for rules of the default bus).
         """
         ticks = cloudwatch.Metric(
             namespace="AWS/Events",

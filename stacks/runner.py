@@ -19,7 +19,7 @@ from argosy.settings.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build" / "runner"
-SOURCE = ROOT / "containers" / "runner" / "main.go"  # stands in where templates are made that nobody deploys
+SOURCE = ROOT / "containers" / "runner" / "main.go"  # stands in where templates are made that are not deployed
 FOLDERS = {"x86_64": "amd64", "arm64": "arm64"}  # the catalogue's name of an architecture: as Go names it
 
 

@@ -20,7 +20,7 @@ EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requ
 
 
 class Watchdog(Construct):
-    """Reads home's table, and ends all instances when nobody steers them any more; home's wakes the controller where a
+    """Reads home's table, and ends all instances when no controller steers them; home's wakes the controller where a
     request waits (`argosy.aws.watchdog`)."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, dead_letters: sqs.IQueue) -> None:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// quiet is how long a pipe stays silent, after its program's end, until nobody is waited for who still holds it open.
+// quiet is how long a pipe stays silent, after its program's end, until processes that still hold it open are no longer awaited.
 const quiet = 300 * time.Millisecond
 
 // copier brings a program's output to the log and into the file that becomes its result, in pieces, while it runs.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// group does things side by side, so many at a time. The first that fails ends the others, and is what is told.
+// group runs functions concurrently, a bounded number at a time. The first that fails ends the others and is returned.
 type group struct {
 	context context.Context
 	cancel  context.CancelFunc

@@ -10,7 +10,7 @@ import (
 const unlimited = 1 << 62
 
 // outOfMemory says so where the kernel has killed a process of this container for its memory; "" where it has not, or
-// where nobody can know. Engines do not always: podman does not with control groups of version 1, and none says it when
+// where that cannot be known. Engines do not always: podman does not with control groups of version 1, and none says it when
 // the program has outlived one of its own processes. folder: where the container's own control groups are mounted.
 func outOfMemory(folder string) string {
 	for _, each := range []struct{ events, limit string }{

@@ -70,7 +70,7 @@ func newStore(environment []string) *store {
 	return made
 }
 
-// rest closes connections that nobody will need for a while.
+// rest closes connections that will not be needed for a while.
 func (s *store) rest() { s.client.CloseIdleConnections() }
 
 // request is one call of S3. reader: nil = no body; it is called for each attempt. subject and verb are for sentences.
@@ -91,7 +91,7 @@ type request struct {
 // errAlreadyThere: a condition of the request does not hold.
 var errAlreadyThere = errors.New("a condition does not hold")
 
-// errConflict: something else was written there just now, and the upload in parts has to begin anew.
+// errConflict: something else was written there just now, and the upload in parts has to begin again.
 var errConflict = errors.New("a conflict with another upload")
 
 // passingError is worth another try.
@@ -123,7 +123,7 @@ func (s *store) do(ctx context.Context, made func() request, read func(*http.Res
 	}
 }
 
-// pause after so many attempts.
+// pause waits after the given number of attempts.
 func pause(ctx context.Context, attempts int) error {
 	longest := min(longestWait, firstWait<<min(attempts, 10))
 	select {
@@ -248,7 +248,7 @@ var passingStatus = map[int]bool{408: true, 409: true, 429: true}
 // Credentials that have expired are asked for again.
 var expiredCodes = map[string]bool{"ExpiredToken": true, "InvalidToken": true, "TokenRefreshRequired": true}
 
-// What is wrong with an answer is nobody's request: another try, or another instance, may do better.
+// These codes are no fault of the request: another try, or another instance, may do better.
 var passingCodes = map[string]bool{"RequestTimeout": true, "RequestTimeTooSkewed": true, "SlowDown": true}
 
 func (s *store) refusal(asked request, response *http.Response) error {

@@ -90,7 +90,7 @@ func withText(asked request, text []byte) request {
 	return asked
 }
 
-// inParts begins anew where S3 finds a conflict with another upload: it may not be completed then, as S3 documents.
+// inParts begins again where S3 finds a conflict with another upload: it may not be completed then, as S3 documents.
 func (u upload) inParts(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := u.inPartsOnce(ctx)

@@ -88,11 +88,11 @@ class Store(Protocol):
         one who holds it learns that it was asked for when it wants to lay it down."""
 
     def release_lease(self, owner: str) -> None:
-        """Release the lease if `owner` holds it, whoever has asked for it."""
+        """Release the lease if `owner` holds it, even if another controller was refused it."""
 
     def lay_down_lease(self, owner: str) -> bool:
-        """Release the lease, unless somebody was refused it since `owner` took it or last wanted to lay it down: then
-        False, once, and `owner` keeps it. Between that question and the release nobody can be refused."""
+        """Release the lease, unless a controller was refused it since `owner` took it or last tried to release it: then
+        False, once, and `owner` keeps it. No controller can be refused between the check and the release."""
 
     def beat(self, now: float, *, at_rest: bool = False) -> None:
         """Record that a tick ended at `now` (epoch seconds). It is never removed: the watchdog judges the controller by

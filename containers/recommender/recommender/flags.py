@@ -1,4 +1,4 @@
-"""Which flags has each verb? DSSTNE's, with its defaults; every fault of a command line is told before it ends."""
+"""Which flags has each verb? DSSTNE's, with its defaults; all faults of a command line are printed at once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _generate_netcdf(parser: argparse.ArgumentParser) -> None:
     _add(parser, "-o", "data set to write", metavar="FILE")
     _add(parser, "-f", "feature index", metavar="FILE")
     _add(parser, "-s", "sample index; read if it is there, so that input and output have one order", metavar="FILE")
-    _add(parser, "-c", "make the feature index anew", action="store_true")
+    _add(parser, "-c", "rebuild the feature index", action="store_true")
     _add(parser, "-m", "add new features to the index", action="store_true")
     _add(parser, "-t", "only indicator", choices=["indicator"], default="indicator")
 

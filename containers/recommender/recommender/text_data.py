@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from recommender.faults import BadInput
 
-NAMED = 5  # faulty lines that are told one by one
+NAMED = 5  # faulty lines that are printed one by one
 Index = dict[str, int]
 
 

@@ -107,12 +107,12 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     option("precision", "auto", "mixed (float16 with float32 variables), float32, auto: mixed on GPUs (default auto)")
     option("xla", "off", "on compiles with XLA (default off)")
     option("num-gpus", None, "how many GPUs there must be (default: those that the task was given)", also="GPU")
-    option("cpu-devices", "0", "so many logical CPU devices stand in for GPUs, for trying out (default 0)")
+    option("cpu-devices", "0", "logical CPU devices that stand in for GPUs, for trying out (default 0)")
     return parser
 
 
 def _unknown_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> list[str]:
-    """A misspelt variable would otherwise be a default that nobody notices."""
+    """A misspelt variable would otherwise silently leave the default in force."""
     options = [word[2:] for action in parser._actions for word in action.option_strings if word.startswith("--")]
     known = [PREFIX + word.upper().replace("-", "_") for word in options if word not in ("help", "output")]
     unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)

@@ -39,7 +39,7 @@ class Training:
         return self._request.batch_size * len(self._names)
 
     def run(self, steps: int) -> float:
-        """Seconds for so many steps. The first call also traces and compiles."""
+        """Seconds for `steps` steps. The first call also traces and compiles."""
         began = time.monotonic()
         for _ in range(steps):
             loss = self._steps(self._data)

@@ -127,7 +127,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def _unknown_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> list[str]:
-    """A misspelt variable would otherwise be a default that nobody notices."""
+    """A misspelt variable would otherwise silently leave the default in force."""
     options = [word[2:] for action in parser._actions for word in action.option_strings if word.startswith("--")]
     known = [PREFIX + word.upper().replace("-", "_") for word in options if word not in ("help", "range", "output")]
     unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)

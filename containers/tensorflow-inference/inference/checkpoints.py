@@ -59,7 +59,7 @@ class Keeper:
         self._due = clock() + request.checkpoint_seconds
 
     def look(self, rows: Sequence[str], count: int) -> None:
-        """Keep the first `count` of `rows` if it is time and there are new ones. Trouble is told, not raised."""
+        """Keep the first `count` of `rows` if it is time and there are new ones. Trouble is printed, not raised."""
         began = self._clock()
         if not self._request.checkpoint_seconds or began < self._due or count == self._kept:
             return

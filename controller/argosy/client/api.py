@@ -146,7 +146,7 @@ class ApiClient:
         return self._call("DescribeCluster", form="columns", include=["history"], historyHours=hours)
 
     def scale_cluster(self, instances: int, types: Sequence[str], until: float | None) -> dict[str, Any]:
-        """Keep at least so many instances, of these types or of any; until: epoch seconds. The reply has the `floor`,
+        """Keep at least this many instances, of these types or of any; until: epoch seconds. The reply has the `floor`,
         null where none is kept."""
         wanted: dict[str, Any] = {"instances": instances, "instanceTypes": list(types)}
         return self._call("ScaleCluster", **wanted, **({} if until is None else {"until": until}))

@@ -75,7 +75,7 @@ def find_credentials(connection: Connection) -> Any:
 
 
 def _session(connection: Connection) -> Any:
-    """The same one again: whoever has to type a code for it types one."""
+    """One session for the process, so that a user types an MFA code once."""
     import boto3
 
     found = tuple(map(os.environ.get, _ABOUT_CREDENTIALS)), connection.profile, connection.region

@@ -29,7 +29,7 @@ class Deployment:
     log_group: str
     cells: tuple[str, ...] = ()
     python: str = STOCK_PYTHON  # of the image argosy/python
-    signed_for: SignedFor | None = None  # for whom requests are signed; None = nobody verifies signatures
+    signed_for: SignedFor | None = None  # for whom requests are signed; None = signatures are not verified
     allow_exec: bool | None = None  # whether commands may be run in its tasks; None = it does not say
 
 

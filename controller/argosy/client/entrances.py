@@ -1,6 +1,6 @@
 """Which queues have an entrance of their own, an alias of the api function, and how does one get it?
 
-With the rights of whoever asks: lambda:CreateAlias and its like on the function, which only its owner has.
+With the caller's rights: lambda:CreateAlias and the like on the function, which only its owner has.
 """
 
 from __future__ import annotations

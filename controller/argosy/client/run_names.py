@@ -16,7 +16,7 @@ _ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII
 
 
 def owner_of(view: Mapping[str, Any]) -> str:
-    """`alice`, or `alice (unproven)` where only a spec says so; empty where nobody is named."""
+    """`alice`, or `alice (unproven)` where only a spec says so; empty without an owner."""
     name = str(view.get("owner") or "")
     return name if not name or view.get("ownerProven") else f"{name} (unproven)"
 

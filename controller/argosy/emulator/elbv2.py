@@ -16,12 +16,12 @@ GROUP_PORT = 80  # of a target that is named without one
 
 
 def anything_runs(instance_id: str) -> bool:
-    """Of whom nobody knows anything else."""
+    """True: an instance runs unless something is known to the contrary."""
     return True
 
 
 class TargetGroupsModel(EmulatedService):
-    """Target groups for instances, which somebody has made. Whoever is registered is healthy.
+    """Target groups for instances, made by the account's owner. Every registered target is healthy.
 
     runs: whether the instance with this id runs.
     """

@@ -49,7 +49,7 @@ def rows(names: Sequence[str]) -> Axis:
 
 
 def row_of(place: int, count: int) -> float:
-    """Where a row of so many stands on their axis, counted from the top."""
+    """The position on the axis of row `place` of `count`, counted from the top."""
     return count - place - 0.5
 
 

@@ -192,7 +192,7 @@ def _list(instances: Instances, at_work: AtWork) -> Figure:
 
 
 def _orders(view: View, instances: Instances) -> Figure:
-    """What each pool is told to hold, and what it holds."""
+    """The target of each pool, and what it holds."""
     pairs = zip(instances.type.tolist(), instances.zone.tolist(), strict=True)
     here = {(instances.types[kind], instances.zones[zone]): n for (kind, zone), n in Counter(pairs).items()}
     rows = [
@@ -209,4 +209,4 @@ def _orders(view: View, instances: Instances) -> Figure:
     if not rows:
         return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.")
     table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows, stacks=True)
-    return Figure("orders", "Orders", note="What the pools are told to hold, and what they hold.", table=table)
+    return Figure("orders", "Orders", note="The targets of the pools, and what they hold.", table=table)

@@ -15,7 +15,7 @@ from argosy.figures.history import Floats
 from argosy.figures.numbers import counted, duration, money
 
 View = Mapping[str, Any]
-_BARS = 48  # about so many, of a round width
+_BARS = 48  # about this many, of a round width
 _WIDTHS_S = (300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0, 172_800.0)
 _INSTANCES = (("spot", "spot", "running"), ("onDemand", "on demand", "lost"))
 _TASKS = (("running", "running", "running"), ("starting", "starting", "starting"), ("queued", "queued", "queued"))
@@ -25,7 +25,7 @@ _SHARES = (("cpuUsed", "CPU", "0"), ("memoryUsed", "memory", "1"), ("gpuUsed", "
 @dataclass(frozen=True, slots=True)
 class CourseColumns:
     """at: seconds before the end, shape (moments,). values: by name, the same shape; 0 while the cluster is known to
-    have been at rest, not a number while nobody looked. low: where the time that was asked for begins."""
+    have been at rest, NaN while no sample was taken. low: where the time that was asked for begins."""
 
     at: Floats
     values: Mapping[str, Floats]
@@ -54,7 +54,7 @@ def bought(told: View | None) -> Iterator[Figure]:
 
 
 def course_of(told: View) -> CourseColumns:
-    """The samples with what lies between them: rest is zeros from end to end, what nobody saw is a hole."""
+    """The samples with what lies between them: rest is zeros throughout, and a time without samples is a gap."""
     names = [name for name, *_ in (*_INSTANCES, *_TASKS, *_SHARES)] + ["usdPerHour"]
     # In the order of time; of one moment the end of a gap, the sample, the beginning of the next gap.
     rows = [(at, 1, [told[name][place] for name in names]) for place, at in enumerate(told["at"])]

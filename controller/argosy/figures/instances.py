@@ -53,7 +53,7 @@ class Instances:
 @dataclass(frozen=True, slots=True)
 class AtWork:
     """Attempts at work, in the order of their instances. instance: row of `Instances`; run: row of `runs`. gpu_mask:
-    bit j = the j-th GPU of the instance. left: how many more there are than were told."""
+    bit j = the j-th GPU of the instance. left: how many more there are than the reply holds."""
 
     runs: Sequence[str]
     instance: NDArray[np.int64]

@@ -133,7 +133,7 @@ def _verdicts(pools: Sequence[View]) -> Figure:
 
 def _rest(pools: int) -> str:
     left = pools - ROWS_SHOWN
-    return f"{counted(left, 'more pool')} with dearer vCPUs: argosy prices" if left > 0 else ""
+    return f"{counted(left, 'more pool')} with more expensive vCPUs: argosy prices" if left > 0 else ""
 
 
 def _reasons(pools: Sequence[View]) -> Figure:

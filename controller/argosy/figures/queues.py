@@ -16,7 +16,7 @@ View = Mapping[str, Any]
 _UNITS = {"vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
 _NAMED = 6  # queues that have a colour of their own: those that use most
 _OTHERS = "other queues", "7"
-_NOBODY = "nobody", "idle"
+_UNRESERVED = "unreserved", "idle"
 _ALL_BUT = 0.999  # of a cap: what is left is less than any task needs
 
 
@@ -65,7 +65,9 @@ def deployment(view: View, found: Sequence[View]) -> Figure:
         name = f"vCPU quota of {each['purchase']} {each['family']} in {each['region']}"
         taken, most = each["vcpus"] - each["left"], _amount("vcpus", each["vcpus"], named=True)
         rows.append((name, _amount("vcpus", taken), most, *_shares("vcpus", taken, each["vcpus"], each["used"], kinds)))
-    note = "Used: what all instances together take. Of that each queue has what its tasks reserve; the rest nobody has."
+    note = (
+        "Used: what all instances together take. Each queue is charged what its tasks reserve; the rest is unreserved."
+    )
     heads = ("Limit", ">Used", ">Of", "", "By whom")
     return Figure("deployment", "Limits that all share", note=note, table=Table(heads, rows, stacks=True), wide=True)
 
@@ -88,7 +90,7 @@ def _shares(
     named = [(name, kind, by_queue.get(name, 0.0)) for name, kind in kinds.items()]
     others = sum(amount for name, amount in by_queue.items() if name not in kinds)
     idle = taken - sum(by_queue.values())
-    parts = [*named, (*_OTHERS, others), (*_NOBODY, idle)]
+    parts = [*named, (*_OTHERS, others), (*_UNRESERVED, idle)]
     parts = [each for each in parts if each[2] > 1e-6]
     layers = [svg.Layer(name, kind, np.empty(0), _amount(unit, amount)) for name, kind, amount in parts]
     bar = svg.track([(amount / whole if whole else 0.0, kind) for _, kind, amount in parts])
@@ -238,7 +240,7 @@ def _owners(found: Sequence[View]) -> Figure:
     rows: list[tuple[Cell, ...]] = [
         (
             queue["name"],
-            each["name"] or "nobody is named",
+            each["name"] or "no owner",
             status_pill("proven" if each["proven"] else "unproven"),
             f"{each['runs']:,}",
         )

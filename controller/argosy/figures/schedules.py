@@ -102,7 +102,7 @@ def _warnings(view: View) -> Iterator[str]:
     if not view["armed"]:
         yield "The clock was not told of the last change: type that command again."
     if view["overdue"]:
-        yield f"Nobody came for {local_time(view['overdue'], zone)}."
+        yield f"No controller came for {local_time(view['overdue'], zone)}."
     if view["waiting"]:
         yield f"The start of {local_time(view['waiting'], zone)} waits for a run to end."
 

@@ -45,7 +45,7 @@ def sweep() -> None:
 
 
 def _ownerless(folder: Path) -> Iterator[int]:
-    """The lock of a folder that nobody holds, taken."""
+    """The lock of a folder that no process holds, taken."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:

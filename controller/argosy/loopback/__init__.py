@@ -1,1 +1,1 @@
-"""How does a program of this machine serve HTTP to this machine, and to nobody else? Entry: `server.WsgiServer`."""
+"""HTTP served to this machine only. Entry: `server.WsgiServer`."""

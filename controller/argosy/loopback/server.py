@@ -1,8 +1,8 @@
-"""How are many clients served over HTTP/1.1 keep-alive from one process, with nothing left behind at the end?
+"""An HTTP/1.1 keep-alive server for many clients in one process, which leaves no thread or socket behind.
 
 werkzeug's own server closes every connection after one reply, which costs a third of the throughput (and every SDK
 keeps connections). Request bodies are read whole before the application runs, so a connection is always in step. A
-client that says nothing for a while is hung up on, and there are never more than so many connections: each has a
+client that sends nothing for a while is disconnected, and the number of connections is bounded because each has a
 thread.
 """
 

@@ -28,7 +28,7 @@ class TaskDraws:
     """Of the batch in the queue."""
 
     def pick(self, number: int, candidates: int) -> int:
-        """Which of so many candidates the task with this number, from 0, gets. All are equally likely, to 2^-53."""
+        """The candidate that the task with this number, from 0, draws. All are equally likely, to 2^-53."""
         place = self.position * SMALL_BATCH + number + 1
         mixed = _mix((_mix(self.seed & _MASK) + place * _GAMMA) & _MASK)
         return pick(mixed >> (64 - _BITS), candidates)

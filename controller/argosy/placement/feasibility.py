@@ -118,7 +118,7 @@ def most_instances(rules: Rules, state: PassState) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Assumed:
-    """A state in which every instance runs so many tasks, and perhaps one of the group."""
+    """A state in which every instance runs a given number of tasks, and perhaps one of the group."""
 
     live: PassState
     running_tasks: IntArray

@@ -87,7 +87,7 @@ def _able(kind: TaskKind, reach: _Reach) -> bool:
     if len(chain) < len(kind.steps) and not isinstance(kind.steps[len(chain)], Random):
         return False
     if _is_curved(chain) and (BUSY_FIRST in chain or SpreadInstances() in chain):
-        return False  # a curved chain is worked out anew, from tasks that are counted at the end of a stretch
+        return False  # a curved chain is recomputed, from tasks that are counted at the end of a stretch
     return _digits(chain, reach)[0] < _KEY_LIMIT
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.placement.supply import InstanceRow, Supply
 
-_MANY = 200  # rows added and dropped at once: above, making all columns anew is quicker
+_MANY = 200  # rows added and dropped at once: above, rebuilding all columns is quicker
 Rank = tuple[Any, ...]
 """Where a row stands: unique, and comparable with those of all others."""
 

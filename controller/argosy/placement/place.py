@@ -137,7 +137,7 @@ def _opened(turn: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> Bool
     """(f,) bool: the rows that remain when only `most` instances may run tasks of the group.
 
     Until the last new instance is opened, placing without the limit does the same as placing with it. So the instances
-    that it opens first remain; bisection finds how many tasks open just so many. Where chance decides, the instances
+    that it opens first remain; bisection finds how many tasks open exactly `most`. Where chance decides, the instances
     are drawn first, then the tasks among them.
     """
     used = turn.state.of_group(turn.batch.group) > 0

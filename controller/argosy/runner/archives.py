@@ -1,4 +1,4 @@
-"""How is an archive unpacked so that nothing lands outside its folder, whoever made it?
+"""Unpacking an untrusted archive so that nothing lands outside its folder.
 
 Names are checked one by one, and at the moment of writing, so that a link which the archive itself has brought leads
 nowhere else. Only files, folders and links that stay inside are written; no owner, no set-user-id, no device.

@@ -199,7 +199,7 @@ class Objects:
             # An earlier try did it, and its answer was lost.
 
     def _is_there(self, request: Mapping[str, Any], path: Path, sentence: str) -> bool:
-        """What is only written where nothing is, counts as there whoever has written it."""
+        """An object that is written only if absent counts as written, even if another writer was first."""
         place = {name: request[name] for name in ("Bucket", "Key")}
         try:
             found = self._tried(lambda: self._client().head_object(**place), sentence)

@@ -1,4 +1,4 @@
-"""How is work that may take long done so that its caller can be told of something else meanwhile?"""
+"""Long work in a thread, so that its caller can react to something else meanwhile."""
 
 from __future__ import annotations
 

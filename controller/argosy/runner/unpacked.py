@@ -31,7 +31,7 @@ class Unpacked:
     """Sets of archives below `folder`. Safe to use from several threads."""
 
     def __init__(self, folder: Path, kept_bytes: int = KEPT_BYTES) -> None:
-        """kept_bytes: how much all sets may hold before those that nobody needs go."""
+        """kept_bytes: the total size above which unused sets are removed."""
         self._folder, self._kept_bytes = folder, kept_bytes
         self._guard = threading.Lock()
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -53,7 +53,7 @@ class Unpacked:
         return made
 
     def _let_go(self, new: str, size: int) -> None:
-        """Of the sets that nobody needs, those first that were wanted long ago."""
+        """Remove unused sets, the least recently used first."""
         leaving: list[Path] = []
         with self._guard:
             self._sizes[new] = size

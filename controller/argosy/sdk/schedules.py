@@ -46,7 +46,7 @@ class ScheduleView:
 
     @property
     def revision(self) -> int:
-        """What `update` asks for: nobody has changed it since."""
+        """What `update` checks, so that a change made meanwhile is not overwritten."""
         return int(self.reply["revision"])
 
     @property

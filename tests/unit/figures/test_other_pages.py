@@ -106,7 +106,7 @@ def test_of_many_pools_those_passed_over_are_grouped_and_the_table_says_how_to_g
     pools = [fleet("c5.xlarge", f"us-east-1{number}", noOfferBecause="too dear") for number in range(300)]
     page = market_page(cluster([], pools), {}, NOW)
     assert "300 no: too dear" in text_of(page, "reasons")
-    assert "100 more pools with dearer vCPUs: argosy prices" in text_of(page, "verdicts")
+    assert "100 more pools with more expensive vCPUs: argosy prices" in text_of(page, "verdicts")
     assert "None is." in text_of(market_page(cluster([], [fleet("c5.xlarge", "a", spotTarget=1)]), {}, NOW), "reasons")
     unknown = market_page(cluster([], [fleet("x9.huge", "a")]), {("x9.huge", "a"): ([NOW - 60], [0.1])}, NOW)
     assert "No spot price" in text_of(unknown, "prices")  # of a vCPU: the type is in no catalogue

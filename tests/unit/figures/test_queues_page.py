@@ -73,11 +73,11 @@ def test_a_cap_of_nothing_is_reached() -> None:
     assert "none cap 0 0 GPUs at its cap" in text_of(queues_page(sharing(queues=found)), "caps")
 
 
-def test_what_all_share_says_who_has_how_much_and_what_nobody_has() -> None:
+def test_what_all_share_says_who_has_how_much_and_what_is_unreserved() -> None:
     page = queues_page(in_full())
     said = text_of(page, "deployment")
-    assert "Dollars $71.20 $120.00 an hour research $40.00 prod $22.50 night $1.50 nobody $7.20" in said
-    assert "vCPU quota of spot standard in us-east-1 848 1,000 vCPUs research 496 prod 320 nobody 32" in said
+    assert "Dollars $71.20 $120.00 an hour research $40.00 prod $22.50 night $1.50 unreserved $7.20" in said
+    assert "vCPU quota of spot standard in us-east-1 848 1,000 vCPUs research 496 prod 320 unreserved 32" in said
     assert "vCPU quota of spot g in us-east-1 72 64 vCPUs research 72" in said
     drawn = parts(page)["deployment"]
     assert 'class="area s-0" height="100%" x="0.0%" width="33.3%"' in drawn
@@ -87,7 +87,7 @@ def test_what_all_share_says_who_has_how_much_and_what_nobody_has() -> None:
 
 def test_without_a_limit_in_dollars_the_bar_is_what_all_instances_cost() -> None:
     page = queues_page(alone())
-    assert "Dollars $31.20 no limit default $1.50 nobody $29.70" in text_of(page, "deployment")
+    assert "Dollars $31.20 no limit default $1.50 unreserved $29.70" in text_of(page, "deployment")
     assert 'x="4.8%" width="95.2%"' in parts(page)["deployment"]
     nothing = queues_page(alone(usdPerHour={"used": 0, "limit": None}) | {"queues": []})
     assert text_of(nothing, "deployment").endswith("Dollars $0.00 no limit -")
@@ -119,7 +119,7 @@ def test_who_takes_and_gives_room_and_what_was_stopped() -> None:
 def test_owners_are_proven_or_not() -> None:
     page = queues_page(in_full())
     said = text_of(page, "owners")
-    assert "research nobody is named unproven 1 research alice proven 3 research bob unproven 2" in said
+    assert "research no owner unproven 1 research alice proven 3 research bob unproven 2" in said
     assert 'class="status status-unproven"' in parts(page)["owners"]
     idle = sharing(queues=[queue("team", within="owners", owners=[])])
     assert text_of(queues_page(idle), "owners").endswith("has open runs.")

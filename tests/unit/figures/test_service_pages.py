@@ -182,7 +182,7 @@ def test_what_is_wrong_with_a_schedule_is_said_first() -> None:
     assert page.status == "NOT SET"
     assert [each.partition(" 2026")[0] for each in page.warnings] == [
         "The clock was not told of the last change: type that command again.",
-        "Nobody came for",
+        "No controller came for",
         "The start of",
     ]
     assert schedule_page(schedule(overdue=AT), NOW).status == "OVERDUE"

@@ -1,6 +1,6 @@
 """How does a session of ECS Exec reach this terminal? By AWS's Session Manager plugin, started as the AWS CLI does.
 
-ECS Exec tells nobody how a command has ended, and the plugin says when a session begins and ends. So a command is run
+ECS Exec does not report how a command ended, and the plugin prints when a session begins and ends. So a command is run
 by a shell that marks where its output begins, where it ends, and with which exit code.
 """
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHUNK = 65_536
-NO_SIZE = os.terminal_size((300, 100))  # where nobody looks: as the plugin has it
+NO_SIZE = os.terminal_size((300, 100))  # without a terminal, as the plugin has it
 _TYPED = (signal.SIGINT, signal.SIGQUIT)  # meant for the program: it gets them too, and decides
 
 
@@ -57,7 +57,7 @@ def listened_to(line: CommandLine, hear: Callable[[bytes], None]) -> int:
                 try:
                     for said in _said(ours):
                         hear(said)
-                except BaseException:  # nobody listens any more
+                except BaseException:  # the caller has stopped listening
                     process.kill()
                     raise
     finally:

@@ -13,11 +13,11 @@ from argosy.model.arns import cell_of
 
 SETTING = "allowExec"
 _ALIVE = ("STARTING", "RUNNING")  # of a task; VERIFYING: its program has ended
-_LATER = f"whoever deploys it sets {SETTING} to true; that counts for runs that are prepared from then on"
+_LATER = f"the person who deploys it sets {SETTING} to true; that applies to runs prepared from then on"
 
 
 class CannotEnter(InvalidInput):
-    """Nobody gets into this task, now or at all. then: what to look at instead, the words after `argosy`."""
+    """This task cannot be entered, now or at all. then: what to look at instead, the words after `argosy`."""
 
     def __init__(self, message: str, then: str) -> None:
         super().__init__(message)
@@ -91,7 +91,7 @@ def _alive(reply: Mapping[str, Any], run_id: str, index: int) -> Mapping[str, An
 
 
 def _container_of(task: Mapping[str, Any]) -> str:
-    """The one that was told of its task; others of a definition of the user's own were not."""
+    """The container that got Argosy's variables; other containers of a user's own definition did not."""
     from argosy.model.attempts import LAUNCH_VARIABLE  # loads numpy
 
     overrides = task["overrides"]["containerOverrides"]

@@ -1,7 +1,7 @@
 """How does a command of this machine get into a task of local mode? What its ExecuteCommand answers, written and read.
 
 The answer names a process, or an engine and its container, and nothing that would be run: what is started is the user's
-own command, by this program, with the user's own rights. So whoever answers at the endpoint can start nothing here.
+own command, by this program, with the user's own rights. So the server at the endpoint can start nothing here.
 """
 
 from __future__ import annotations

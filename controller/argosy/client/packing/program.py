@@ -33,7 +33,7 @@ _PYTHON_TAG = re.compile(rf"{DEFAULT_IMAGE}:(3\.\d+)", re.ASCII)
 
 
 def _told_nobody(sentence: str) -> None:
-    """Packing that nobody looks at."""
+    """Packing that is not reported."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from argosy.layout import PROGRAMS, split_s3
 AT_ONCE = 8  # uploads, each of which may have several parts
 _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 
-Progress = Callable[[int, int], None]  # bytes sent so far, of so many
+Progress = Callable[[int, int], None]  # bytes sent so far, bytes in all
 
 
 def quiet(sent: int, total: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
 
 
 def uri_of(bucket: str, folder: str, sha256: str, suffix: str) -> str:

@@ -40,7 +40,7 @@ class AgentConnection(OperationGroup[EcsLedger]):
 
     def report_health(self, task_arn: str, container: str, status: str) -> None:
         """Through a channel of its own, beside the changes of state: no event, and no higher version [thread:
-        containers-roadmap 1019 and 1515]. A task that ECS has forgotten is nobody's any more."""
+        containers-roadmap 1019 and 1515]. A task that ECS has forgotten is ignored."""
         with self.lock:
             for cluster in self.ledger.clusters.values():
                 task = cluster.tasks.get(task_arn)

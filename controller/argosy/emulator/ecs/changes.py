@@ -88,7 +88,7 @@ def stopped(ledger: EcsLedger, task: EcsTask, reason: str | None = None) -> None
 
 
 def gone(ledger: EcsLedger, instance: ContainerInstance, stop_code: str, reason: str) -> None:
-    """The instance is INACTIVE for good, and so are its tasks: without exit codes, because nobody saw them end."""
+    """The instance is INACTIVE for good, and so are its tasks: without exit codes, because no agent saw them end."""
     if instance.status == "INACTIVE":
         return
     instance.status, instance.agent_connected = "INACTIVE", False

@@ -128,7 +128,7 @@ class LaunchOperations(OperationGroup[EcsLedger]):
         return {"tasks": [self._shown_again(task) for task in tasks], "failures": list(launch.failures)}
 
     def _shown_again(self, task: EcsTask) -> JSON:
-        """Of a task that has stopped a repeated request is told its ARN and its statuses only (aws.md 2.3)."""
+        """A repeated request for a stopped task gets only its ARN and statuses (aws.md 2.3)."""
         view = task_view(self.ledger, task)
         if task.stopped_at is None:
             return view

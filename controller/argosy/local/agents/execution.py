@@ -41,7 +41,7 @@ class TaskExecution:
         report: Callable[[TaskReport], None],
         tell_health: Callable[[str, str, str], None] | None = None,
     ) -> None:
-        """tell_health: of a container, by the task's ARN and its name; None: nobody wants to know."""
+        """tell_health: of a container, by the task's ARN and its name; None: health is not reported."""
         self.task_arn: str = task["taskArn"]
         self._task = task
         self._definition = definition
@@ -58,7 +58,7 @@ class TaskExecution:
 
     @property
     def serves(self) -> bool:
-        """Whether it is a service's task, which never ends by itself: nobody waits for that."""
+        """Whether it is a service's task, which never ends by itself, so its end is not awaited."""
         return str(self._task.get("group", "")).startswith(SERVICE_GROUP)
 
     @property
@@ -92,7 +92,7 @@ class TaskExecution:
                 self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
                 self._watch_health()
         finally:
-            self._started.set()  # whoever waits to report the end must not wait for ever
+            self._started.set()  # the thread that reports the end must not wait for ever
         if any(each.essential and each.name in self._ended for each in self._planned):
             self.stop()  # an early container failed before the last one started
         self._end_if_over(shipper)

@@ -239,7 +239,7 @@ class EngineRuntime:
         return None if Path(init).name == self._runner.name else NOT_THE_INIT.format(self._runner)
 
     def _signature(self, reference: str) -> str:
-        """Of what the image is built from; empty for one that is not built here. Not for every task anew."""
+        """Of what the image is built from; empty for one that is not built here. Kept for a while."""
         looked_at, signature = self._looked.get(reference, (-LOOK_S, ""))
         if time.monotonic() - looked_at >= LOOK_S:
             source = source_of(self.root, reference)

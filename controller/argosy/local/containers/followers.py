@@ -49,7 +49,7 @@ class Followers:
         return self._threads.submit(work)
 
     def begun(self, group: int) -> None:
-        """A program leads this process group, and whoever started it follows it."""
+        """A program leads this process group; its starter follows it."""
         self._tell(mourner.BEGUN, str(group))
 
     def forget(self, group: int) -> None:
@@ -69,6 +69,6 @@ class Followers:
 
     def _tell(self, *words: str) -> None:
         assert self._mourner.stdin is not None
-        with self._guard, suppress(BrokenPipeError):  # somebody has killed it: then nobody cleans up after us
+        with self._guard, suppress(BrokenPipeError):  # it was killed: then nothing cleans up after local mode
             self._mourner.stdin.write(" ".join(words) + "\n")
             self._mourner.stdin.flush()

@@ -11,8 +11,8 @@ def label(port: int) -> str:
 
 
 def remove_leftovers(engine: str, port: int) -> None:
-    """Only for the local mode that listens on the port: whoever else had it is gone. Containers that the engine cannot
-    remove stay, and keep nothing from starting under podman. Raises OSError when there is no such engine."""
+    """Only for the local mode that listens on the port: any other that had it is gone. Containers that the engine
+    cannot remove stay, and keep nothing from starting under podman. Raises OSError when there is no such engine."""
     found = _ask(engine, "ps", "--all", "--quiet", "--filter", f"label={label(port)}").stdout.split()
     if found:
         _ask(engine, "rm", "--force", *found)

@@ -1,4 +1,4 @@
-"""What is left to do when local mode was killed? To end its programs, which nobody else would.
+"""The program that ends local mode's programs when local mode itself was killed.
 
 Run as a program of its own, by its path: it imports the standard library only. Local mode writes into its standard
 input which process groups have begun and ended; the kernel ends that input with local mode, however that ends. Then the

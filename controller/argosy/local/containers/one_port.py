@@ -27,7 +27,7 @@ _OTHERS = ("user", "net")  # the namespaces to enter, in this order: the first g
 
 @dataclass(frozen=True, slots=True)
 class BoxedStart:
-    """What the program is told. handover: descriptor of a connected Unix socket. create: `podman create ...`."""
+    """The arguments of the program. handover: descriptor of a connected Unix socket. create: `podman create ...`."""
 
     handover: int
     port: int

@@ -1,7 +1,7 @@
 """At which ports of this machine is a task's container reached?
 
 A process of this machine cannot have the port that its definition names for itself, as a container can: several tasks
-would want the same one. So it is told another, in the variable that its definition has for that, and only on the
+would want the same one. So it gets another, in the variable that its definition has for that, and only on the
 loopback interface anybody can reach it.
 """
 
@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class PortOfTask:
-    """is_endpoint: the task is told it, and it leads to the container; others are only held."""
+    """is_endpoint: the task gets it, and it leads to the container; others are only reserved."""
 
     container: int
     host: int

@@ -78,8 +78,7 @@ class ContainerProcess:
         followers: Following | None = None,
     ) -> None:
         """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError if it cannot start (e.g.
-        FileNotFoundError). followers: have those threads, and are told of the program; None: it has a thread of its
-        own."""
+        FileNotFoundError). followers: own those threads and learn of the program; None: it has its own thread."""
         self._program = program
         self._on_line = on_line
         self._on_end = on_end

@@ -27,7 +27,10 @@ from argosy.local.lambdas.aliases import Aliases, Named
 from argosy.local.moto.app import MotoApp
 from argosy.local.moto.logs import StreamName
 
-LEASE = ("CONTROL", "LEASE")  # of a controller that is gone: it was a process of whoever used the folder before
+LEASE = (
+    "CONTROL",
+    "LEASE",
+)  # of a controller that is gone: it was a process of the local mode that used the folder before
 _BYTES = "="  # no attribute's type: {"B": {"=": "eA=="}}
 
 

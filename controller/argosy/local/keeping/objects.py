@@ -48,7 +48,7 @@ class KeptBodies:
         self._remove(files)
 
     def objects(self) -> Iterable[KeptObject]:
-        """See ObjectStore. One whose body is gone or cut is no object any more, which `complain` is told."""
+        """See ObjectStore. An object whose body is gone or cut is dropped and reported to `complain`."""
         asked = "SELECT bucket, name, about, length(body), file FROM objects"
         for bucket, key, text, size, file in self._database.rows(asked):
             about = json.loads(text)

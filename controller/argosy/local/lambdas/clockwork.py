@@ -59,7 +59,7 @@ class Clockwork(Periodic):
             self._call(self._around.api, json.dumps({"action": "ReleaseSchedules"}).encode())
 
     def _first(self, each: StoredSchedule, now: float) -> float | None:
-        """When it is due first, seen from now; one that was changed is seen anew."""
+        """When it is first due after now; a changed one is computed again."""
         since = self._since.pop(each.name, max(now - PERIOD_S, each.created_at))
         try:
             parsed(each.expression, each.zone)

@@ -1,4 +1,4 @@
-"""How is something done again and again beside the rest, until it is told to end?"""
+"""A function that a thread repeats until it is told to stop."""
 
 from __future__ import annotations
 

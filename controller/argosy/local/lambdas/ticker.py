@@ -1,6 +1,6 @@
 """What replaces the one-minute schedule, which moto stores but never fires?
 
-It ticks every second, so that whoever kills a controller soon has another one; and less often while the last one said
+It ticks every second, so that a killed controller is soon replaced, and less often while the last one said
 that nothing is to do. What is urgent calls the controller itself.
 """
 

@@ -145,7 +145,7 @@ class JsonWire:
         return Reply(status, json.dumps(document).encode(), headers)
 
 
-# What botocore computes anew at each look was half of the time of a reply of ECS.
+# botocore recomputes it at each access, which was half of the time of an ECS reply.
 @cache
 def by_name(shape: Any) -> dict[str, tuple[str, Any]]:
     """Members of a structure: (name on the wire, shape) by boto3's name."""

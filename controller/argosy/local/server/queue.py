@@ -33,7 +33,7 @@ class OwnQueue:
         self._wire = JsonWire("sqs")
 
     def put(self, body: str) -> None:
-        """One more message. Waits for nobody."""
+        """Add a message without waiting."""
         self._model.send_message(QueueUrl=self._name, MessageBody=body)
 
     def nudge(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
 from argosy.sdk.mapping.calls import (
-    NOBODY_WAITS,
+    NOT_AWAITED,
     TaskTerms,
     batch_size,
     batches,
@@ -138,7 +138,7 @@ class RemoteExecutor(Executor):
             thread.join()
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: Any) -> bool | None:
-        """As ever; but after a Ctrl-C nobody waits for the results, and runs cost money: they are cancelled."""
+        """As `Executor` does; but after a Ctrl-C the runs are cancelled, because no program takes their results."""
         if isinstance(fault, KeyboardInterrupt):
             self._abandon()
         return super().__exit__(kind, fault, trace)
@@ -149,7 +149,7 @@ class RemoteExecutor(Executor):
             runs = list(self._runs)
         self.shutdown(wait=False, cancel_futures=True)
         for run in runs:
-            run.cancel(NOBODY_WAITS)
+            run.cancel(NOT_AWAITED)
 
     def _serve(self) -> None:
         """Collect calls, send them, and give each future what its call gave."""
@@ -174,7 +174,7 @@ class RemoteExecutor(Executor):
             self._runs.add(run)
             abandoned = self._abandoned
         if abandoned:
-            run.cancel(NOBODY_WAITS)
+            run.cancel(NOT_AWAITED)
         try:
             self._collect(run, sent, size, table)
         finally:

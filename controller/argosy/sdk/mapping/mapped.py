@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
 from argosy.sdk.mapping.calls import (
-    NOBODY_WAITS,
+    NOT_AWAITED,
     TaskTerms,
     batch_size,
     batches,
@@ -114,7 +114,7 @@ class MappedResults(Generic[R]):
 
     def _cancel(self) -> None:
         if self.run is not None and not self.run.has_ended:
-            self.run.cancel(NOBODY_WAITS)
+            self.run.cancel(NOT_AWAITED)
 
     def __repr__(self) -> str:
         return f"<results of {self.run!r}>"

@@ -201,7 +201,7 @@ def test_where_the_owner_has_not_allowed_it_the_setting_is_named(ecs: Ecs, told:
 @pytest.mark.parametrize(
     ("definition", "said"),
     [
-        ({}, "prepared while that was off: whoever deploys it sets allowExec"),
+        ({}, "prepared while that was off: the person who deploys it sets allowExec"),
         ({"taskRoleArn": None}, "no task role"),
         ({"containerDefinitions": [{"name": "main", "readonlyRootFilesystem": True}]}, "read-only root file system"),
     ],
