@@ -26,11 +26,11 @@ from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
 from tests.harness.simulation.injection.event_path import EventPath
 from tests.harness.simulation.injection.machine_faults import MachineDefects, MachineFaults
-from tests.harness.simulation.injection.torn_documents import TornDocuments
 from tests.harness.simulation.plan import Outline, TrialPlan
 from tests.harness.simulation.upkeep.cells import FurtherCell
 from tests.harness.simulation.upkeep.owner import Owner
 from tests.harness.simulation.upkeep.teardown import SimulatedTeardown
+from tests.harness.simulation.upkeep.torn_documents import TornDocuments
 from tests.harness.simulation.upkeep.watchdogs import Watchdogs
 from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon

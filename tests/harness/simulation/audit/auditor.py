@@ -16,28 +16,33 @@ from typing import Any
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from tests.harness.simulation.audit.backfill import BackfillChecker
-from tests.harness.simulation.audit.caps import CapChecker
+from tests.harness.simulation.audit.caps import CapChecker, MembersChecker, UpdateChecker
 from tests.harness.simulation.audit.cells import CellChecker
-from tests.harness.simulation.audit.cluster_course import ClusterCourseChecker
+from tests.harness.simulation.audit.cluster_course import ClusterCourseChecker, FigureChecker
 from tests.harness.simulation.audit.daemons import DaemonChecker
-from tests.harness.simulation.audit.definitions import DefinitionChecker
 from tests.harness.simulation.audit.dependencies import DependencyChecker
 from tests.harness.simulation.audit.efficiency import EfficiencyChecker
 from tests.harness.simulation.audit.environments import EnvironmentChecker
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
-from tests.harness.simulation.audit.figures import FigureChecker
-from tests.harness.simulation.audit.fleets import FleetChecker
+from tests.harness.simulation.audit.facts import (
+    AuditTrail,
+    Checker,
+    Commit,
+    EffectCheck,
+    Operation,
+    Rest,
+    TrialFacts,
+    Violation,
+    short,
+)
+from tests.harness.simulation.audit.fleets import FleetChecker, ImageChecker
 from tests.harness.simulation.audit.floors import FloorChecker
 from tests.harness.simulation.audit.history import HistoryChecker
-from tests.harness.simulation.audit.images import ImageChecker
-from tests.harness.simulation.audit.instances import InstanceChecker
+from tests.harness.simulation.audit.instances import InstanceChecker, WarningChecker
 from tests.harness.simulation.audit.journal import JournalChecker
-from tests.harness.simulation.audit.launches import LaunchChecker
-from tests.harness.simulation.audit.markers import MarkerChecker
-from tests.harness.simulation.audit.members import MembersChecker
+from tests.harness.simulation.audit.launches import DefinitionChecker, LaunchChecker
 from tests.harness.simulation.audit.money import MoneyChecker
 from tests.harness.simulation.audit.preemption import PreemptionChecker
-from tests.harness.simulation.audit.progress import ProgressChecker
+from tests.harness.simulation.audit.progress import MarkerChecker, ProgressChecker
 from tests.harness.simulation.audit.quiet import QuietChecker
 from tests.harness.simulation.audit.reasons import ReasonChecker
 from tests.harness.simulation.audit.schedules import ScheduleChecker
@@ -45,9 +50,6 @@ from tests.harness.simulation.audit.shares import ShareChecker
 from tests.harness.simulation.audit.sharing import SharingChecker
 from tests.harness.simulation.audit.stored_state import StoredState
 from tests.harness.simulation.audit.targets import TargetChecker
-from tests.harness.simulation.audit.trail import AuditTrail, short
-from tests.harness.simulation.audit.updates import UpdateChecker
-from tests.harness.simulation.audit.warnings import WarningChecker
 from tests.harness.simulation.injection.boundary import Call
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.workload import CANARY, SimulatedJob

@@ -1,7 +1,12 @@
-"""Does no queue get more than its cap, by what is stored?
+"""Caps of queues, the terms of runs that their users change, and who owns a run.
 
 S8: a transaction with a new intent of a queue leaves it within its caps, each task counted with the part that it takes
-of its instance; and where nothing was on its way, an order is no larger than what the caps leave to all who wait.
+of its instance; and where nothing was on its way, an order is no larger than what the caps leave to all that wait.
+S9: where the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` that is
+stored with it allows, works on no further instance above `maxInstances`, and has money left of its budget. What began
+under earlier terms may go on. A change is kept: it is in every later record.
+S11: the stored owner of a run is the member that has proven it, and empty where none has. A run that came through the
+entrance of a queue is changed through it, and stays in that queue.
 """
 
 from __future__ import annotations
@@ -11,12 +16,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.model.instances import pool_key
+from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import RunTerms
 from argosy.model.sharing import Cap, ShareQueue
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
 JSON = dict[str, Any]
+
+
 Targets = Mapping[tuple[str, str], int]  # pool, which of its two targets
 
 ABOUT = 1.01  # amounts are kept in whole units
@@ -151,3 +160,71 @@ class CapChecker(Checker):
     def _price(self, key: tuple[str, str]) -> float:
         """At least so much an hour: EC2's spot price."""
         return float(self.facts.stored.pools[key[0]]["spot_usd_per_hour"])
+
+
+class UpdateChecker(Checker):
+    """Every commit with an intent, against the run's record of the same commit."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self.judged = 0
+        """Intents of runs that a user had changed."""
+        self._seen: dict[str, set[str]] = {}
+        """By run, the fields that were changed."""
+
+    def committed(self, commit: Commit) -> None:
+        self._look_at_changes()
+        fresh = {intent.key for intent in commit.intents}
+        before: defaultdict[str, list[StoredAttempt]] = defaultdict(list)
+        after: defaultdict[str, list[StoredAttempt]] = defaultdict(list)
+        for each in self.facts.stored.live.values():
+            if not each.instance:
+                continue  # it has ended, and what became of it is found out later
+            after[each.key.run_id].append(each)
+            if each.key not in fresh:
+                before[each.key.run_id].append(each)
+        for run_id in sorted({key.run_id for key in fresh}):
+            record = self.facts.stored.records[run_id]
+            self.judged += bool(record.changes)
+            if run_id in self.facts.jobs:
+                self._check(record, before[run_id], after[run_id])
+
+    def _check(self, record: RunRecord, before: list[StoredAttempt], after: list[StoredAttempt]) -> None:
+        terms = RunTerms.of(self.facts.spec_of(record.id))
+        if terms.max_concurrent is not None and len(after) > terms.max_concurrent:
+            told = f"{len(after)} of its tasks are alive, {terms.max_concurrent} may be"
+            self.facts.violated("S9", told, record.id)
+        most = terms.max_instances
+        used = _instances(after)
+        if most is not None and len(used) > most and used > _instances(before):
+            self.facts.violated("S9", f"it begins to work on {len(used)} instances, {most} are allowed", record.id)
+        if terms.budget_usd is not None and record.cost_usd > terms.budget_usd:
+            told = f"a task is begun, and {record.cost_usd:.4f} USD of {terms.budget_usd} are spent"
+            self.facts.violated("S9", told, record.id)
+
+    def _look_at_changes(self) -> None:
+        for run_id, record in self.facts.stored.records.items():
+            seen = self._seen.setdefault(run_id, set())
+            if seen - record.changes.keys():
+                self.facts.violated("S9", f"its change of {min(seen - record.changes.keys())} is lost", run_id)
+            seen.update(record.changes)
+
+
+def _instances(live: Iterable[StoredAttempt]) -> set[str]:
+    return {each.instance for each in live if each.instance}
+
+
+class MembersChecker(Checker):
+    """Every stored record, against how its run came in."""
+
+    def committed(self, commit: Commit) -> None:
+        for run_id, came in self.facts.came.items():
+            record = self.facts.stored.records.get(run_id)
+            if record is None or not record.queue:  # not taken in yet, or nothing of it can be read
+                continue
+            if record.proven_owner != came.owner:
+                told = f"it is of {record.proven_owner or 'nobody'}, and {came.owner or 'nobody'} has proven it"
+                self.facts.violated("S11", told, run_id)
+            if came.queue not in ("", record.queue):
+                told = f"it came through the queue {came.queue}, and is in {record.queue}"
+                self.facts.violated("S11", told, run_id)

@@ -1,8 +1,10 @@
-"""Does the cluster's history say what there was, at least every five minutes?
+"""The cluster's history and the metrics of each tick, against what is stored.
 
 C1: a sample counts the runs, tasks and instances that are stored in the same commit. C2: while anything is there, no
 commit comes later than five minutes after the sample before it. C3: when all has ended, the last sample says so. C4: an
 order is what the stored targets have grown by.
+`figures`: the pending and running tasks and the live instances that a tick reports for its metrics and its log line are
+those of the state that it has committed, without suspended runs.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from argosy.engine.report import TickReport
 from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder
 from argosy.model.instances import InstanceStatus, Purchase
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
 
 JSON = dict[str, Any]
+
+
 Targets = dict[str, tuple[int, int]]
 A_TICK_S = 120.0  # from the moment that a tick decides for to its commit, retries included
 
@@ -98,3 +103,23 @@ def _as_met(pool: JSON) -> tuple[int, int]:
     told = (pool["confirmed_spot"], pool["spot_target"]), (pool["confirmed_on_demand"], pool["on_demand_target"])
     spot, on_demand = (target if shown < 0 else shown for shown, target in told)
     return spot, on_demand
+
+
+class FigureChecker(Checker):
+    """Each report, against the stored state that it is about."""
+
+    def ticked(self, report: TickReport, version: int | None) -> None:
+        stored = self.facts.stored
+        if version != stored.version or any(trouble.what == "a tick's report" for trouble in report.troubles):
+            return  # another controller has committed since, or there are no figures
+        said = (report.tasks_pending, report.tasks_running, report.instances)
+        alive = sum(each["status"] != InstanceStatus.GONE for each in stored.instances.values())
+        counted = (self._tasks(TaskStatus.PENDING), self._tasks(TaskStatus.RUNNING), alive)
+        if said != counted:
+            self.facts.violated("figures", f"pending, running, instances: {said} in the metrics, {counted} are stored")
+
+    def _tasks(self, status: TaskStatus) -> int:
+        stored = self.facts.stored
+        suspended = stored.root.get("suspended", {})
+        open_runs = [run_id for run_id, run in stored.records.items() if not run.has_ended and run_id not in suspended]
+        return sum(row[0] == status for run_id in open_runs for row in stored.tables[run_id])

@@ -15,7 +15,7 @@ from typing import Any
 from argosy.engine.report import TickReport
 from argosy.model.tasks import TERMINAL
 from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
-from tests.harness.simulation.users.submissions import PLAIN_MIB, VCPUS
+from tests.harness.simulation.world.workload import PLAIN_MIB, VCPUS
 
 JSON = dict[str, Any]
 

@@ -1,9 +1,10 @@
-"""What does every checker of a trial know, and what is it told? The shared facts, and the interface of a checker."""
+"""What every checker of a trial knows and is told: the trail of events, the shared facts, a checker's interface."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, MutableMapping, Set
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,6 @@ from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.model.run_changes import changed
 from tests.harness.simulation.audit.stored_state import StoredAttempt, StoredState
-from tests.harness.simulation.audit.trail import AuditTrail
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.members import Came
 from tests.harness.simulation.world.regions import Regions
@@ -20,6 +20,53 @@ from tests.harness.simulation.world.workload import SimulatedJob
 from tests.harness.simulation.world.world import World
 
 JSON = dict[str, Any]
+
+
+KEPT = 50_000  # entries
+LINE_WIDTH = 400  # characters of a line that are shown
+_SHOWN = (
+    "instance-id",
+    "state",
+    "taskArn",
+    "lastStatus",
+    "desiredStatus",
+    "stopCode",
+    "stoppedReason",
+    "ec2InstanceId",
+    "status",
+    "agentConnected",
+    "version",
+    "containerInstanceArn",
+    "sub-type",
+)
+
+
+class AuditTrail:
+    """The latest events and calls. It keeps references: nothing is turned into text until it is asked for."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[float, str, Any]] = deque(maxlen=KEPT)
+
+    def add(self, at: float, what: str, about: Any) -> None:
+        self._kept.append((at, what, about))
+
+    def about(self, names: Collection[str], start: float) -> list[str]:
+        """The lines that mention one of the names (an ARN, an instance id, a run's index); times count from `start`."""
+        return list(self._lines(frozenset(names), start))
+
+    def _lines(self, names: frozenset[str], start: float) -> Iterator[str]:
+        for at, what, about in self._kept:
+            text = about if isinstance(about, str) else json.dumps(about, default=str)
+            if any(name in text for name in names):
+                yield f"{at - start:9.2f} s  {what}: {text[:LINE_WIDTH]}"
+
+
+def short(message: JSON) -> JSON:
+    """The members of an event that tell what happened."""
+    detail = message["detail"]
+    return {name: detail[name] for name in _SHOWN if name in detail}
+
+
 Operation = tuple[str, str]
 """Service and operation, e.g. ("ecs", "run_task")."""
 EffectCheck = Callable[[JSON, JSON], None]

@@ -1,9 +1,11 @@
-"""Is a fleet asked for exactly what was ordered?
+"""What fleets are asked for, and the image that new instances start from.
 
 I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
-are steered. R14: no target is left at rest. `kill`: no target is raised after teardown, not counting what stands still
-meanwhile. A process that stood still before its call sends it later than a teardown can wait for, and nothing calls it
-back. What it orders goes with the fleets, which the stack deletes next; that no instance is left is checked at rest.
+are steered. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that
+stood still before its call: it sends the call later than a teardown can wait for. What it orders goes with the fleets,
+which the stack deletes next; that no instance is left is checked at rest.
+`image`: some minutes after a deployment has made a new version of the launch templates, every instance that starts has
+its image. That instances of the version before keep their tasks is `waste` (`instances`).
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.model.tasks import TERMINAL
 from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredState
-from tests.harness.simulation.world.deployed_fleets import fleet_is_ours
+from tests.harness.simulation.world.deployed_fleets import TEMPLATE, fleet_is_ours
 
 JSON = dict[str, Any]
+
+
 _LEFT = ("GONE", "RELEASING")
 
 
@@ -87,3 +91,34 @@ class FleetChecker(Checker):
         if after - base <= open_tasks or held <= base:  # no order is for more instances than there are tasks
             return ""
         return f"raised from {before} to {after} with {len(fleet.members)} members, though {held} are known to live"
+
+
+KNOWN_AFTER_S = 300.0  # two sweeps: they show it, and fleets are moved with their next order
+
+
+class ImageChecker(Checker):
+    """Launch templates, and the instances that start once nothing goes wrong any more."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._newest: dict[str, tuple[str, float]] = {}
+        """Region -> the image that was deployed last, and since when it has been there."""
+        self._judged: set[str] = set()
+
+    def time_passed(self) -> None:
+        facts = self.facts
+        for world in facts.regions.worlds:
+            template = world.ec2.ledger.templates.get(TEMPLATE)
+            newest = template.image_ids[-1] if template else ""
+            if self._newest.get(world.region, ("",))[0] != newest:
+                self._newest[world.region] = newest, world.now
+        if not facts.faults_ended_at:
+            return
+        for instance in facts.regions.ours():
+            newest, since = self._newest[instance.zone[:-1]]
+            known_at = max(since, facts.faults_ended_at, facts.unattended_until) + KNOWN_AFTER_S
+            if instance.instance_id not in self._judged and instance.launched_at > known_at:
+                self._judged.add(instance.instance_id)
+                if instance.image_id != newest:
+                    sentence = f"{instance.instance_id} starts from {instance.image_id}, {newest} is deployed"
+                    facts.violated("image", sentence, instance.instance_id)

@@ -1,13 +1,16 @@
-"""Does every launch start one task, once, where it may run?
+"""Every launch starts one task, once, where it may run; its task definition stays while a run needs it.
 
 D4: a launch is sent only after its intent was stored. I1: at most one copy of an attempt runs. I5: no instance is
 over-committed, runs more tasks than its most, or gets a program of a user's own without our runner. I10: work is placed
 on the deployment's own instances. R12: nothing is placed on, or sent to, an instance that was warned. `kill`: nothing
 starts after teardown. `liveness`: no attempt is launched for ever.
+`definitions`: no definition that an open run is pinned to is deregistered; where nothing goes wrong, none of ours is
+active at rest.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +18,11 @@ from typing import Any
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.run_terms import RUNNER_ATTRIBUTE
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
 JSON = dict[str, Any]
+
 
 MOST_LAUNCHES = 25  # of one attempt: every refusal and every doubt takes one, and the pauses grow to minutes
 
@@ -157,3 +161,29 @@ class LaunchChecker(Checker):
         most = self.facts.policy.most_tasks_of(instance_type)
         if count > most:
             self.facts.violated("I5", f"{instance_id} has {count} tasks, its most is {most}", instance_id)
+
+
+_OURS = re.compile(r".*-[0-9a-f]{12}")
+
+
+class DefinitionChecker(Checker):
+    """DeregisterTaskDefinition calls, and the definitions that are left."""
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("ecs", "deregister_task_definition"): self._deregistered}
+
+    def at_rest(self, rest: Rest) -> None:
+        if self.facts.torn_down or not self.facts.nothing_goes_wrong:
+            return
+        for family, revisions in self.facts.world.ecs.ledger.definitions.items():
+            for revision in revisions:
+                if _OURS.fullmatch(family) and revision.status == "ACTIVE":
+                    self.facts.violated("definitions", f"{revision.arn} is active at rest", revision.arn)
+
+    def _deregistered(self, request: JSON, reply: JSON) -> None:
+        facts, arn = self.facts, reply["taskDefinition"]["taskDefinitionArn"]
+        if not facts.one_controller:
+            return  # one that was overtaken carries out what it committed before
+        for record in facts.stored.records.values():
+            if record.task_definition == arn and not record.has_ended:
+                facts.violated("definitions", f"{arn} was deregistered while {record.id} is pinned to it", arn)

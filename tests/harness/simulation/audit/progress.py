@@ -1,20 +1,22 @@
-"""Does the stored progress only move forward, and does it say what really happened?
+"""Stored progress only moves forward and says what really happened, and so do the markers of runs.
 
 I2: at most one committed outcome per task. I3: terminal states stay. I4: counters agree with the tasks, and the
 manifest at rest. I8: user attempts and losses stay within their limits, are counted apart, and no task fails without
 a reason. I9: the version never decreases. R4: every task of every run has ended at rest, and every run is closed.
+`marker`: `_SUCCESS` and `_FAILED` name a try of the run that is no later than the stored one. The marker of the present
+try comes when all tasks have ended, and that of success when all have succeeded. At rest it is about the last try.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
 
 from argosy.client.errors import ArgosyError
 from argosy.client.results.manifest import Manifest
-from argosy.layout import manifest_uri, marker_uri, part_suffix, part_uri, split_s3
+from argosy.layout import RETRIES_METADATA, manifest_uri, marker_uri, part_suffix, part_uri, split_s3
 from argosy.lifecycle.suspension import CANCELLED
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
@@ -22,13 +24,12 @@ from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.policy import Policy
 from argosy.model.runs import TERMINAL_RUN, RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
-from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 from tests.harness.simulation.world.workload import SimulatedJob
 
 JSON = dict[str, Any]
 
 
-# Nothing in a trial is refused for good, and nothing for as long as a run is to bear it.
 REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
 
 
@@ -226,3 +227,43 @@ def unfounded_failure(row: TaskRow, limit: int, policy: Policy, given_up: bool) 
     if given_up or row.status != TaskStatus.FAILED or row.user_failures >= limit or row.losses >= least_losses:
         return ""
     return f"failed after {row.user_failures} user attempts of {limit} and {row.losses} losses"
+
+
+class MarkerChecker(Checker):
+    """Markers as they are written, and as they are left."""
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("s3", "put_object"): self._written}
+
+    def at_rest(self, rest: Rest) -> None:
+        for run_id, job in self.facts.jobs.items():
+            record = self.facts.stored.records.get(run_id)
+            if record is None or not record.has_ended or self.facts.torn_down:
+                continue
+            for succeeded in (True, False):
+                marker = rest.objects.get(split_s3(marker_uri(job.output, succeeded)))
+                if marker is not None and marker.metadata.get(RETRIES_METADATA) != str(record.retries):
+                    self._violated(run_id, f"is left with a marker of try {marker.metadata}, of {record.retries}")
+
+    def _written(self, request: JSON, reply: JSON) -> None:
+        place = request["Bucket"], request["Key"]
+        for run_id, job in self.facts.jobs.items():
+            for succeeded in (True, False):
+                if place == split_s3(marker_uri(job.output, succeeded)):
+                    self._check(run_id, succeeded, int(request.get("Metadata", {}).get(RETRIES_METADATA, -1)))
+
+    def _check(self, run_id: str, succeeded: bool, named: int) -> None:
+        record, table = self.facts.stored.records[run_id], self.facts.stored.tables[run_id]
+        statuses = {TaskStatus(row[0]) for row in table}
+        if not 0 <= named <= record.retries:
+            self._violated(run_id, f"gets a marker of try {named}, and is at its try {record.retries}")
+        elif named == record.retries and (record.revives or not statuses <= set(TERMINAL)):
+            self._violated(run_id, f"gets a marker while its tasks are {sorted(each.name for each in statuses)}")
+        elif succeeded and named == record.retries and statuses != {TaskStatus.SUCCEEDED}:
+            self._violated(run_id, "gets the marker of success, and not all of its tasks have succeeded")
+
+    def _violated(self, run_id: str, sentence: str) -> None:
+        self.facts.violated("marker", f"{run_id} {sentence}", run_id)
+
+
+# Nothing in a trial is refused for good, and nothing for as long as a run is to bear it.

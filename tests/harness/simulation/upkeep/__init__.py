@@ -1,1 +1,1 @@
-"""What the owner of a trial's deployment does: deploy, close a cell, tear down."""
+"""What happens to the deployment as a whole: it is deployed again, loses a cell or a document, and is torn down."""

@@ -12,9 +12,9 @@ from argosy.model.policy import Policy, VcpuQuota
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.world.deployed_fleets import add_image
 from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.workload import VCPUS
 
 SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # as settings and as EC2 name them
-VCPUS = 4  # of each instance type in a trial
 MOST_INSTANCES = 4  # that a quota lets through
 MOST_IMAGES = 3
 MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it

@@ -1,25 +1,53 @@
-"""What do the users of a trial submit? Runs of a few tasks, of the shapes, caps and limits that users give them."""
+"""The runs that users of a trial submit: a few tasks each, with shapes, caps and limits, some waiting for others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.harness.simulation.faults import Faults
-from tests.harness.simulation.users.dependent_runs import with_dependencies
 from tests.harness.simulation.users.shared_queues import terms_of
-from tests.harness.simulation.world.workload import CANARY, SimulatedJob
+from tests.harness.simulation.world.workload import CANARY, PLAIN_MIB, VCPUS, SimulatedJob
 from tests.harness.simulation.world.world import share
+
+MOST_WAIT_MIN = 30
+LATER, ONE_TO_ONE = 0.2, 0.5  # shares of those that wait: for a time only; of the others, task by task
+
+
+def with_dependencies(jobs: Sequence[SimulatedJob], faults: Faults, seed: int) -> list[SimulatedJob]:
+    """Some of them wait for one or two that were submitted before."""
+    found: list[SimulatedJob] = []
+    for number, job in enumerate(jobs):
+        found.append(_waiting(job, found, seed, number) if faults.strikes("dependency") else job)
+    return found
+
+
+def _waiting(job: SimulatedJob, before: Sequence[SimulatedJob], seed: int, number: int) -> SimulatedJob:
+    if not before or share(seed, "later", number) < LATER:
+        minutes = 1 + int(MOST_WAIT_MIN * share(seed, "not before", number))
+        return replace(job, spec={**job.spec, "notBefore": f"{minutes}m"})
+    wanted: dict[str, dict[str, Any]] = {}
+    tasks = job.tasks
+    for choice in range(1 + int(2 * share(seed, "dependencies", number))):
+        other = before[int(len(before) * share(seed, "which", number, choice))]
+        on = "end" if share(seed, "on", number, choice) < 0.4 else "success"
+        one_to_one = share(seed, "task by task", number, choice) < ONE_TO_ONE
+        if one_to_one and (not wanted or other.tasks == tasks):
+            tasks = other.tasks
+            wanted[other.run_id] = {"run": other.run_id, "type": "N_TO_N", "on": on}
+        else:
+            wanted[other.run_id] = {"run": other.run_id, "type": "ALL", "on": on}
+    spec = {**job.spec, "array": {"size": tasks}, "dependsOn": list(wanted.values())}
+    return replace(job, spec=spec, tasks=tasks)
+
 
 MOST_RUNS, MOST_OF_MANY_TASKS = 12, 3
 # Of what a run is expected to cost: nothing can be begun for the smallest budgets, and the largest are ample.
 BUDGET_SHARES = (0.05, 3.0)
 PAID_S = (300.0, 1200.0)  # of the programs that have to keep to a budget: it takes a while to use one up
 USD_PER_HOUR, GPU_USD_PER_HOUR = 0.09, 0.27  # an instance, roughly, with its disk and its address
-VCPUS = 4  # of an instance
-PLAIN_MIB = 1024  # of memory for a task: cpu runs out first
 HOURLY_CAPS_USD = (0.03, 0.6)  # the cheapest instance costs 0.06 to 0.1, with its disk and its address
 DEADLINES_S = (300.0, 7200.0)
 ATTEMPT_LIMITS_S = (30.0, 240.0)

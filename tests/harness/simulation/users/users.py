@@ -1,4 +1,4 @@
-"""What do users ask for during a trial? They submit, lose patience, and try again what did not succeed.
+"""What users ask for during a trial: they submit, change open runs, lose patience, and retry what did not succeed.
 
 They call the api's own actions, whose calls to AWS go wrong like the controllers'. A user who got no answer asks again,
 with the same client token; one who is refused for too little money offers more.
@@ -22,10 +22,56 @@ from tests.harness.simulation.audit.stored_state import StoredState
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import Crash
-from tests.harness.simulation.users.changed_runs import changes_of
 from tests.harness.simulation.users.front_desk import FrontDesk
+from tests.harness.simulation.users.shared_queues import NAMES
 from tests.harness.simulation.world.members import UNNAMED, Came
 from tests.harness.simulation.world.workload import SimulatedJob
+from tests.harness.simulation.world.world import share
+
+MOST_CHANGES = 4  # of a run
+CONCURRENT, INSTANCES = (1, 2, 3, None), (1, 2, None)
+BUDGETS, HOURLY = (0.3, 3.0), (0.7, 4.0)  # of what the spec says: below what is spent it is refused
+
+
+def changes_of(
+    seed: int, number: int, spec: Mapping[str, Any], *, has_queues: bool
+) -> list[tuple[float, dict[str, Any]]]:
+    """When a user asks for what, of the run with this number: a share of the phase of faults, and the changes."""
+    count = int((1 + MOST_CHANGES) * share(seed, "changes", number))
+    return [
+        (share(seed, "changed at", number, each), _change(seed, (number, each), spec, has_queues))
+        for each in range(count)
+    ]
+
+
+def _change(seed: int, which: tuple[int, int], spec: Mapping[str, Any], has_queues: bool) -> dict[str, Any]:
+    """One field or several."""
+    capacity = spec.get("capacity", {})
+    mixes = capacity.get("purchase", "spot") != "spot" or "deadline" in capacity
+    drawn = {
+        "priority": int(200 * share(seed, "priority", *which)) - 100,
+        "maxConcurrentTasks": _one_of(CONCURRENT, share(seed, "tasks", *which)),
+        "maxInstances": _one_of(INSTANCES, share(seed, "instances", *which)),
+    }
+    if has_queues:
+        drawn["queue"] = _one_of(NAMES, share(seed, "queue", *which))
+    if "budgetUsd" in capacity:
+        drawn["budgetUsd"] = capacity["budgetUsd"] * _between(BUDGETS, share(seed, "budget", *which))
+    if "maxHourlyCost" in capacity:
+        drawn["maxHourlyCost"] = capacity["maxHourlyCost"] * _between(HOURLY, share(seed, "hourly", *which))
+    if mixes:
+        drawn["deadline"] = _one_of(("10m", "1h", None), share(seed, "deadline", *which))
+    chosen = [name for name in drawn if share(seed, "field", *which, name) < 0.5]
+    return {name: drawn[name] for name in chosen or ("priority",)}
+
+
+def _one_of(values: tuple[Any, ...], drawn: float) -> Any:
+    return values[int(len(values) * drawn)]
+
+
+def _between(ends: tuple[float, float], drawn: float) -> float:
+    return ends[0] + (ends[1] - ends[0]) * drawn
+
 
 JSON = dict[str, Any]
 

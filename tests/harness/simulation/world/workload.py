@@ -19,6 +19,8 @@ from tests.harness.simulation.world.world import share
 
 JSON = dict[str, Any]
 WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files beside their part, and how many
+VCPUS = 4  # of an instance
+PLAIN_MIB = 1024  # of memory for a task: cpu runs out first
 BUCKET = "results"
 FALLS_ILL_S, LONGEST_ILL_S = 600.0, 400.0
 RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # of the failures with a runner: S3 fails it, or the request is wrong

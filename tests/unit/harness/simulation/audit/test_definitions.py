@@ -10,8 +10,8 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from tests.builders import RUN_ID
 from tests.fakes.worlds import world
-from tests.harness.simulation.audit.definitions import DefinitionChecker
 from tests.harness.simulation.audit.facts import Rest, TrialFacts
+from tests.harness.simulation.audit.launches import DefinitionChecker
 from tests.harness.simulation.world.regions import Regions
 
 FAMILY = "argosy-0a1b2c3d4e5f"

@@ -16,9 +16,9 @@ from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
+from tests.harness.simulation.audit.cluster_course import FigureChecker
 from tests.harness.simulation.audit.facts import Rest, TrialFacts
-from tests.harness.simulation.audit.figures import FigureChecker
-from tests.harness.simulation.audit.markers import MarkerChecker
+from tests.harness.simulation.audit.progress import MarkerChecker
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.regions import Regions
 

@@ -8,9 +8,9 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from tests.builders import NOW, RUN_ID, spec
 from tests.fakes.worlds import world
+from tests.harness.simulation.audit.caps import UpdateChecker
 from tests.harness.simulation.audit.facts import Commit, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
-from tests.harness.simulation.audit.updates import UpdateChecker
 from tests.harness.simulation.users.submissions import SimulatedJob
 from tests.harness.simulation.world.regions import Regions
 
