@@ -7,6 +7,7 @@ test compares: nobody edits these pages by hand.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -267,7 +268,7 @@ def _row(*cells: str) -> str:
 
 
 def _anchor(heading: str) -> str:
-    return heading.lower().replace(".", "").replace(",", "").replace(" ", "-")
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def main() -> None:

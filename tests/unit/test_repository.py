@@ -356,9 +356,21 @@ def test_every_argosy_command_in_the_documents_exists() -> None:
     assert {(path, word) for path, word in named if word not in offered} == set()
 
 
+def anchors(path: Path) -> set[str]:
+    """Of the headings of a document, as GitHub and MkDocs make them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
 def broken_links(path: Path) -> list[str]:
-    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text())
-    return [link for link in links if not (path.parent / link).exists()]
+    """Links to files that are not there, and to headings that their document does not have."""
+    found = []
+    for link, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", path.read_text()):
+        target = path.parent / link if link else path
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            found.append(f"{link}#{anchor}" if anchor else link)
+    return found
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
