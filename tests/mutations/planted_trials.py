@@ -11,7 +11,7 @@ from argosy.aws import markers, results
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.engine import steps, tick
 from argosy.engine.tick import Engine
-from argosy.lifecycle import announcements, attempts, halts, history
+from argosy.lifecycle import announcements, attempts, history, run_stops
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.market.cover import RUN_LIMIT
@@ -229,14 +229,14 @@ def the_runs_limit_is_named(patch: Patch) -> None:
     check=scenario("tests.unit.scheduler.test_decide", "test_a_run_that_is_stopped_waits_for_nothing"),
 )
 def halted_runs_wait_on(patch: Patch) -> None:
-    real = halts.give_up
+    real = run_stops.give_up
 
     def give_up(state: State, run: Run, reason: str) -> None:
         waiting = run.waiting
         real(state, run, reason)
         run.waiting = waiting
 
-    patch.setattr(halts, "give_up", give_up)
+    patch.setattr(run_stops, "give_up", give_up)
     patch.setattr(apply_module, "give_up", give_up)
 
 

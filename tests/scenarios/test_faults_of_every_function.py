@@ -120,7 +120,7 @@ def test_a_run_at_which_a_function_throws_can_be_cancelled_and_leaves_nothing_be
         ("run", "lifecycle.definitions.release"),
         ("run", "lifecycle.marks.end_attempt"),
         ("run", "messages.ecs.storable"),
-        ("request", "lifecycle.halts.give_up"),
+        ("request", "lifecycle.run_stops.give_up"),
     ],
 )
 def test_what_once_reached_the_others_does_not(kind: str, name: str) -> None:

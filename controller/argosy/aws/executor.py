@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, HomeClients
+from argosy.aws.ecs_polls import EcsPolls
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
@@ -23,7 +24,6 @@ from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import ALONE, Coordination, Results
 from argosy.aws.shielding import shielded
 from argosy.aws.target_groups import TargetGroups
-from argosy.aws.task_looks import TaskLooks
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -74,7 +74,7 @@ class AwsExecutor:
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
-        self._looks = TaskLooks(by_name, clock)
+        self._looks = EcsPolls(by_name, clock)
         self._targets = TargetGroups(deployment.target_groups, by_name, clock)
         self._results = Results(home, clock, coordination, deployment.part_size)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)

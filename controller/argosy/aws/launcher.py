@@ -1,8 +1,27 @@
-"""How is a launch carried out, and how is doubt about it settled? (DESIGN D4, reliability.md section 5)
+"""The launch protocol: how one attempt becomes at most one ECS task, whatever fails in between (DESIGN D4).
+
+Problem: RunTask may start the task and its reply may be lost, or the process may end between the call and the next
+commit. A second call could then run an attempt twice, and giving up could leave a task that no state names.
+
+Idea: the intent is committed before the call, and the call carries a token that follows from the attempt's key, for
+which ECS starts one task at most. So an intent without a known outcome is in doubt and never wrong: ask again with the
+same token, or list what ECS runs, until one of the two answers.
+
+1. `lifecycle.begin` adds a row: run, task 7, attempt 1, launch 0, status INTENT. The tick commits it.
+2. `executor` calls `launch` here: RunTask with the token of (run, 7, 1, 0).
+3. The outcome is a fact of the next tick (`lifecycle.attempts`). Accepted: the row names its task and is LAUNCHED.
+   Refused: nothing started, and the task is placed again as launch 1, with another token. No reply: IN_DOUBT. A
+   controller that starts sets every INTENT to IN_DOUBT, because it cannot know whether the call was sent.
+4. `resolve` here lists the tasks of a row in doubt. It is shown: accepted after all. It is not, and the row is
+   younger than 10 minutes: the same call is sent again, and the same token answers with the task that it started, if it
+   did. The row is older than 20 minutes, and two complete listings do not show it: the launch never happened, and
+   launch 1 follows.
+
+For example, the reply of launch 0 is lost at 12:00:00. At 12:00:05 the listing shows no task yet; the call is repeated,
+and ECS answers with the task that the first call started. One task runs, and one attempt is charged.
 
 Nothing here decides what to launch, and nothing raises for what AWS answers: successes, refusals and doubts are events.
-A launch is sent with a token that follows from its key, so it is harmless to send it again while the token is valid.
-The engine decides whether it still is (`ResolveLaunches.resend`).
+The engine decides whether a token is still valid (`ResolveLaunches.resend`).
 """
 
 from __future__ import annotations

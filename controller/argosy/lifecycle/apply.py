@@ -15,9 +15,9 @@ from argosy.lifecycle import (
     definitions,
     dependencies,
     environments,
-    fates,
     floor,
     hosts,
+    open_ends,
     pools,
     quarantine,
     revival,
@@ -28,8 +28,8 @@ from argosy.lifecycle import (
     updates,
 )
 from argosy.lifecycle.announcements import Announced
-from argosy.lifecycle.halts import cancel, drop_unsent, give_up
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
+from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
@@ -63,7 +63,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     runs that start nothing more are dropped: once all outcomes are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
-    fates.settle_open_ends(state, now, policy)
+    open_ends.settle_open_ends(state, now, policy)
     suspension.pass_time(state, now, policy)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)

@@ -16,9 +16,9 @@ from argosy.lifecycle.accounts import (
     is_result_open,
     shown_reason,
 )
-from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
 from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, note_instance, set_back, set_task
+from argosy.lifecycle.run_stops import give_up, stop_if_all_alike
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -143,7 +143,7 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
 
 
 def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> bool:
-    """Whether the end is to wait until the fate of its instance is known (`lifecycle.fates`)."""
+    """Whether the end is to wait until the fate of its instance is known (`lifecycle.open_ends`)."""
     cause, instance = _cause_in(state, row, seen), state.instance_of(row)
     if state.attempts["left_at"][row]:  # what became of its instance has been heard while its run was suspended
         return False
@@ -243,7 +243,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
 
 def miss_result(state: State, run: Run, index: int, now: float, policy: Policy) -> None:
     """The task's attempt ended with exit code 0, and its result is not there. Whose that is may have to wait until the
-    fate of its instance is known (`lifecycle.fates`)."""
+    fate of its instance is known (`lifecycle.open_ends`)."""
     instance_id = bytes(run.tasks["instance"][index]).decode()
     cause = StopCause(int(run.tasks["stop_cause"][index]))
     if policy.fate_s and is_result_open(cause, state.instances.get(instance_id)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import singledispatch
 
 from argosy.lifecycle import charges, environments, floor, quarantine, reclaim, revival, serving, targets
-from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
+from argosy.lifecycle.run_stops import cap, drop_unsent, give_up
 from argosy.model.actions import (
     Action,
     CapRun,

@@ -13,8 +13,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.lifecycle.halts import give_up
 from argosy.lifecycle.marks import has_room
+from argosy.lifecycle.run_stops import give_up
 from argosy.model.dependencies import Dependency, bits_of
 from argosy.model.events import DependencyEnded
 from argosy.model.inbox import CancelRequest

@@ -13,8 +13,8 @@ from argosy.engine.loading import load
 from argosy.lifecycle import charges, hosts, revival
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
-from argosy.lifecycle.halts import cap
 from argosy.lifecycle.quarantine import mend
+from argosy.lifecycle.run_stops import cap
 from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.model import documents, events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult

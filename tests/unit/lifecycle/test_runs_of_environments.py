@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.lifecycle.apply import apply
-from argosy.lifecycle.halts import give_up
+from argosy.lifecycle.run_stops import give_up
 from argosy.lifecycle.suspension import suspend
 from argosy.model.environments import MOST_REVISIONS, Environment
 from argosy.model.events import EnvironmentAsked

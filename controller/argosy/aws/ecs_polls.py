@@ -1,4 +1,4 @@
-"""How are these tasks, as ECS knows it? DescribeTasks is the only way to learn the health of their containers."""
+"""Polls of single ECS tasks: DescribeTasks is the only way to learn the health of their containers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from argosy.model.actions import LookAtTasks
 from argosy.model.events import Event, NotCarriedOut, TaskSeen
 
 
-class TaskLooks:
-    """Looks at tasks of every cell."""
+class EcsPolls:
+    """DescribeTasks for the tasks of every cell."""
 
     def __init__(self, cells: Mapping[str, Cell], clock: Callable[[], float]) -> None:
         self._cells, self._clock = cells, clock

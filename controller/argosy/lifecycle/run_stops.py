@@ -1,4 +1,4 @@
-"""When is a run stopped before its tasks are done, and what becomes of launches that it never sent?"""
+"""Runs that are stopped before their tasks are done: given up, capped or cancelled, with the launches never sent."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.aws.task_looks import TaskLooks
+from argosy.aws.ecs_polls import EcsPolls
 from argosy.model.actions import LookAtTasks
 from argosy.model.events import NotCarriedOut, TaskSeen
 from tests.builders import CELL, NOW, task_arn
@@ -12,9 +12,9 @@ SHOWN = {"taskArn": task_arn(1), "version": 3, "lastStatus": "RUNNING", "contain
 THROTTLED = refusal("ThrottlingException", "Rate exceeded")
 
 
-def looks(ecs: ScriptedClient) -> TaskLooks:
+def looks(ecs: ScriptedClient) -> EcsPolls:
     clock = Clock()
-    return TaskLooks({CELL: cell(clock, ecs=ecs)}, clock)
+    return EcsPolls({CELL: cell(clock, ecs=ecs)}, clock)
 
 
 def test_what_ecs_shows_is_told_with_the_time_at_which_it_was_asked() -> None:

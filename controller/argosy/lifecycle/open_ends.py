@@ -1,4 +1,4 @@
-"""Whose was a failure on an instance that may have been going down?
+"""Open ends: failures on instances that may have been going down, booked once that is known.
 
 An operating system that shuts down ends the containers before EC2 says that the instance ends, and the agent may still
 report their exit codes: 143, 137, or whatever a program answers to SIGTERM. So a failure is not booked on the user
