@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.lifecycle.sharing import pass_time as note
+from argosy.lifecycle.user_requests import note_use as note
 from argosy.model.actions import Action, StopAttempt
 from argosy.model.moment import Moment
 from argosy.model.run_terms import RunTerms

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.lifecycle import revival, updates
+from argosy.lifecycle import revival, user_requests
 from argosy.model.inbox import RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
@@ -56,7 +56,7 @@ def later_changes_replace_earlier_ones(patch: Patch) -> None:
     UPDATES, "test_a_run_that_is_to_start_nothing_more_stays_as_it_is", False
 ))  # fmt: skip
 def cancelled_runs_change(patch: Patch) -> None:
-    patch.setattr(updates, "is_given_up", lambda run: False)
+    patch.setattr(user_requests, "is_given_up", lambda run: False)
 
 
 @planted("of chosen tasks all others are tried again as well", check=scenario(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from argosy.lifecycle import attempts, serving
+from argosy.lifecycle import attempts, services
 from argosy.model.attempts import TaskHealth
 from argosy.model.events import TaskSeen
 from argosy.model.state import State
@@ -18,13 +18,13 @@ STORIES = "tests.scenarios.test_health_of_services"
 
 @planted("the health of a task is taken in only with a higher version of it", check=served())
 def health_behind_the_version_gate(patch: Patch) -> None:
-    real = serving.note
+    real = services.note_sighting
 
     def note(state: State, row: int, seen: TaskSeen) -> None:
         is_news = seen.version > state.attempts["version"][row]
         real(state, row, seen if is_news else replace(seen, looked_at=0.0))
 
-    patch.setattr(attempts.serving, "note", note)
+    patch.setattr(attempts.services, "note_sighting", note)
 
 
 @planted(
@@ -32,12 +32,12 @@ def health_behind_the_version_gate(patch: Patch) -> None:
     check=scenario(STORIES, "test_what_ecs_does_not_know_says_nothing"),
 )
 def unknown_is_unhealthy(patch: Patch) -> None:
-    patch.setitem(serving._SAID, "UNKNOWN", TaskHealth.UNHEALTHY)
+    patch.setitem(services._HEALTH, "UNKNOWN", TaskHealth.UNHEALTHY)
 
 
 @planted("a task that runs is healthy, whatever its health command says", check=served())
 def health_is_not_asked(patch: Patch) -> None:
-    patch.setitem(serving._SAID, "UNKNOWN", TaskHealth.HEALTHY)
+    patch.setitem(services._HEALTH, "UNKNOWN", TaskHealth.HEALTHY)
 
 
 @planted("an unhealthy task is stopped before its successor is healthy", check=scenario(PROPERTIES, WORLDS))
@@ -53,8 +53,6 @@ def unhealthy_goes_first(patch: Patch) -> None:
     check=scenario(STORIES, "test_a_revision_whose_tasks_never_become_healthy_fails_and_is_rolled_back"),
 )
 def unhealthy_ends_do_not_count(patch: Patch) -> None:
-    from argosy.lifecycle import services
-
     real = services._count
 
     def count(state: State, env: Any, run: Any, end: Any, now: float) -> None:

@@ -210,7 +210,7 @@ def overtaken_document_counts(patch: Patch) -> None:
         state.sharing = state.sharing.with_document(request.document, request.requested_at)
         state.changed_sharing = True
 
-    patch.setattr(apply_module.sharing, "ask", ask)
+    patch.setattr(apply_module.user_requests, "change_sharing", ask)
 
 
 @planted("queues share nothing: the first run comes first", check=TRIALS)
@@ -323,7 +323,7 @@ def history_decides_nothing(patch: Patch) -> None:
     LATELY, "test_a_controller_that_was_away_first_forgets_by_the_time_that_has_passed"
 ))  # fmt: skip
 def history_stands_still(patch: Patch) -> None:
-    patch.setattr(apply_module.sharing, "pass_time", lambda state, now: None)
+    patch.setattr(apply_module.user_requests, "note_use", lambda state, now: None)
 
 
 @planted("who is late already comes before who can still make his deadline", check=scenario(

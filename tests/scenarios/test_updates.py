@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.lifecycle.updates import update
+from argosy.lifecycle.user_requests import update_run as update
 from argosy.model.inbox import UpdateRequest
 from argosy.model.purchases import Stance, Steering
 from argosy.model.runs import RunStatus

@@ -15,17 +15,15 @@ from argosy.lifecycle import (
     definitions,
     dependencies,
     environments,
-    floor,
     hosts,
     open_ends,
     pools,
     quarantine,
     revival,
-    sharing,
     suspended_tasks,
     suspension,
     targets,
-    updates,
+    user_requests,
 )
 from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
@@ -69,9 +67,9 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     pools.note_unregistered(state, now, policy)
     announcements.drop_old(state, now)
     dependencies.pass_time(state, now, policy)
-    floor.expire(state, now)
+    user_requests.expire_floor(state, now)
     targets.forget_done(state)
-    sharing.pass_time(state, now)
+    user_requests.note_use(state, now)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -103,12 +101,12 @@ def environment_asked(event: events.EnvironmentAsked, state: State, now: float, 
 
 @_apply.register
 def cluster_scaled(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
-    floor.scale(state, event.request)
+    user_requests.scale(state, event.request)
 
 
 @_apply.register
 def sharing_asked(event: events.SharingAsked, state: State, now: float, policy: Policy) -> None:
-    sharing.ask(state, event.request)
+    user_requests.change_sharing(state, event.request)
 
 
 @_apply.register
@@ -136,7 +134,7 @@ def run_retried(event: events.RunRetried, state: State, now: float, policy: Poli
 
 @_apply.register
 def run_updated(event: events.RunUpdated, state: State, now: float, policy: Policy) -> None:
-    updates.update(state, event.request)
+    user_requests.update_run(state, event.request)
 
 
 @_apply.register

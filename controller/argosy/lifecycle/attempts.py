@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, history, reclaim, services, serving, suspended_tasks
+from argosy.lifecycle import charges, health, history, reclaim, services, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -128,7 +128,7 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
         return False
     if state.attempts["absent_since"][row]:
         state.attempts.set(row, absent_since=0.0)
-    serving.note(state, row, seen)
+    services.note_sighting(state, row, seen)
     if seen.version <= state.attempts["version"][row]:
         return True
     if _is_open(state, row, seen, now, policy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, environments, floor, quarantine, reclaim, revival, serving, targets
+from argosy.lifecycle import charges, environments, quarantine, reclaim, revival, services, targets, user_requests
 from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
 from argosy.lifecycle.run_stops import cap, drop_unsent, give_up
@@ -80,7 +80,7 @@ def stop_attempt(action: StopAttempt, state: State, now: float, policy: Policy) 
 
 @_begin.register
 def look_at_tasks(action: LookAtTasks, state: State, now: float, policy: Policy) -> None:
-    serving.begin_look(state, action.arns, now)
+    services.begin_look(state, action.arns, now)
 
 
 @_begin.register
@@ -185,7 +185,7 @@ def claim(action: Claim, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def note_floor(action: NoteFloor, state: State, now: float, policy: Policy) -> None:
-    floor.note(state, action)
+    user_requests.note_floor(state, action)
 
 
 @_begin.register

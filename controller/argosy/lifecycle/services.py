@@ -1,17 +1,23 @@
-"""What does the end of an attempt mean for a service's task? That it is started again, unless it is not wanted."""
+"""A service's tasks: started again when an attempt ends, and what a sighting says of their health and ports."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.lifecycle.marks import set_task
-from argosy.model.attempts import StopCause
+from argosy.model.arns import name_of
+from argosy.model.attempts import StopCause, TaskHealth
 from argosy.model.costs import Work
 from argosy.model.environments import CALM_S, Environment
+from argosy.model.events import TaskSeen
+from argosy.model.ports import packed
 from argosy.model.runs import Run
 from argosy.model.setbacks import MAX_REASON
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
+_HEALTH = {"HEALTHY": TaskHealth.HEALTHY, "UNHEALTHY": TaskHealth.UNHEALTHY}
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
 STEADY_S = 300.0  # after so long a run, pauses begin anew: what dies every twenty seconds is no steady service
@@ -103,3 +109,36 @@ def _count(state: State, env: Environment | None, run: Run, end: AttemptEnd, now
         env.failures = 1 if is_first and not env.is_failing else min(env.failures + 1, MOST_COUNTED)
     env.failed_at, env.failure = now, end.reason[:MAX_REASON]
     state.changed_environments.add(env.name)
+
+
+def begin_look(state: State, arns: Sequence[str], now: float) -> None:
+    """Note when these tasks were asked about, whatever comes of it. Tasks that ended are dropped."""
+    if len(state.health_looks) > len(state.attempts.row_of_task_id):
+        state.health_looks = {
+            task_id: at for task_id, at in state.health_looks.items() if task_id in state.attempts.row_of_task_id
+        }
+    state.health_looks |= {name_of(arn).encode(): now for arn in arns}
+
+
+def note_sighting(state: State, row: int, seen: TaskSeen) -> None:
+    """Note what a sighting says of the health and the ports of the live attempt in the row.
+
+    ECS neither sends an event when the health of a container changes nor raises the version of its task, as far as is
+    known. So this is taken in whatever the version says, in the order of the polls."""
+    _note_health(state, row, seen)
+    if seen.ports:
+        run = state.run_by_number(int(state.attempts["run"][row]))
+        ports = packed(run.terms.ports, seen.ports) if run is not None else 0
+        if ports and ports != state.attempts["host_ports"][row]:
+            state.attempts.set(row, host_ports=ports)
+
+
+def _note_health(state: State, row: int, seen: TaskSeen) -> None:
+    """UNKNOWN is ignored: ECS also shows it while the agent is disconnected and the container runs."""
+    task_id = name_of(seen.arn).encode()
+    if not seen.looked_at or seen.looked_at < state.health_looks.get(task_id, 0.0):
+        return
+    state.health_looks[task_id] = seen.looked_at
+    health = _HEALTH.get(seen.health)
+    if health is not None and health != state.attempts["health"][row]:
+        state.attempts.set(row, health=health, health_since=seen.looked_at)

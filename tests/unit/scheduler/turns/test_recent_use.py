@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.lifecycle.apply import pass_time
-from argosy.lifecycle.sharing import pass_time as note
+from argosy.lifecycle.user_requests import note_use as note
 from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.cluster_course import EVERY_S

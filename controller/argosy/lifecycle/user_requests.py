@@ -1,0 +1,85 @@
+"""Users' requests about the cluster's floor, its sharing document and the terms of open runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.model.actions import NoteFloor
+from argosy.model.floor import NO_FLOOR, Floor
+from argosy.model.inbox import ScaleRequest, SharingRequest, UpdateRequest
+from argosy.model.purchases import Stance
+from argosy.model.recent_use import RecentUse
+from argosy.model.runs import Run
+from argosy.model.sharers import live_by_number, taken_by_sharer
+from argosy.model.state import State
+
+
+def scale(state: State, request: ScaleRequest) -> None:
+    """Set the floor. A request replaces the one before as a whole."""
+    asked = Floor(request.instances, request.types, request.until, request.requested_at)
+    state.floor = asked if asked.instances else NO_FLOOR
+
+
+def expire_floor(state: State, now: float) -> None:
+    """Remove a floor whose time is over."""
+    if state.floor.until and now >= state.floor.until:
+        state.floor = NO_FLOOR
+
+
+def note_floor(state: State, action: NoteFloor) -> None:
+    """Why the floor is not reached."""
+    state.floor = replace(state.floor, waiting=action.waiting)
+
+
+def change_sharing(state: State, request: SharingRequest) -> None:
+    """Put another sharing document in force. Of two that are based on one revision, the second changes nothing."""
+    if request.base != state.sharing.revision:
+        return
+    state.sharing = state.sharing.with_document(request.document, request.requested_at)
+    state.changed_sharing = True
+
+
+def note_use(state: State, now: float) -> None:
+    """Note every five minutes what each sharer uses, where recent use counts and there is any to note or to forget.
+    This comes before the decision, so that a controller that was away decides by what counts now."""
+    recent, half_life_s = state.sharing.recent, state.sharing.half_life_s
+    if not half_life_s:
+        if recent.at:
+            _set_use(state, RecentUse())
+        return
+    if not recent.is_due(now):
+        return
+    used = {name: tuple(taken) for name, taken in taken_by_sharer(state, live_by_number(state)).items() if any(taken)}
+    if not recent.at or used or recent.means:
+        sizes = [each.total for each in state.instances.values() if each.alive]
+        whole = tuple(sum(size[axis] for size in sizes) for axis in range(3))
+        _set_use(state, recent.moved_on(used, whole, now, half_life_s))
+
+
+def _set_use(state: State, recent: RecentUse) -> None:
+    state.sharing = replace(state.sharing, recent=recent)
+    state.changed_recent_use = True
+
+
+def update_run(state: State, request: UpdateRequest) -> None:
+    """Change an open run's terms. What runs goes on: the next decision is made by the new terms. A run that starts
+    nothing more, and one of an environment, stay as they are."""
+    run = state.runs.get(request.run_id)
+    if run is None or run.done or run.terms.serves or is_given_up(run):
+        return
+    deadline_at = run.deadline_at
+    run.change(request.changes, request.reason)
+    if run.deadline_at != deadline_at:
+        _reset_steering(run)
+    state.changed_runs.add(run.id)
+
+
+def is_given_up(run: Run) -> bool:
+    """Whether nothing of it is to start any more. A run that is being reopened only looks like that."""
+    return run.cancelled or (run.halted and not run.revives)
+
+
+def _reset_steering(run: Run) -> None:
+    """With another deadline it may be in time, and spot capacity may be enough."""
+    stance = Stance.ON_DEMAND if run.steering.stance is Stance.FIRM else run.steering.stance
+    run.steering = replace(run.steering, late=False, stance=stance)
