@@ -26,11 +26,11 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.instance_types import InstanceType
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.run_terms import needs_of
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists, Key, StaleState, Switches
+from argosy.spec.terms import terms_of_form
 
 NOW = 1_800_000_000.0
 POLICY = Policy(fate_s=0.0)  # failures are booked at once; tests/unit/lifecycle/test_fates.py has them wait
@@ -51,16 +51,25 @@ def spec(**overrides: Any) -> dict[str, Any]:
     return {**document, **overrides}
 
 
+def submit_request(
+    run_id: str, at: float, form: Mapping[str, Any], tasks: int, image: str, output: str, expects_result: bool,
+    proven_owner: str = "",
+) -> SubmitRequest:  # fmt: skip
+    """What the api makes of an admitted spec."""
+    terms = terms_of_form(form)
+    return SubmitRequest(run_id, at, form, terms, tasks, image, output, expects_result, proven_owner)
+
+
 def submitted(run_id: str = RUN_ID, tasks: int = 10, expects_result: bool = False, **overrides: Any) -> RunSubmitted:
     output = f"s3://results/{run_id}/"
     image = "" if "taskDefinition" in overrides else "argosy/digits"
     proven = str(overrides.get("owner", ""))  # an owner who is named here has proven to be it
-    request = SubmitRequest(run_id, NOW, spec(**overrides), tasks, image, output, expects_result, proven)
+    request = submit_request(run_id, NOW, spec(**overrides), tasks, image, output, expects_result, proven)
     return RunSubmitted(request)
 
 
 def prepared(run_id: str = RUN_ID, **overrides: Any) -> RunPrepared:
-    needs = needs_of(spec(**overrides))
+    needs = terms_of_form(spec(**overrides)).needs
     arn = f"arn:aws:ecs:{CELL}:123456789012:task-definition/argosy-0a1b2c3d4e5f:1"
     return RunPrepared(run_id, arn, "main", *needs)
 

@@ -10,7 +10,6 @@ import pytest
 from argosy.lifecycle.environments import take_in
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
-from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -18,7 +17,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.services.environments import rollouts
-from tests.builders import CELL, NOW, instance_id, spec
+from tests.builders import CELL, NOW, instance_id, spec, submit_request
 
 ENVIRONMENTS, TASKS, INSTANCES = 200, 50, 100
 FLOOR_S = 0.25  # of a machine that is busy; the goal is 0.05
@@ -38,7 +37,7 @@ def at_work(status: DeploymentStatus) -> Moment:
 def _add(state: State, name: str, number: int, status: DeploymentStatus) -> None:
     run_id = f"{name}-261121-062733-k3f9"
     form = spec(kind="service", name=name, service={"desired": TASKS}, array={"size": TASKS})
-    run = take_in(state, SubmitRequest(run_id, NOW, form, TASKS, "argosy/web", "s3://results/x/", False), TASKS)
+    run = take_in(state, submit_request(run_id, NOW, form, TASKS, "argosy/web", "s3://results/x/", False), TASKS)
     env = state.environments[name] = Environment.new(name, NOW, TASKS, revision=1)
     env.revisions[0].run_id, env.completed = run_id, 1
     env.deployments.append(ServiceDeployment(1, 1, NOW, status=status))

@@ -15,7 +15,6 @@ import pytest
 from argosy.lifecycle.user_requests import note_use as note
 from argosy.model.actions import Action, StopAttempt
 from argosy.model.moment import Moment
-from argosy.model.run_terms import RunTerms
 from argosy.model.sharing import Sharing
 from argosy.model.state import State
 from argosy.scheduler import decide as decide_module
@@ -24,6 +23,7 @@ from argosy.scheduler.placing.kept_instances import kept_for_runs, needed_from, 
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.caps import CapRoom, prices
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
+from argosy.spec.terms import terms_of_form
 from tests.benchmarks.full_cluster import INSTANCES, full_state
 from tests.builders import NOW, POLICY, container_instance, moment_of, told
 
@@ -42,7 +42,7 @@ def crowd(owed: int = 0, **document: Any) -> State:
     queues["q0"] = {"weight": 5, "preempts": True}
     state.sharing = Sharing().with_document({"version": 1, "queues": queues, **document}, NOW)
     for number, run in enumerate(state.runs.values()):
-        run.terms = RunTerms.of({**run.spec, "queue": names[number % QUEUES]})
+        run.terms = terms_of_form({**run.spec, "queue": names[number % QUEUES]})
     return state
 
 
@@ -112,7 +112,7 @@ def test_what_was_used_lately_and_deadlines_add_to_the_order(capsys: pytest.Capt
     plain = least_ms(lambda: FairOrder.of(state, runs))
     deadline = {"deadline": "4h"}
     for number, run in enumerate(runs):
-        run.terms = RunTerms.of({**run.spec, "queue": f"q{number % QUEUES}", "capacity": deadline})
+        run.terms = terms_of_form({**run.spec, "queue": f"q{number % QUEUES}", "capacity": deadline})
     note(state, NOW)
     noted = least_ms(lambda: note(_forgotten(state), LATER))
     remembered = least_ms(lambda: FairOrder.of(state, runs))

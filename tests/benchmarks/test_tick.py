@@ -18,11 +18,11 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey
-from argosy.model.run_terms import RunTerms
 from argosy.placement.demand import Batch
 from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.asks import place_now
 from argosy.scheduler.supply.roster import Roster
+from argosy.spec.terms import terms_of_form
 from tests.benchmarks.full_cluster import INSTANCES, PER_INSTANCE, full_state, seen
 from tests.builders import (
     CELL,
@@ -45,7 +45,7 @@ def test_a_tick_at_full_size_stays_within_its_floor(
 ) -> None:
     state = full_state()
     run = state.runs[RUN_ID]
-    run.terms = RunTerms.of({**run.spec, "capacity": capacity})
+    run.terms = terms_of_form({**run.spec, "capacity": capacity})
     engine = Engine(MemoryStore(), EmptyQueue(), IdleExecutor(), load_catalogue(), POLICY, TickingClock(), state=state)
     engine.tick()  # writes everything once
     seconds = []
@@ -67,7 +67,7 @@ def test_a_tick_at_full_size_stays_within_its_floor(
 def test_a_decision_about_a_thousand_runs(capsys: pytest.CaptureFixture[str], capacity: dict[str, float]) -> None:
     state, roster, seconds = full_state(runs=1_000), Roster(), []
     for run in state.runs.values():
-        run.terms = RunTerms.of({**run.spec, "capacity": capacity})
+        run.terms = terms_of_form({**run.spec, "capacity": capacity})
     decide(moment_of(state), roster=roster)
     for _ in range(5):
         started = time.process_time()

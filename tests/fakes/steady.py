@@ -12,12 +12,13 @@ from argosy.emulator.dynamodb.service import size_of
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.report import TickReport
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.inbox import EnvironmentRequest
 from argosy.model.policy import Policy
-from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.terms import terms_of_form
+from tests.builders import submit_request
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment, SimulatedServices
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import Call, CallConditions
@@ -87,11 +88,11 @@ class SteadyService:
             "service": {"desired": desired, "update": {"healthySeconds": healthy_s}},
         }
         self.spec = to_json(parse_spec(spec))
-        terms = RunTerms.of(self.spec).service
+        terms = terms_of_form(self.spec).service
         assert terms is not None
         self.ask("create", revision=1, desired=desired)
         now = self.world.now
-        submit = SubmitRequest(RUN, now, self.spec, desired, "argosy/web", f"s3://results/{RUN}/", False)
+        submit = submit_request(RUN, now, self.spec, desired, "argosy/web", f"s3://results/{RUN}/", False)
         self.ask("deploy", revision=1, token="1", submit=submit)
 
     def ask(self, change: str, **fields: Any) -> None:

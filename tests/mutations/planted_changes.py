@@ -32,10 +32,10 @@ def changes_wait_for_the_next_controller(patch: Patch) -> None:
 def changes_end_with_the_controller(patch: Patch) -> None:
     real = RunRecord.to_run
 
-    def to_run(self: RunRecord, spec: Mapping[str, Any], tasks: Any) -> Run:
-        run = real(self, spec, tasks)
+    def to_run(self: RunRecord, spec: Mapping[str, Any], terms: RunTerms, tasks: Any) -> Run:
+        run = real(self, spec, terms, tasks)
         run.changes = {}
-        run.terms = RunTerms.of(spec)
+        run.terms = terms
         return run
 
     patch.setattr(RunRecord, "to_run", to_run)

@@ -25,7 +25,6 @@ from argosy.model.inbox import (
     RetryRequest,
     ScaleRequest,
     SharingRequest,
-    SubmitRequest,
     UpdateRequest,
 )
 from argosy.model.run_record import RunRecord
@@ -45,6 +44,7 @@ from tests.builders import (
     instance_id,
     moment_of,
     prepared,
+    submit_request,
     submitted,
     task,
     task_arn,
@@ -127,7 +127,7 @@ def a_daemon(at: float, number: int) -> EnvironmentRequest:
         },
     }
     run_id = f"{WATCH}-261121-06273{number}-dddd"
-    submit = SubmitRequest(run_id, at, to_json(parse_spec(spec)), 1, "argosy/web", f"s3://r/{run_id}/", False)
+    submit = submit_request(run_id, at, to_json(parse_spec(spec)), 1, "argosy/web", f"s3://r/{run_id}/", False)
     return EnvironmentRequest(WATCH, at, "deploy", revision=number + 1, token=f"{number}@{at}", submit=submit)
 
 

@@ -20,12 +20,12 @@ from argosy.client.results.manifest import open_manifest
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
 from argosy.model import inbox
-from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.ports import Message, StaleState
-from tests.builders import CELL, RUN_ID, MemoryStore, spec
+from tests.builders import CELL, RUN_ID, MemoryStore, spec, submit_request
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal
 from tests.harness.simulation.controllers.kept_rows import drifted
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
@@ -178,7 +178,7 @@ class Controlled:
         }
         proven = str(overrides.get("owner", ""))  # an owner who is named here has proven to be it
         image = "argosy/digits"
-        request = SubmitRequest(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
+        request = submit_request(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
         self.put(request, run_id)
         return run_id
 

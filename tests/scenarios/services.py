@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.model.environments import DeploymentStatus, Environment
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
-from argosy.model.run_terms import RunTerms
+from argosy.model.inbox import EnvironmentRequest
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.terms import terms_of_form
+from tests.builders import submit_request
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
@@ -40,9 +41,9 @@ def ask(cluster: Controlled, change: str, **fields: Any) -> None:
 def deploy(cluster: Controlled, revision: int, spec: dict[str, Any]) -> None:
     run_id = f"web-261121-0627{revision:02d}-k3f9"
     now = cluster.world.now
-    submit = SubmitRequest(run_id, now, spec, spec["array"]["size"], "argosy/web", f"s3://results/{run_id}/", False)
+    submit = submit_request(run_id, now, spec, spec["array"]["size"], "argosy/web", f"s3://results/{run_id}/", False)
     if revision == 1:
-        ask(cluster, "create", revision=1, desired=RunTerms.of(spec).service.desired)  # type: ignore[union-attr]
+        ask(cluster, "create", revision=1, desired=terms_of_form(spec).service.desired)  # type: ignore[union-attr]
     else:
         ask(cluster, "update", revision=revision)
     ask(cluster, "deploy", revision=revision, token=f"{revision}@{now}", submit=submit)

@@ -7,9 +7,10 @@ from collections import Counter
 from typing import Any
 
 from argosy.model.environments import DeploymentStatus
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.inbox import EnvironmentRequest
 from argosy.model.instances import InstanceStatus
 from argosy.spec.parse import parse_spec, to_json
+from tests.builders import submit_request
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import FOR_EVER_S, run_of, state_of, status, web
@@ -54,7 +55,7 @@ def deploy(cluster: Controlled, revision: int = 1, spec: dict[str, Any] | None =
     spec = spec or form()
     run_id = f"{DAEMON}-261121-0627{revision:02d}-k3f9"
     now = cluster.world.now
-    submit = SubmitRequest(run_id, now, spec, 1, "argosy/web", f"s3://results/{run_id}/", False)
+    submit = submit_request(run_id, now, spec, 1, "argosy/web", f"s3://results/{run_id}/", False)
     if revision == 1:
         ask(cluster, "create", revision=1, is_daemon=True)
     else:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.model.attempts import AttemptStatus
-from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
+from argosy.spec.terms import terms_of_form
 from tests.builders import RUN_ID
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
@@ -65,7 +65,7 @@ def test_a_run_spread_over_many_chunks_is_given_up_within_the_bounds_of_a_commit
     else:
         spec = dict(cluster.run.spec)
         cluster.run.spec = {**spec, "timeout": {"runDurationSeconds": 1}}
-        cluster.run.terms = RunTerms.of(cluster.run.spec)
+        cluster.run.terms = terms_of_form(cluster.run.spec)
     cluster.tick()
     assert 0 < intents(cluster) < TASKS
     ecs.closed, asked = False, ecs.asked

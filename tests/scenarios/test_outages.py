@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.model.inbox import SubmitRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
-from tests.builders import RUN_ID, spec
+from tests.builders import RUN_ID, spec, submit_request
 from tests.fakes.aws import S3_OUTAGES, refusal
 from tests.scenarios.controlled import Controlled
 
@@ -40,7 +39,7 @@ def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlle
     cluster.controllers = [cluster.controller()]
     order = spec(array={"size": TASKS}, container={"image": "argosy/digits", "command": ["work"]})
     now, output = cluster.world.now, f"s3://results/{RUN_ID}/"
-    cluster.put(SubmitRequest(RUN_ID, now, order, TASKS, "argosy/digits", output, True), RUN_ID)
+    cluster.put(submit_request(RUN_ID, now, order, TASKS, "argosy/digits", output, True), RUN_ID)
     cluster.tick()
     for index in range(TASKS):
         line.real.objects[f"{RUN_ID}/attempts/{index:07d}/1/out.txt"] = b"x"

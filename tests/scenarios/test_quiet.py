@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from argosy.aws import cell_records, watchdog
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.engine.loop import SOON_S
-from argosy.model.inbox import SubmitRequest
 from argosy.spec.parse import parse_spec, to_json
+from tests.builders import submit_request
 from tests.fakes.steady import SteadyService
 from tests.harness.simulation.controllers.deployment import TABLE
 from tests.harness.simulation.controllers.invocations import TICK_RULE
@@ -150,7 +150,7 @@ def test_while_a_run_waits_for_its_time_the_controller_looks_once_a_minute_and_s
         "notBefore": datetime.fromtimestamp(starts_at, UTC).isoformat(),
     }
     form, run_id = to_json(parse_spec(spec)), "night-261121-062702-k3f9"
-    asked = SubmitRequest(run_id, service.world.now, form, 1, "argosy/web", f"s3://results/{run_id}/", False)
+    asked = submit_request(run_id, service.world.now, form, 1, "argosy/web", f"s3://results/{run_id}/", False)
     service.deployment.put(asked, run_id)
     service.run_for(120.0)
     before = len(service.finished)

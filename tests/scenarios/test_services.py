@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.model.environments import DeploymentStatus
-from argosy.model.inbox import SubmitRequest
-from argosy.model.run_terms import RunTerms
+from argosy.spec.terms import terms_of_form
+from tests.builders import submit_request
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import (
@@ -246,7 +246,7 @@ def test_a_revision_of_the_same_content_adopts_the_tasks_and_scales_them() -> No
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert (run_of(cluster, 2).id, running(cluster)) == (first, {first: 4})
     assert run_of(cluster, 2).attempts == 4
-    assert run_of(cluster, 2).terms.service == RunTerms.of(form(4, healthySeconds=1)).service
+    assert run_of(cluster, 2).terms.service == terms_of_form(form(4, healthySeconds=1)).service
     assert web(cluster).completed == 2
     cluster.controllers = [cluster.controller()]
     cluster.tick()
@@ -291,7 +291,7 @@ def test_an_environment_that_is_created_again_adopts_or_replaces_what_was_left(c
     first = run_of(cluster, 1).id
     ask(cluster, "delete", leaves_tasks=True)
     until(cluster, lambda: web(cluster).left)
-    submit = SubmitRequest(
+    submit = submit_request(
         "web-261121-0700-k3f9", cluster.world.now, form(2, command), 2, "argosy/web", "s3://r/x/", False
     )
     ask(cluster, "create", revision=2, desired=2)

@@ -22,10 +22,12 @@ from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.packing import Unreadable
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import RunTerms, spec_and_terms
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
+from argosy.spec.stored import current, request_from
 
 ITEMS_AT_ONCE = 100  # of a history
 SUBMITTED = "SUBMITTED"  # partition of pointers; body = the sort key in the inbox
@@ -68,12 +70,19 @@ def run(store: Store, run_id: str) -> RunRecord | None:
 
 def spec_of(store: Store, run_id: str) -> dict[str, Any]:
     """What was submitted, folded in or not. Raises one of `damage.FAULTS` where that is not there, or unreadable."""
+    return submitted(store, run_id)[0]
+
+
+def submitted(store: Store, run_id: str) -> tuple[dict[str, Any], RunTerms]:
+    """Likewise, with what it asks for."""
     key = (documents.run_partition(run_id), documents.SPEC)
     body, request = store.read(key), None
     if body is None:
         request = _request_of(store, run_id)
         body = None if request else store.read(key)  # folded in between the first two looks
-    return dict(request.spec if request else documents.decode(_there(body, run_id)))
+    if request is not None:
+        return dict(request.spec), request.terms
+    return spec_and_terms(documents.decode(current(documents.SPEC, _there(body, run_id))))
 
 
 def _there(body: bytes | None, run_id: str) -> bytes:
@@ -202,7 +211,7 @@ def _folded_since(place: str) -> str | None:
 def _submitted(body: bytes) -> RunRecord | None:
     """None for another request, or one that the controller will set aside for a person to look at."""
     with suppress(ValueError):
-        request = inbox.from_bytes(body)
+        request = request_from(body)
         return RunRecord.of_request(request) if isinstance(request, SubmitRequest) else None
     return None
 
@@ -212,7 +221,7 @@ def _in_inbox_at(store: Store, pointers: Sequence[Key]) -> Iterator[RetryRequest
     places = store.read_many(pointers)
     for body in store.read_many((inbox.INBOX, place.decode()) for place in places.values()).values():
         with suppress(ValueError):
-            request = inbox.from_bytes(body)
+            request = request_from(body)
             if isinstance(request, RetryRequest | CancelRequest):
                 yield request
 
@@ -262,5 +271,5 @@ def _in_inbox(store: Store, run_id: str) -> RunRecord | None:
 def _request_of(store: Store, run_id: str) -> SubmitRequest | None:
     place = store.read(request_pointer(run_id))
     body = None if place is None else store.read((inbox.INBOX, place.decode()))
-    request = None if body is None else inbox.from_bytes(body)
+    request = None if body is None else request_from(body)
     return request if isinstance(request, SubmitRequest) else None

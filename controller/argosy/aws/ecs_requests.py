@@ -17,17 +17,13 @@ from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.ports import PORT_VARIABLE, TCP
 from argosy.model.resources import Resources
-from argosy.model.run_terms import ARM64, PROGRAM_ENTRY_POINT, RESERVED_PORTS, X86_64, Port
+from argosy.model.run_terms import ARM64, PROGRAM_ENTRY_POINT, RESERVED_PORTS, X86_64, HealthTerms, Port
 from argosy.model.runs import Run
 from argosy.spec.definitions import ways_to_the_host
 from argosy.spec.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
 LOG_STREAM_PREFIX = "argosy"
-_HEALTH_CHECK = (  # ECS's names and ours
-    ("command", "command"), ("interval", "intervalSeconds"), ("timeout", "timeoutSeconds"), ("retries", "retries"),
-    ("startPeriod", "startSeconds"),
-)  # fmt: skip
 STOP_REASON_LIMIT = 255  # characters that ECS keeps
 
 
@@ -49,7 +45,7 @@ def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, 
     override = {"name": run.container, "environment": environment}
     if overrides["command"] is not None:
         override["command"] = overrides["command"]
-    tags = {**run.spec.get("tags", {}), RUN_TAG: run.id, STAGE_TAG: stage}
+    tags = {**dict(run.terms.tags), RUN_TAG: run.id, STAGE_TAG: stage}
     request = {
         "taskDefinition": task_definition,
         "count": 1,
@@ -98,9 +94,8 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
     if mappings:
         container["portMappings"] = mappings
     environment |= {f"{PORT_VARIABLE}{port.container}": str(port.container) for port in run.terms.ports}
-    health = run.spec.get("container", {}).get("health")
-    if health is not None:
-        container["healthCheck"] = {name: health[ours] for name, ours in _HEALTH_CHECK if ours in health}
+    if run.terms.health is not None:
+        container["healthCheck"] = _health_check(run.terms.health)
     if run.needs.gpus:
         linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY_DIVISOR
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
@@ -116,6 +111,16 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
         "executionRoleArn": deployment.execution_role_arn,
         "taskRoleArn": deployment.task_role_arn,
         "containerDefinitions": [container],
+    }
+
+
+def _health_check(health: HealthTerms) -> dict[str, Any]:
+    return {
+        "command": list(health.command),
+        "interval": health.interval_s,
+        "timeout": health.timeout_s,
+        "retries": health.retries,
+        "startPeriod": health.start_s,
     }
 
 

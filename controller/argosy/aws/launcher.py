@@ -137,7 +137,7 @@ class TaskLauncher:
         if run is None or cell is None:
             return None
         item = None
-        if "itemsFrom" in run.spec["array"]:
+        if run.terms.items_from:
             item = self._items.pinned_item(run.output, launch.key.index)
         task_definition = self._preparation.arn_in(run, cell, deadline)
         return run_task_request(launch, run, item, task_definition, stage=self._deployment.stage)

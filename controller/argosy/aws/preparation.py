@@ -85,7 +85,7 @@ class RunPreparation:
     def replaces(self, run: Run, arn: str) -> bool:
         """ECS says that this revision of the run is deregistered: whether `arn_in` gives another one from now on. A
         definition of the user's own has no other. Safe to call from several threads."""
-        if "taskDefinition" in run.spec:
+        if run.terms.task_definition:
             return False
         self._gone.add(arn)
         self._forget(lambda known: known == arn)
@@ -98,7 +98,7 @@ class RunPreparation:
         """
         if not re.fullmatch(f"{re.escape(self._deployment.prefix)}-[0-9a-f]{{{HASH_DIGITS}}}", action.family):
             return DefinitionDeregistered(action.family)
-        if any(self._family(run) == action.family for run in waiting if "taskDefinition" not in run.spec):
+        if any(self._family(run) == action.family for run in waiting if not run.terms.task_definition):
             return NotCarriedOut(NEEDED_AGAIN, about=Subject(What.DEREGISTER, action.family), passing=True)
         self._forget(lambda known: family_of(known) == action.family)
         faults = [self._deregistered(cell, action.family, deadline) for cell in self._cells.values()]
@@ -136,14 +136,14 @@ class RunPreparation:
                 self._arns.pop(key, None)
 
     def _resolve(self, run: Run, cell: Cell, deadline: float) -> RunPrepared:
-        if "taskDefinition" in run.spec:
+        if run.terms.task_definition:
             return self._users_own(run, cell)
         arn = self._registered(run, cell, deadline)
         prepared = _prepared(run.id, arn, run.container, run.needs, run.host_ports)
         return replace(prepared, takes_exec=self._deployment.allow_exec)
 
     def _users_own(self, run: Run, cell: Cell) -> RunPrepared:
-        definition = cell.ecs.describe_task_definition(taskDefinition=run.spec["taskDefinition"])["taskDefinition"]
+        definition = cell.ecs.describe_task_definition(taskDefinition=run.terms.task_definition)["taskDefinition"]
         container, needs = usable_container(definition), needs_of_definition(definition)
         ports = ports_of_definition(definition)
         prepared = _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs, ports)
@@ -192,7 +192,7 @@ class RunPreparation:
 
         A reopened run loses its failure marker and keeps its items.
         """
-        if "itemsFrom" in run.spec["array"] and not (run.retries and self._has_pinned(run)):
+        if run.terms.items_from and not (run.retries and self._has_pinned(run)):
             self._pin_items(run)
         if run.retries:
             remove_former_failure(self._s3, run)
@@ -211,7 +211,7 @@ class RunPreparation:
         return True
 
     def _pin_items(self, run: Run) -> None:
-        source = run.spec["array"]["itemsFrom"]
+        source = run.terms.items_from
         items = self._items.read_items(source)
         if len(items) != run.task_count:
             raise ItemsUnreadable(f"{source} had {run.task_count} items at submit and has {len(items)} now")

@@ -27,7 +27,6 @@ from argosy.layout import (
     attempt_uri,
     manifest_part_uri,
     manifest_uri,
-    part_suffix,
     part_uri,
     split_s3,
 )
@@ -169,7 +168,7 @@ class Results:
         return True
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:
-        bucket, key = split_s3(part_uri(run.output, action.index, part_suffix(run.spec)))
+        bucket, key = split_s3(part_uri(run.output, action.index, run.terms.part_suffix))
         try:
             head = self._s3.head_object(Bucket=bucket, Key=key)
         except AWS_ERRORS as error:

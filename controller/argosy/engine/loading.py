@@ -15,6 +15,7 @@ from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
 from argosy.model.suspensions import reason_of
 from argosy.ports import Key, StaleState, Store
+from argosy.spec.stored import current
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def _runs(store: Store, run_ids: Sequence[str]) -> dict[str, tuple[bytes, dict[s
             wanted += documents.partition_keys(documents.record_from(body))
     partitions: dict[str, dict[str, bytes]] = {documents.run_partition(run_id): {} for run_id in records}
     for (partition, name), body in store.read_many(wanted).items():
-        partitions[partition][name] = body
+        partitions[partition][name] = current(name, body)
     return {run_id: (body, partitions[documents.run_partition(run_id)]) for run_id, body in records.items()}
 
 
@@ -73,7 +74,8 @@ def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
     record = None if body is None else _read(lambda: documents.record_from(body))
     if record is None or (record.has_ended and not ended):
         return None
-    partition = store.read_partition(documents.run_partition(run_id))
+    found = store.read_partition(documents.run_partition(run_id))
+    partition = {name: current(name, body) for name, body in found.items()}
     return _read(lambda: documents.run_from(record, partition))
 
 

@@ -42,10 +42,11 @@ from argosy.recording.tick_record import digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.due import next_due
 from argosy.scheduler.supply.roster import Roster
+from argosy.spec.stored import request_from
 
 SEARCH_S = 20.0  # of one tick, for all its rounds after the first failure; part of loop.RESERVE_S
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
-MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
+MAX_REQUEST_BYTES = 800_000  # their specs are stored in the same commit
 
 
 @dataclass(slots=True)
@@ -280,14 +281,13 @@ class Engine:
         while taken.requests:
             key, body = taken.requests.popleft()
             size += len(body)
-            too_many = size > MAX_REQUEST_BYTES_PER_TICK or not has_room(state, self.policy, len(taken.folded))
-            if taken.folded and too_many:
+            if taken.folded and (size > MAX_REQUEST_BYTES or not has_room(state, self.policy, len(taken.folded))):
                 break
             taken.folded.append(key)
             request: inbox.Request | None = None
             try:
                 with ours():
-                    request = inbox.from_bytes(body)
+                    request = request_from(body)
                     event = event_of(marked(self.store), state, request)
             except Stumbled as stumble:  # over the request itself, or over the run that it is about
                 if not isinstance(stumble.error.__cause__ or stumble.error, FAULTS):

@@ -15,7 +15,6 @@ from argosy.model.environments import (
 )
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import ServiceTerms, content_of
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
@@ -143,13 +142,14 @@ def _end_deployment(env: Environment, status: DeploymentStatus, now: float, reas
 
 def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None:
     submit = request.submit
-    if submit is None or any(each.token == request.token for each in env.deployments):
+    service = None if submit is None else submit.terms.service
+    if submit is None or service is None or any(each.token == request.token for each in env.deployments):
         return
     _revise(state, env, Revision(request.revision, request.requested_at))
     revision = env.revision(request.revision)
     if revision is None:
         return
-    wanted = env.spec_desired if env.is_daemon else ServiceTerms.of(submit.spec["service"]).desired
+    wanted = env.spec_desired if env.is_daemon else service.desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted
     if revision.run_id not in state.suspended:  # else it is used as soon as it is worked on again
@@ -176,16 +176,24 @@ def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRe
     of them is started anew. What else its spec says holds for what is decided next."""
     for other in env.revisions:
         run = state.runs.get(other.run_id)
-        if run is None or run.halted or run.image != submit.image or content_of(run.spec) != content_of(submit.spec):
+        if run is None or run.halted or not _is_alike(run, submit):
             continue
         revision.run_id, other.run_id = run.id, ""
         env.completed = revision.number if env.completed == other.number else env.completed
-        run.change_spec({**submit.spec, "array": run.spec["array"]})  # whose size tasks are told: see `content_of`
+        run.change_spec({**submit.spec, "array": run.spec["array"]}, submit.terms)  # tasks are told the array's size
         run.proven_owner = submit.proven_owner
         state.new_runs.add(run.id)  # its spec is stored again
         state.changed_runs.add(run.id)
         return True
     return False
+
+
+def _is_alike(run: Run, submit: SubmitRequest) -> bool:
+    """Whether its tasks are what the request asks for."""
+    mine, theirs = run.terms.service, submit.terms.service
+    if mine is None or theirs is None:
+        return False
+    return (run.image, mine.content) == (submit.image, theirs.content)
 
 
 def begin_deployment(
@@ -207,6 +215,7 @@ def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus 
         id=request.run_id,
         number=state.next_run,
         spec=request.spec,
+        submitted_terms=request.terms,
         submitted_at=request.submitted_at,
         task_count=rows,
         image=request.image,

@@ -21,6 +21,12 @@ T = TypeVar("T")
 FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.error)
 
 
+# Rises when an older version would misread what a newer one stores. Version N reads formats N and N-1, so that a
+# deployment goes on where the one before stopped. Fields that merely have a default need no new format, and terms of a
+# run that an earlier version did not store are read from its spec (`spec.stored`).
+FORMAT = 1
+
+
 class UnreadableState(ValueError):
     """The root of the state cannot be read: without it nothing is known, and nothing is touched."""
 
@@ -72,3 +78,11 @@ def tried(document: str, read: Callable[[], T], run_id: str = "", record: RunRec
     except Exception as fault:  # noqa: BLE001 - FAULTS, or a fault of our own at this document: it stops nobody else
         reason = str(fault) if isinstance(fault, CorruptChunk) else f"{type(fault).__name__}: {fault}"
         return Damage(document, reason[:300], run_id, record)
+
+
+def check_format(number: int, newest: int = FORMAT) -> None:
+    """Of a stored root, for a version that writes `newest`. Raises NewerFormat, OlderFormat with a sentence."""
+    if number > newest:
+        raise NewerFormat(f"state format {number} is newer than {newest}: deploy the newer version again")
+    if number < newest - 1:
+        raise OlderFormat(f"state format {number} is older than {newest - 1}: deploy a version in between first")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ONE_TO_ONE_LIMIT = 8  # N_TO_N dependencies of a run: each is a bit of the column `met`
 
@@ -14,11 +13,6 @@ class Dependency(NamedTuple):
     run_id: str
     one_to_one: bool = False
     on_end: bool = False
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Dependency:
-        """From the validated JSON form of one of `dependsOn`."""
-        return cls(str(given["run"]), given.get("type") == "N_TO_N", given.get("on") == "end")
 
 
 class DependencyBit(NamedTuple):

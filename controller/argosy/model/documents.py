@@ -17,13 +17,14 @@ from typing import Any
 from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
 from argosy.model.costs import NO_WORK, Costs
-from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
+from argosy.model.damage import FORMAT, Damage, UnreadableState, check_format, tried
 from argosy.model.floor import Floor
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.packing import Unreadable
 from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
@@ -34,9 +35,6 @@ from argosy.model.stored_sharing import all_sharing_in, sharing_bodies
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
-# Rises when an older version would misread what a newer one stores. Version N reads formats N and N-1, so that a
-# deployment goes on where the one before stopped. Fields that merely have a default need no new format.
-FORMAT = 1
 STATE, RUNS = "STATE", "RUNS"
 DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
@@ -66,7 +64,7 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
     for key, body in partition.items():
         if key.startswith("TASKS#"):
             tasks.unpack(int(key.split("#")[1]), body)
-    run = record.to_run(decode(partition[SPEC]), tasks)
+    run = record.to_run(*spec_and_terms(decode(partition[SPEC])), tasks)
     with suppress(Unreadable):  # it says what was: without it the run goes on all the same
         run.series = Series.unpack(partition[SERIES]) if SERIES in partition else run.series
     return run
@@ -76,7 +74,11 @@ def partition_of(run: Run) -> dict[str, bytes]:
     """What `run_from` reads, of a run that lies in the store."""
     chunks = {task_chunk(number): run.tasks.pack(number) for number in sorted(run.tasks.packed_bytes)}
     series = {SERIES: run.series.pack()} if run.series.samples else {}
-    return {SPEC: encode(run.spec), **series, **chunks}
+    return {SPEC: _spec_of(run), **series, **chunks}
+
+
+def _spec_of(run: Run) -> bytes:
+    return encode(with_terms(run.spec, run.submitted_terms))
 
 
 def run_partition(run_id: str) -> str:
@@ -135,7 +137,7 @@ def changed(state: State) -> Documents:
     for chunk in state.attempts.dirty:
         documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
     for run_id in state.new_runs:
-        documents[run_partition(run_id), SPEC] = encode(state.runs[run_id].spec)
+        documents[run_partition(run_id), SPEC] = _spec_of(state.runs[run_id])
     for run_id, record in state.quarantined.items():
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
@@ -286,14 +288,6 @@ def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
         raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/guides/operations.md)")
     check_format(root["format"])
     return root
-
-
-def check_format(number: int, newest: int = FORMAT) -> None:
-    """Of a stored root, for a version that writes `newest`. Raises NewerFormat, OlderFormat with a sentence."""
-    if number > newest:
-        raise NewerFormat(f"state format {number} is newer than {newest}: deploy the newer version again")
-    if number < newest - 1:
-        raise OlderFormat(f"state format {number} is older than {newest - 1}: deploy a version in between first")
 
 
 def _root(state: State) -> dict[str, Any]:

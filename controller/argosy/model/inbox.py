@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from argosy.model.run_changes import Changes
+from argosy.model.run_terms import RunTerms
 
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
 REFUSED = "INBOX-REFUSED"  # partition of requests that the controller could not read: kept for a person to look at
@@ -24,6 +25,7 @@ class SubmitRequest:
     run_id: str
     submitted_at: float  # epoch seconds
     spec: Mapping[str, Any] = field(hash=False)  # validated, defaults filled in
+    terms: RunTerms  # what it asks for
     task_count: int
     image: str  # resolved; empty when the spec names a task definition
     output: str  # s3://bucket/prefix/<runId>/
@@ -156,18 +158,26 @@ def to_bytes(request: Request) -> bytes:
 
 def from_bytes(body: bytes) -> Request:
     """Raises ValueError for a kind this version does not know or a record that lacks a member."""
-    record = json.loads(body)
+    return from_record(json.loads(body))
+
+
+def from_record(record: Any) -> Request:
+    """The same, of the JSON value."""
     if not isinstance(record, dict) or record.get("kind") not in KINDS:
         raise ValueError(f"unknown request kind {record.get('kind') if isinstance(record, dict) else record!r}")
     request_type = KINDS[record["kind"]]
     known = {name: record[name] for name in request_type.__slots__ if name in record}
     try:
         if known.get("submit") is not None:
-            known["submit"] = SubmitRequest(**known["submit"])
+            known["submit"] = _submit(known["submit"])
         if "types" in known:
             known["types"] = tuple(known["types"])
         if "tasks" in known:
             known["tasks"] = tuple((int(first), int(last)) for first, last in known["tasks"])
-        return request_type(**known)
-    except TypeError as fault:
+        return _submit(known) if request_type is SubmitRequest else request_type(**known)
+    except (KeyError, TypeError) as fault:
         raise ValueError(str(fault)) from fault
+
+
+def _submit(record: Mapping[str, Any]) -> SubmitRequest:
+    return SubmitRequest(**{**record, "terms": RunTerms.from_dict(record["terms"])})

@@ -1,58 +1,40 @@
-"""What of a run may change after its submission, and what does its spec say from then on?
+"""What may change of a run after its submission, and its terms from then on.
 
-What was submitted stays as it is stored. Changes are kept beside it, and the run's terms follow from both: whoever asks
-what a run may cost or use asks its terms, and need not know of changes.
+What was submitted stays as it is stored. Changes are kept beside it, by the name that the spec has for the field, and
+the run's terms follow from both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
+
+from argosy.model.resources import CPU_UNITS_PER_VCPU
+from argosy.model.run_terms import DEFAULT_QUEUE, Deadline, RunTerms
 
 Changes = Mapping[str, Any]
 """New values by the name of the field; None: the spec says nothing of it any more."""
 
-_CAPACITY, _PLACEMENT, _RESOURCES = "capacity", "placement", "resources"
-PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "priority": (),
-        "queue": (),
-        "budgetUsd": (_CAPACITY,),
-        "maxHourlyCost": (_CAPACITY,),
-        "deadline": (_CAPACITY,),
-        "maxInstances": (_CAPACITY,),
-        "maxConcurrentTasks": (_PLACEMENT,),
-        "memory": (_RESOURCES,),
-        "vcpus": (_RESOURCES,),
-    }
-)
-"""The part of the spec in which each field lies."""
-WHEN_RETRIED = frozenset({"memory", "vcpus"})  # no task of the run is alive then, and its definition is made anew
-OF_OPEN_RUNS = tuple(name for name in PLACES if name not in WHEN_RETRIED)
+# By the name of a field that may change: the terms that a value of it gives.
+_TERMS: Mapping[str, Callable[[RunTerms, Any], dict[str, Any]]] = {
+    "priority": lambda terms, value: {"priority": int(value or 0)},
+    "queue": lambda terms, value: {"queue": str(value or DEFAULT_QUEUE)},
+    "budgetUsd": lambda terms, value: {"budget_usd": value, "drains_at_cap": terms.drains_at_cap or value is None},
+    "maxHourlyCost": lambda terms, value: {"max_hourly_usd": value},
+    "deadline": lambda terms, value: {"deadline": None if value is None else Deadline.parse(value)},
+    "maxInstances": lambda terms, value: {"max_instances": value},
+    "maxConcurrentTasks": lambda terms, value: {"max_concurrent": value},
+    "memory": lambda terms, value: {"needs": terms.needs._replace(memory_mib=int(value))},
+    "vcpus": lambda terms, value: {"needs": terms.needs._replace(cpu_units=round(value * CPU_UNITS_PER_VCPU))},
+}
+WHEN_RETRIED = frozenset({"memory", "vcpus"})  # no task of the run is alive then, and its definition is made again
+OF_OPEN_RUNS = tuple(name for name in _TERMS if name not in WHEN_RETRIED)
 NEVER_ABSENT = frozenset({"priority", "queue", *WHEN_RETRIED})
 
 
-def path_of(name: str) -> str:
-    """As faults of a spec name the field."""
-    return ".".join((*PLACES[name], name))
-
-
-def changed(spec: Mapping[str, Any], changes: Changes) -> Mapping[str, Any]:
-    """The spec with the changes. Raises KeyError for a field that never changes."""
-    found = dict(spec)
+def changed(terms: RunTerms, changes: Changes) -> RunTerms:
+    """The terms with the changes. Raises KeyError for a field that never changes."""
     for name, value in changes.items():
-        _put(found, PLACES[name], name, value)
-    if "budgetUsd" in changes and changes["budgetUsd"] is None:
-        _put(found, (_CAPACITY,), "onCap", None)  # which says what becomes of it when it is used up
-    return found
-
-
-def _put(spec: dict[str, Any], place: Iterable[str], name: str, value: Any) -> None:
-    for part in place:
-        spec[part] = dict(spec.get(part) or {})
-        spec = spec[part]
-    if value is None:
-        spec.pop(name, None)
-    else:
-        spec[name] = value
+        terms = replace(terms, **_TERMS[name](terms, value))
+    return terms

@@ -126,10 +126,10 @@ class RunRecord:
         """How many it has ever used, named or not."""
         return max(self.used_instances, len(self.instances))
 
-    def with_changes(self, spec: Mapping[str, Any], changes: Changes, reason: str) -> RunRecord:
-        """As it will be once the controller has taken the changes in. spec: as it was submitted."""
+    def with_changes(self, submitted: RunTerms, changes: Changes, reason: str) -> RunRecord:
+        """As it will be once the controller has taken the changes in."""
         now = {**self.changes, **changes}
-        terms = RunTerms.of(changed(spec, now))
+        terms = changed(submitted, now)
         at = None if terms.deadline is None else terms.deadline.for_run(self.reopened_at or self.submitted_at)
         return replace(self, changes=now, change_reason=reason, deadline_at=at, **_terms_of(terms))
 
@@ -152,7 +152,7 @@ class RunRecord:
     @classmethod
     def of_request(cls, request: SubmitRequest) -> RunRecord:
         """Of a run that the controller has not taken in yet."""
-        terms = RunTerms.of(request.spec)
+        terms = request.terms
         return cls(
             id=request.run_id,
             name=terms.name,
@@ -197,7 +197,7 @@ class RunRecord:
             "failures": [asdict(failure) for failure in self.failures],
         }
 
-    def to_run(self, spec: Mapping[str, Any], tasks: TaskTable) -> Run:
+    def to_run(self, spec: Mapping[str, Any], terms: RunTerms, tasks: TaskTable) -> Run:
         """The run as it was when it was stored. Raises ValueError when nothing but its id is known."""
         if self.image is None:
             raise ValueError("its record names nothing but the run")
@@ -205,7 +205,7 @@ class RunRecord:
         for name in _LISTS:
             values[name] = list(values[name])
         values |= {"instances": set(self.instances), "costs": dict(self.costs), "changes": dict(self.changes)}
-        run = Run(spec=spec, tasks=tasks, **values)
+        run = Run(spec=spec, submitted_terms=terms, tasks=tasks, **values)
         run.committed = run.facts()._replace(was_suspended=bool(self.suspended_at))
         return run
 

@@ -1,25 +1,25 @@
-"""What does the spec of a run ask for? Read once, from the JSON form that `spec` has validated."""
+"""The terms of a run: what its spec asks for.
+
+`spec.terms` reads them from the spec once, when the run is admitted. They are stored with the run, and everything that
+the controller decides by is a field of them: nothing here has a default.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from argosy.model.dependencies import Dependency
-from argosy.model.exit_codes import WRONG_REQUEST
-from argosy.model.ports import TCP, TaskPort
+from argosy.model.ports import TaskPort
 from argosy.model.purchases import PurchaseMode
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
-
-T = TypeVar("T")
+from argosy.model.resources import Resources
 
 DEFAULT_QUEUE = "default"  # of runs that name none, and of those whose queue is there no more
 FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
-FALLBACK_LOSSES = 3
 # Of the runner that is every container's init (containers/runner). An instance whose runner speaks the protocol has the
 # attribute with its number.
 RUNNER_PROTOCOL = 1
@@ -50,9 +50,6 @@ class ExitRule:
     on_exit_code: str | None = None
     on_reason: str | None = None
     on_status_reason: str | None = None
-
-
-_RUNNER_RULES = (ExitRule("EXIT", str(WRONG_REQUEST)),)  # after the spec's own: trying again cannot help
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,43 +111,31 @@ def port_of(given: Any) -> Port:
     return number, protocol
 
 
-def needs_of(spec: Mapping[str, Any]) -> Resources:
-    """What one task takes, for a spec with a `container`."""
-    resources = spec.get("resources", {})
-    return Resources(
-        round(float(resources.get("vcpus", 1)) * CPU_UNITS_PER_VCPU),
-        int(resources.get("memory", 1024)),
-        int(resources.get("gpus", 0)),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class HealthTerms:
-    """How a container's health command is run, by ECS's agent. Seconds."""
+    """How ECS's agent runs a container's health command. Seconds."""
 
-    interval_s: float
+    command: tuple[str, ...]
+    interval_s: int
+    timeout_s: int  # of one run of the command
     retries: int  # failures in a row, until the container is unhealthy
+    start_s: int  # from the container's start, in which failures do not count
 
     @property
     def patience_s(self) -> float:
         """How long a task may be unhealthy before it is replaced."""
-        return self.interval_s * self.retries
-
-    @classmethod
-    def of(cls, health: Mapping[str, Any]) -> HealthTerms:
-        """From the validated JSON form."""
-        return cls(float(health.get("intervalSeconds", 30)), int(health.get("retries", 3)))
+        return float(self.interval_s * self.retries)
 
 
 START_FIRST: Final = "start-first"
 STOP_FIRST: Final = "stop-first"
-DAEMON_MIN_HEALTHY = 80  # percent of the instances that match, unless the spec says otherwise
 SERVICE_GROUP = "env:"  # and the environment's name: the ECS task group of a service's tasks, of all revisions
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTerms:
-    """How a service is kept up and updated. Percentages are of the desired tasks, and are rounded up."""
+    """How a service is kept up and updated. Percentages are of the desired tasks, and are rounded up. Of a daemon they
+    are of the instances that match."""
 
     desired: int
     min_healthy_percent: int  # our own acts leave so many healthy tasks
@@ -158,42 +143,9 @@ class ServiceTerms:
     healthy_s: float  # a task that has run for so long is healthy
     progress_s: float  # a deployment without progress for so long is stuck
     rolls_back: bool  # whether a deployment that fails goes back to the revision before
-    target_group: str = ""  # of a load balancer, as the settings name it; "" = none
-    drain_s: float = 0.0  # from when a task is out of the group until it is told to stop
-
-    @classmethod
-    def of_daemon(cls, daemon: Mapping[str, Any]) -> ServiceTerms:
-        """From the validated JSON form. Percentages are of the instances that match."""
-        update = {"minHealthyPercent": DAEMON_MIN_HEALTHY, **daemon.get("update", {}), "maxOverPercent": 0}
-        return cls.of({"desired": 0, "update": update})
-
-    @classmethod
-    def of(cls, service: Mapping[str, Any]) -> ServiceTerms:
-        """From the validated JSON form."""
-        update = service.get("update", {})
-        return cls(
-            desired=int(service["desired"]),
-            min_healthy_percent=int(update.get("minHealthyPercent", 100)),
-            max_over_percent=int(update.get("maxOverPercent", 25)),
-            healthy_s=float(update.get("healthySeconds", 15)),
-            progress_s=float(update.get("progressSeconds", 600)),
-            rolls_back=bool(update.get("rollback", True)),
-            target_group=str(service.get("targetGroup") or ""),
-            drain_s=float(service.get("drainSeconds", 30)) if service.get("targetGroup") else 0.0,
-        )
-
-
-_AROUND = ("array", "placement", "daemon")  # the size of the array is what was desired at first
-_ROLLOUT = ("desired", "update")
-
-
-def content_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a service's spec makes its tasks what they are. The rest (how many there are, how they are replaced,
-    where further ones go) may change while they run. The group counts: RunTask is told of it, and a launch in doubt is
-    repeated with the very same request (DESIGN D4)."""
-    content = {name: value for name, value in spec.items() if name not in _AROUND}
-    content["service"] = {name: value for name, value in spec.get("service", {}).items() if name not in _ROLLOUT}
-    return {**content, "group": spec.get("placement", {}).get("group")}
+    target_group: str  # of a load balancer, as the settings name it; "" = none
+    drain_s: float  # from when a task is out of the group until it is told to stop
+    content: str  # digest of what makes its tasks what they are: a revision with the same digest adopts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +154,6 @@ class DaemonTerms:
 
     instances: str  # a cluster query; "" = all
     starts_first: bool  # an update starts the new task on an instance before it stops the old one there
-
-    @classmethod
-    def of(cls, daemon: Mapping[str, Any]) -> DaemonTerms:
-        """From the validated JSON form."""
-        return cls(str(daemon.get("instances") or ""), daemon.get("update", {}).get("order") == START_FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +169,11 @@ class RunTerms:
     host_ports: tuple[Port, ...]  # that each task holds on its instance, sorted, so that equal sets are equal
     group: str | None  # the ECS task group
     needs_runner: bool  # to fetch a program of the user's own, and to bring its result away
+    task_definition: str  # of the user's own, FAMILY or FAMILY:REVISION; "" = Argosy makes one
+    items_from: str  # S3 object with one item per task; "" = the items are in the spec, or there are none
+    part_suffix: str  # how the names of part objects end
+    output: str  # S3 folder to which the run's id is appended; "" = the deployment's own
+    tags: tuple[tuple[str, str], ...]  # of its ECS tasks
     # placement
     max_concurrent: int | None
     max_tasks_per_instance: int | None  # counts the tasks of the whole group
@@ -236,7 +188,7 @@ class RunTerms:
     max_instances: int | None
     deadline: Deadline | None
     on_demand_base: int  # of a service: so many of its tasks run on on-demand instances
-    fallback_wait_s: float  # how long tasks wait for spot that is short; infinite where only the deadline counts
+    fallback_after_s: float | None  # how long tasks wait for spot that is short
     fallback_losses: int  # a task that was lost this often goes to on-demand itself
     budget_usd: float | None
     max_hourly_usd: float | None
@@ -244,7 +196,7 @@ class RunTerms:
     transfer_gb_per_task: float
     # array, retryStrategy, timeout
     expected_seconds: float | None  # of one task
-    shard_size: int | None
+    shard_size: int | None  # of a range
     attempt_limit: int
     exit_rules: tuple[ExitRule, ...]
     attempt_timeout_s: float  # 0 = none
@@ -272,80 +224,51 @@ class RunTerms:
         return 0.0 if self.not_before is None else self.not_before.for_run(submitted_at)
 
     @property
+    def fallback_wait_s(self) -> float:
+        """How long tasks wait for spot that is short; infinite where only the deadline counts."""
+        if self.fallback_after_s is not None:
+            return self.fallback_after_s
+        return FALLBACK_WAIT_S if self.deadline is None else math.inf
+
+    @property
     def has_caps(self) -> bool:
         """Whether a budget or an hourly cap limits the run."""
         return self.budget_usd is not None or self.max_hourly_usd is not None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Of JSON values, as it is stored."""
+        return asdict(self)
+
     @classmethod
-    def of(cls, spec: Mapping[str, Any]) -> RunTerms:
-        """From the validated JSON form. Raises KeyError for a spec without a name."""
-        placement, capacity, array = spec.get("placement", {}), spec.get("capacity", {}), spec.get("array", {})
-        container = spec.get("container", {})
-        ports = tuple(
-            TaskPort(int(each["container"]), int(each.get("host") or 0)) for each in container.get("ports", ())
-        )
-        retries, timeout, fallback = (
-            spec.get("retryStrategy", {}),
-            spec.get("timeout", {}),
-            capacity.get("fallback", {}),
-        )
-        usual_wait_s = math.inf if "deadline" in capacity else FALLBACK_WAIT_S
-        return cls(
-            name=str(spec["name"]),
-            needs=needs_of(spec),
-            gpu_model=spec.get("resources", {}).get("gpuModel"),
-            gpu_memory_mib=int(spec.get("resources", {}).get("gpuMemoryMib", 0)),
-            disk_gib=int(spec.get("resources", {}).get("diskGiB", 0)),
-            architecture=spec.get("resources", {}).get("architecture", X86_64),
-            host_ports=tuple(sorted({*map(port_of, container.get("hostPorts", ())), *_pinned(ports)})),
-            group=placement.get("group"),
-            needs_runner="run" in spec,
-            max_concurrent=_optional(int, placement.get("maxConcurrentTasks")),
-            max_tasks_per_instance=_optional(int, placement.get("maxTasksPerInstance")),
-            constraints=tuple(placement.get("constraints", ())),
-            strategy=tuple(placement.get("strategy", ())),
-            soft_constraints=tuple((e["expression"], int(e["weight"])) for e in placement.get("softConstraints", ())),
-            affinity=tuple(placement.get("affinity", ())),
-            anti_affinity=tuple(placement.get("antiAffinity", ())),
-            purchase=PurchaseMode(capacity.get("purchase", PurchaseMode.SPOT)),
-            cells=tuple(capacity.get("cells", ())),
-            max_instances=_optional(int, capacity.get("maxInstances")),
-            deadline=_optional(Deadline.parse, capacity.get("deadline")),
-            on_demand_base=int(capacity.get("onDemandBase", 0)),
-            fallback_wait_s=float(fallback.get("afterWaitSeconds", usual_wait_s)),
-            fallback_losses=int(fallback.get("afterInterruptions", FALLBACK_LOSSES)),
-            budget_usd=_optional(float, capacity.get("budgetUsd")),
-            max_hourly_usd=_optional(float, capacity.get("maxHourlyCost")),
-            drains_at_cap=capacity.get("onCap", "drain") == "drain",
-            transfer_gb_per_task=float(capacity.get("transferGbPerTask") or 0.0),
-            expected_seconds=_optional(float, array.get("expectedSeconds")),
-            shard_size=array.get("shardSize"),
-            attempt_limit=int(retries.get("attempts", 1)),
-            exit_rules=(*map(_exit_rule, retries.get("evaluateOnExit", ())), *(_RUNNER_RULES if "run" in spec else ())),
-            attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
-            duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
-            service=_optional(ServiceTerms.of_daemon, spec.get("daemon"))
-            or _optional(ServiceTerms.of, spec.get("service")),
-            daemon=_optional(DaemonTerms.of, spec.get("daemon")),
-            health=_optional(HealthTerms.of, container.get("health")),
-            ports=ports,
-            depends_on=tuple(map(Dependency.of, spec.get("dependsOn", ()))),
-            not_before=_optional(Deadline.parse, spec.get("notBefore")),
-            queue=str(spec.get("queue") or DEFAULT_QUEUE),
-            owner=str(spec.get("owner") or ""),
-            priority=int(spec.get("priority") or 0),
-            preemptible=spec.get("preemptible"),
-            checkpoint_s=float(spec.get("checkpoint", {}).get("everySeconds", 0)),
-        )
+    def from_dict(cls, stored: Mapping[str, Any]) -> RunTerms:
+        """Unknown members are ignored. Raises one of `damage.FAULTS` where one is missing or damaged."""
+        values = {field.name: stored[field.name] for field in fields(cls)}
+        return cls(**values | {name: read(values[name]) for name, read in _READERS.items() if values[name] is not None})
 
 
-def _pinned(ports: Iterable[TaskPort]) -> Iterator[Port]:
-    return ((each.host, TCP) for each in ports if each.host)
+TERMS = "terms"  # the member of what is stored of a spec that is not of the spec
 
 
-def _exit_rule(rule: Mapping[str, str]) -> ExitRule:
-    return ExitRule(*map(rule.get, ("action", "onExitCode", "onReason", "onStatusReason")))  # type: ignore[arg-type]
+def with_terms(spec: Mapping[str, Any], terms: RunTerms) -> dict[str, Any]:
+    """As a run's spec is stored. An earlier version reads it as the spec alone."""
+    return {**spec, TERMS: terms.to_dict()}
 
 
-def _optional(read: Callable[[Any], T], given: Any) -> T | None:
-    return None if given is None else read(given)
+def spec_and_terms(stored: Mapping[str, Any]) -> tuple[dict[str, Any], RunTerms]:
+    """Raises one of `damage.FAULTS`."""
+    return {name: value for name, value in stored.items() if name != TERMS}, RunTerms.from_dict(stored[TERMS])
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("constraints", "strategy", "affinity", "anti_affinity", "cells"), tuple),
+    **dict.fromkeys(("host_ports", "soft_constraints", "tags"), lambda rows: tuple(map(tuple, rows))),
+    **dict.fromkeys(("deadline", "not_before"), lambda row: Deadline(**row)),
+    "needs": lambda amounts: Resources(*amounts),
+    "purchase": PurchaseMode,
+    "exit_rules": lambda rows: tuple(ExitRule(**row) for row in rows),
+    "service": lambda row: ServiceTerms(**row),
+    "daemon": lambda row: DaemonTerms(**row),
+    "health": lambda row: HealthTerms(**{**row, "command": tuple(row["command"])}),
+    "ports": lambda rows: tuple(TaskPort(*row) for row in rows),
+    "depends_on": lambda rows: tuple(Dependency(*row) for row in rows),
+}

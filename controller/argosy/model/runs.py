@@ -80,12 +80,13 @@ class ManifestBound(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """A run and its tasks. What was submitted is `spec`, validated JSON; what holds now is `terms`. What of it its
-    tasks know never changes."""
+    """A run and its tasks. What was submitted is `spec` and `submitted_terms`; what holds now is `terms`. What of it
+    its tasks know never changes."""
 
     id: str
     number: int  # small, unique in this deployment; how attempt rows name the run
-    spec: Mapping[str, Any]
+    spec: Mapping[str, Any]  # validated JSON, which users are shown and tasks are told of
+    submitted_terms: RunTerms  # what it asks for
     submitted_at: float
     task_count: int
     image: str  # resolved; empty when the spec names a task definition
@@ -144,20 +145,17 @@ class Run:
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
     held_until: float = 0.0  # when it had waited for all that held it; durations count from here. 0 = nothing did
     proven_owner: str = ""  # whose it is, as AWS said when it was submitted; "" = what its spec says is unproven
-    terms: RunTerms = field(init=False)  # what `spec` says, with the changes
+    terms: RunTerms = field(init=False)  # what it asks for, with the changes
     committed: RunFacts | None = field(default=None, init=False)  # None = nothing of it was committed yet
 
     def __post_init__(self) -> None:
-        self.terms = self._terms()
+        self.terms = changed(self.submitted_terms, self.changes)
         self.tasks.must_meet = all_bits(self.terms.depends_on)
 
-    def _terms(self) -> RunTerms:
-        return RunTerms.of(changed(self.spec, self.changes))
-
-    def change_spec(self, spec: Mapping[str, Any]) -> None:
-        """To one of the same content (`run_terms.content_of`): of a service, whose tasks a later revision adopts."""
-        self.spec = spec
-        self.terms = self._terms()
+    def change_spec(self, spec: Mapping[str, Any], terms: RunTerms) -> None:
+        """To one of the same content (`ServiceTerms.content`): of a service, whose tasks a later revision adopts."""
+        self.spec, self.submitted_terms = spec, terms
+        self.terms = changed(terms, self.changes)
 
     def facts(self) -> RunFacts:
         """As they are now."""
@@ -178,7 +176,7 @@ class Run:
         """From now on the run is as though its spec said so."""
         self.changes |= changes
         self.change_reason = reason
-        self.terms = self._terms()
+        self.terms = changed(self.submitted_terms, self.changes)
 
     @property
     def name(self) -> str:

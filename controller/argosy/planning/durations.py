@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import RunTerms
 
 GUESS_S = 60.0
 # How far the mean of the next run may lie from what is known. Our choice: runs on the same images and data agree to
@@ -25,18 +25,18 @@ class Seconds:
     source: str
 
 
-def seconds_of(form: Mapping[str, Any], records: Iterable[RunRecord]) -> Seconds:
-    """For a spec's JSON form. records: of earlier runs, newest first; those of other names do not count, and shards of
-    another size count in proportion."""
-    past = [record for record in records if record.name == form["name"] and record.ended][:_PAST_RUNS]
+def seconds_of(terms: RunTerms, records: Iterable[RunRecord]) -> Seconds:
+    """Of a run of these terms. records: of earlier runs, newest first; those of other names do not count, and shards
+    of another size count in proportion."""
+    past = [record for record in records if record.name == terms.name and record.ended][:_PAST_RUNS]
     ended = sum(record.ended for record in past)
     if ended:
-        mean = sum(record.ended_seconds * _scale(record, form) for record in past) / ended
+        mean = sum(record.ended_seconds * _scale(record, terms) for record in past) / ended
         runs = "an earlier run" if len(past) == 1 else f"{len(past)} earlier runs"
         return _spread(mean, AFTER_PAST, f"{ended:,} tasks of {runs} took {mean:,.1f} s on average")
-    estimate = form["array"].get("expectedSeconds")
+    estimate = terms.expected_seconds
     if estimate:
-        return _spread(float(estimate), AFTER_ESTIMATE, f"array.expectedSeconds says {float(estimate):,.1f} s")
+        return _spread(estimate, AFTER_ESTIMATE, f"array.expectedSeconds says {estimate:,.1f} s")
     return _spread(
         GUESS_S,
         AFTER_NOTHING,
@@ -44,9 +44,9 @@ def seconds_of(form: Mapping[str, Any], records: Iterable[RunRecord]) -> Seconds
     )
 
 
-def _scale(record: RunRecord, form: Mapping[str, Any]) -> float:
+def _scale(record: RunRecord, terms: RunTerms) -> float:
     """How many times larger a shard of this run is than one of the earlier run."""
-    was, is_now = record.shard_size, form["array"].get("shardSize")
+    was, is_now = record.shard_size, terms.shard_size
     return is_now / was if was and is_now else 1.0
 
 

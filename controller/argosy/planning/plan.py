@@ -27,13 +27,12 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
     """The reply of PlanRun. Money in US dollars, unrounded; null stands for what cannot be bought."""
     moment = question.moment
     question = replace(question, moment=replace(moment, policy=_measured(moment.policy, moment.state)))
-    form = question.form
-    found = question.forecast(form)
+    found = question.forecast(question.terms)
     is_short = not found.possible
     if is_short:
-        found = question.forecast(form, offers_at=math.inf)
+        found = question.forecast(question.terms, offers_at=math.inf)
     return {
-        "name": form["name"],
+        "name": question.terms.name,
         "tasks": found.tasks,
         "possible": found.possible,
         "placesHere": found.here,
@@ -83,11 +82,11 @@ def _finite(number: float) -> float | None:
 
 def _on_demand(question: PlanQuestion) -> dict[str, Any] | None:
     """The same run bought on demand in the home Region alone; None where that cannot run it."""
-    form, state = question.form, question.moment.state
-    capacity = {**form.get("capacity", {}), "purchase": PurchaseMode.ON_DEMAND.value, "cells": [question.home]}
+    state = question.moment.state
+    terms = replace(question.terms, purchase=PurchaseMode.ON_DEMAND, cells=(question.home,))
     daemons = {run_id: run for run_id, run in state.runs.items() if run.is_daemon}
     empty = replace(question.moment, state=replace(state, runs=daemons, instances={}))
-    found = replace(question, moment=empty).forecast({**form, "capacity": capacity})
+    found = replace(question, moment=empty).forecast(terms)
     if not found.possible:
         return None
     return {
@@ -128,7 +127,7 @@ def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[s
     said = list(question.warnings)
     if is_short:
         said.append("every pool that could run it is short of capacity now: the forecast counts from when one is not")
-    now, (_, run) = question.moment.now, question.on_copy(question.form)
+    now, (_, run) = question.moment.now, question.on_copy(question.terms)
     budget = run.terms.budget_usd
     if budget is not None and found.high.cost_usd > budget:
         sure = "will" if found.low.cost_usd > budget else "may"
@@ -142,7 +141,7 @@ def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[s
 def _rejected_pools(question: PlanQuestion) -> list[dict[str, Any]]:
     """`reason`, `pools` (how many) and `instanceTypes` of every reason for which pools are not bought from: they make
     no offer, or their instances would not take a task even when empty. The reason with most instance types first."""
-    moment, run = question.on_copy(question.form)
+    moment, run = question.on_copy(question.terms)
     pools, catalogue, now, policy = moment.state.pools.values(), moment.catalogue, moment.now, moment.policy
     batch = batch_of(moment.state, run, math.inf, shunned_by(moment.state))
     found: defaultdict[str, set[str]] = defaultdict(set)

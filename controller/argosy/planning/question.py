@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from argosy.lifecycle.apply import apply
 from argosy.model import events
@@ -12,6 +11,7 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.moment import Moment
 from argosy.model.pools import not_seen_yet
 from argosy.model.resources import Resources
+from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.touched import ChangedIds
@@ -26,7 +26,7 @@ class PlanQuestion:
     """One question of PlanRun. The moment's state is never changed."""
 
     moment: Moment
-    form: Mapping[str, Any]  # the validated JSON form of the run's spec
+    terms: RunTerms
     task_count: int
     needs: Resources  # of one task
     seconds: Seconds  # of one task
@@ -35,26 +35,24 @@ class PlanQuestion:
     warnings: Sequence[str] = ()  # what the run's submitter would be warned of
     owner: str = ""  # who has proven to be it; "" = nobody
 
-    def on_copy(self, form: Mapping[str, Any], needs: Resources | None = None) -> tuple[Moment, Run]:
+    def on_copy(self, terms: RunTerms, needs: Resources | None = None) -> tuple[Moment, Run]:
         """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the
         question's own."""
-        moment, run = with_run(self.moment, form, needs or self.needs, self.task_count)
+        moment, run = with_run(self.moment, terms, needs or self.needs, self.task_count)
         run.proven_owner = self.owner
         moment.state.pools.update(not_seen_yet(moment.state.pools, self.fleets))
         return moment, run
 
-    def forecast(
-        self, form: Mapping[str, Any], needs: Resources | None = None, offers_at: float | None = None
-    ) -> Forecast:
-        """For the run with another form or other needs than the question's. offers_at: as in `forecast.forecast`."""
-        moment, run = self.on_copy(form, needs)
+    def forecast(self, terms: RunTerms, needs: Resources | None = None, offers_at: float | None = None) -> Forecast:
+        """For the run with other terms or other needs than the question's. offers_at: as in `forecast.forecast`."""
+        moment, run = self.on_copy(terms, needs)
         return forecast(moment, run, self.seconds, offers_at)
 
 
-def with_run(moment: Moment, form: Mapping[str, Any], needs: Resources, task_count: int = 1) -> tuple[Moment, Run]:
-    """A moment with a copy of the state in which a run of that form is prepared and waits for places."""
+def with_run(moment: Moment, terms: RunTerms, needs: Resources, task_count: int = 1) -> tuple[Moment, Run]:
+    """A moment with a copy of the state in which a run of these terms is prepared and waits for places."""
     copy = _copy(moment.state)
-    request = SubmitRequest(PLANNED, moment.now, form, task_count, "", "s3://none/", False)
+    request = SubmitRequest(PLANNED, moment.now, {}, terms, task_count, "", "s3://none/", False)
     apply(copy, events.RunSubmitted(request), moment.now, moment.policy)
     run = copy.runs[PLANNED]
     run.task_definition, run.needs = "planned", needs

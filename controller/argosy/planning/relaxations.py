@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.market.offers import resources_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources, said_vcpus
+from argosy.model.run_terms import RunTerms
 from argosy.placement.strategy import spread_attribute
 from argosy.planning.forecast import Forecast
 from argosy.planning.question import PlanQuestion
@@ -26,7 +27,7 @@ _STEPS = {"memory_mib": 4, "cpu_units": CPU_UNITS_PER_VCPU // 16}
 class _Change:
     kind: str  # of several changes of a kind, the one that saves most is shown
     sentence: str
-    form: Mapping[str, Any]
+    terms: RunTerms
     needs: Resources | None = None
 
 
@@ -35,7 +36,7 @@ def relaxations(question: PlanQuestion, found: Forecast) -> list[dict[str, Any]]
     most, at most five."""
     best: dict[str, tuple[float, str, Completion]] = {}
     for change in _changes(question):
-        other = question.forecast(change.form, change.needs)
+        other = question.forecast(change.terms, change.needs)
         saves = _saving(found, other)
         if saves >= LEAST_SAVING and (change.kind not in best or saves > best[change.kind][0]):
             best[change.kind] = saves, change.sentence, other.expected
@@ -59,31 +60,22 @@ def _saving(found: Forecast, other: Forecast) -> float:
 
 
 def _changes(question: PlanQuestion) -> Iterator[_Change]:
-    form = question.form
-    kinds = _kinds(question)
+    terms, kinds = question.terms, _kinds(question)
     yield from _cuts(question, kinds, "memory_mib", lambda amount: f"{amount:,} MiB")
     yield from _cuts(question, kinds, "cpu_units", said_vcpus)
-    placement = form.get("placement", {})
-    for number, constraint in enumerate(placement.get("constraints", ())):
-        rest = [each for place, each in enumerate(placement["constraints"]) if place != number]
-        without = {**form, "placement": {**placement, "constraints": rest}}
-        yield _Change(f"constraint {number}", f"without the constraint {constraint}", without)
-    if (attribute := spread_attribute(placement.get("strategy", ()))) is not None:
-        sentence = f"without spreading over {attribute}"
-        yield _Change("spread", sentence, {**form, "placement": {**placement, "strategy": placement["strategy"][1:]}})
-    capacity = form.get("capacity", {})
-    if capacity.get("purchase", PurchaseMode.SPOT) != PurchaseMode.SPOT:
-        yield _Change(
-            "purchase", "with purchase: spot", {**form, "capacity": {**capacity, "purchase": PurchaseMode.SPOT.value}}
-        )
-    resources = form.get("resources", {})
-    for name, sentence in (("gpuModel", "with any model of GPU"), ("gpuMemoryMib", "with GPUs of any memory")):
-        if name in resources:
-            without = {**form, "resources": {key: each for key, each in resources.items() if key != name}}
-            yield _Change(name, sentence, without)
-    if capacity.get("cells"):
-        free = {name: value for name, value in capacity.items() if name != "cells"}
-        yield _Change("cells", "in any cell", {**form, "capacity": free})
+    for number, constraint in enumerate(terms.constraints):
+        rest = tuple(each for place, each in enumerate(terms.constraints) if place != number)
+        yield _Change(f"constraint {number}", f"without the constraint {constraint}", replace(terms, constraints=rest))
+    if (attribute := spread_attribute(terms.strategy)) is not None:
+        yield _Change("spread", f"without spreading over {attribute}", replace(terms, strategy=terms.strategy[1:]))
+    if terms.purchase is not PurchaseMode.SPOT:
+        yield _Change("purchase", "with purchase: spot", replace(terms, purchase=PurchaseMode.SPOT))
+    if terms.gpu_model is not None:
+        yield _Change("gpuModel", "with any model of GPU", replace(terms, gpu_model=None))
+    if terms.gpu_memory_mib:
+        yield _Change("gpuMemoryMib", "with GPUs of any memory", replace(terms, gpu_memory_mib=0))
+    if terms.cells:
+        yield _Change("cells", "in any cell", replace(terms, cells=()))
 
 
 def _kinds(question: PlanQuestion) -> list[InstanceType]:
@@ -103,7 +95,7 @@ def _cuts(
     for size in sorted({_next_size(kind, axis, asked) for kind in kinds if asked}, reverse=True):
         if size >= asked * (1 - LARGEST_CUT):
             sentence = f"{shown(size)} instead of {shown(asked)} lets one more fit on an instance"
-            yield _Change(axis, sentence, question.form, question.needs._replace(**{axis: size}))
+            yield _Change(axis, sentence, question.terms, question.needs._replace(**{axis: size}))
 
 
 def _next_size(kind: InstanceType, axis: str, asked: int) -> int:

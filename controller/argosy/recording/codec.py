@@ -20,6 +20,7 @@ from argosy.model.damage import FAULTS
 from argosy.model.events import Event
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
+from argosy.spec.stored import current, request_from
 
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 _OF_USERS = (
@@ -57,7 +58,7 @@ def fact_from_json(name: str, values: Any) -> Event:
         if "stored" in values:
             values = {**values, "stored": _run_from_json(values["stored"])}
         if "request" in values:
-            values = {**values, "request": inbox.from_bytes(json.dumps(values["request"]).encode())}
+            values = {**values, "request": request_from(json.dumps(values["request"]).encode())}
         is_simple = not ("request" in values or "stored" in values)
         fact: Event = _adapter(kind).validate_python(values) if is_simple else kind(**values)
         return fact
@@ -99,7 +100,8 @@ def _run_to_json(run: Run) -> dict[str, Any]:
 
 
 def _run_from_json(stored: Any) -> Run:
-    return documents.run_from(RunRecord.from_json(stored["record"]), from_text(stored["documents"]))
+    found = {name: current(name, body) for name, body in from_text(stored["documents"]).items()}
+    return documents.run_from(RunRecord.from_json(stored["record"]), found)
 
 
 def text_of(body: bytes) -> str:

@@ -32,6 +32,7 @@ from argosy.recording.recorder import Start
 from argosy.recording.tick_record import digest_of, switches_from_json
 from argosy.replay.chains import NotRecorded
 from argosy.scheduler.decide import NO_FUNCTIONS
+from argosy.spec.stored import current
 
 Line = tuple[Mapping[str, Any], list[Any]]
 
@@ -85,7 +86,10 @@ class Replay:
                 self.strangeness.append(f"the controller had {name} {there}, here it is {here}")
 
     def _load(self, values: Mapping[str, Any]) -> None:
-        runs = {name: (body_of(record), from_text(rest)) for name, (record, rest) in values["runs"].items()}
+        runs = {
+            run_id: (body_of(record), {name: current(name, body) for name, body in from_text(rest).items()})
+            for run_id, (record, rest) in values["runs"].items()
+        }
         self.state = Stored(values["version"], from_text(values["items"]), runs).state()
         begin(self.state, Start(values["at"], values["epoch"], values["is_new"]), self.policy)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from argosy.model.run_terms import DAEMON_MIN_HEALTHY, START_FIRST, STOP_FIRST
+from argosy.model.run_terms import START_FIRST, STOP_FIRST
 from argosy.spec.faults import Fault
 from argosy.spec.fields import Strict
 
@@ -31,7 +31,7 @@ class DaemonUpdateSpec(Strict):
     """How tasks of a daemon are replaced by those of another revision."""
 
     min_healthy_percent: int = Field(
-        default=DAEMON_MIN_HEALTHY,
+        default=80,
         ge=0,
         le=100,
         description="Percent of the instances that match, rounded up, on which a healthy task stays meanwhile; at most"

@@ -20,7 +20,7 @@ from argosy.spec.checks import cross_faults
 from argosy.spec.daemons import DaemonSpec
 from argosy.spec.examples import EXAMPLES
 from argosy.spec.faults import SpecError, from_pydantic
-from argosy.spec.models import ResourcesSpec, RunSpec, fields_at
+from argosy.spec.models import CapacitySpec, ResourcesSpec, RunSpec, fields_at
 from argosy.spec.overrides import length_faults
 from argosy.spec.program import DEFAULT_IMAGE, DEFAULT_RESULT
 from argosy.spec.templates import template_faults
@@ -54,8 +54,7 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
     form: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     if spec.array is not None and spec.array.range is not None:
         form["array"].setdefault("shardSize", 1)
-    if spec.capacity.deadline is not None and "purchase" not in spec.capacity.model_fields_set:
-        form["capacity"]["purchase"] = PurchaseMode.SPOT_THEN_ON_DEMAND.value  # spot alone could not keep it
+    form["capacity"]["purchase"] = purchase_of(spec.capacity)
     if spec.array is not None and spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.service is not None:
@@ -69,6 +68,13 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
         form["container"] = {"image": DEFAULT_IMAGE, **form.get("container", {})}
         form.setdefault("result", DEFAULT_RESULT)
     return form
+
+
+def purchase_of(capacity: CapacitySpec) -> str:
+    """What it says, or what it means where it says nothing: spot alone could not keep a deadline."""
+    if capacity.deadline is not None and "purchase" not in capacity.model_fields_set:
+        return PurchaseMode.SPOT_THEN_ON_DEMAND.value
+    return capacity.purchase
 
 
 def schema() -> dict[str, Any]:

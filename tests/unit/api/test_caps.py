@@ -10,25 +10,29 @@ from argosy.api.admission.spending_caps import budget_warnings, hourly_faults, m
 from argosy.model import inbox
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
-from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
+from argosy.spec.terms import terms_of_form
 from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of
 
 USUAL = Policy()
+NAMED = {"version": 1, "name": "digits"}
 SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
 
 
 def said(pools: dict[str, float], resources: dict[str, Any] = SHAPE, **capacity: Any) -> list[str]:
     """pools: spot price by type."""
-    return of_form({"name": "digits", "resources": resources, "capacity": capacity}, pools)
+    return of_form({**NAMED, "resources": resources, "capacity": capacity}, pools)
 
 
 def of_form(form: dict[str, Any], pools: dict[str, float], policy: Policy = USUAL) -> list[str]:
     known = [Pool("us-east-1", name, "us-east-1a", name, spot_usd_per_hour=usd) for name, usd in pools.items()]
     fleets = [] if pools else [("us-east-1", name, "us-east-1a") for name in ("c5.xlarge", "g4dn.xlarge")]
     market = market_of(State(pools={pool.key: pool for pool in known}), fleets, NOW, policy)
-    return [*(fault.text() for fault in hourly_faults(form, market)), *budget_warnings(form, market)]
+    return [
+        *(fault.text() for fault in hourly_faults(terms_of_form(form), market)),
+        *budget_warnings(terms_of_form(form), market),
+    ]
 
 
 def test_a_budget_below_an_hour_of_the_cheapest_instance_is_said() -> None:
@@ -66,7 +70,7 @@ def test_before_the_first_look_at_the_market_usual_prices_count() -> None:
 
 
 def test_nothing_is_said_of_a_task_definition() -> None:
-    form = {"name": "digits", "taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001, "maxHourlyCost": 0.0001}}
+    form = {**NAMED, "taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001, "maxHourlyCost": 0.0001}}
     assert of_form(form, {"c5.xlarge": 0.07}) == []
 
 
@@ -93,20 +97,20 @@ def test_only_offers_that_the_scheduler_would_buy_from_for_this_very_run_count(
         max_usd_per_hour=2.0,
     )
     prices = {"c5.xlarge": 0.05, "c6g.xlarge": 0.04, "g4dn.xlarge": 0.2, "g5.xlarge": 0.5, "p3.2xlarge": 2.5}
-    form = {"name": "digits", "resources": SHAPE, "capacity": {"budgetUsd": 0.001}, **asked}
+    form = {**NAMED, "resources": SHAPE, "capacity": {"budgetUsd": 0.001}, **asked}
     assert [sentence.partition("(")[2].partition(",")[0] for sentence in of_form(form, prices, policy)] == (
         [cheapest] if cheapest else []
     )
 
 
 def test_a_cell_that_the_run_may_not_use_has_no_price_for_it() -> None:
-    form = {"name": "digits", "resources": SHAPE, "capacity": {"cells": ["eu-west-1"], "maxHourlyCost": 0.01}}
+    form = {**NAMED, "resources": SHAPE, "capacity": {"cells": ["eu-west-1"], "maxHourlyCost": 0.01}}
     assert of_form(form, {"c5.xlarge": 0.07}) == []
 
 
 @pytest.mark.parametrize(("capacity", "found"), [({}, False), ({"budgetUsd": 1}, True), ({"maxHourlyCost": 1}, True)])
 def test_a_run_has_caps_when_it_has_either(capacity: dict[str, float], found: bool) -> None:
-    assert RunTerms.of({"name": "digits", "capacity": capacity}).has_caps is found
+    assert terms_of_form({**NAMED, "capacity": capacity}).has_caps is found
 
 
 def test_submit_and_validate_refuse_an_hourly_cap_that_nothing_is_below() -> None:

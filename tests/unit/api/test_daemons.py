@@ -8,7 +8,9 @@ import pytest
 
 from argosy.api.admission.matching_instances import daemon_faults, daemon_notes
 from argosy.model.policy import Policy
-from argosy.spec.parse import parse_spec, to_json
+from argosy.model.run_terms import RunTerms
+from argosy.spec.parse import parse_spec
+from argosy.spec.terms import terms_of
 from tests.fakes.api import Desk, error_of
 
 SPEC: dict[str, Any] = {
@@ -111,33 +113,33 @@ def test_only_a_daemon_has_a_daemon_part(desk: Desk) -> None:
         assert "daemon: is only possible with kind: daemon" in said
 
 
-def form(vcpus: float = 0.5, query: str | None = None, **resources: Any) -> dict[str, Any]:
+def terms(vcpus: float = 0.5, query: str | None = None, **resources: Any) -> RunTerms:
     daemon = {"daemon": {"instances": query}} if query else {}
-    return to_json(parse_spec({**SPEC, "resources": {"vcpus": vcpus, "memory": 256, **resources}, **daemon}))
+    return terms_of(parse_spec({**SPEC, "resources": {"vcpus": vcpus, "memory": 256, **resources}, **daemon}))
 
 
 def test_what_is_larger_than_every_type_that_matches_is_refused() -> None:
-    (fault,) = daemon_faults(form(8, "attribute:ecs.instance-type =~ c5.*"), POOLS, Policy())
+    (fault,) = daemon_faults(terms(8, "attribute:ecs.instance-type =~ c5.*"), POOLS, Policy())
     assert (fault.path, fault.message) == (
         "resources",
         "ask for 8 vCPUs and 256 MiB, and every instance type that matches is smaller: c5.xlarge",
     )
-    assert daemon_faults(form(8), POOLS, Policy()) == []
-    (fault,) = daemon_faults(form(0.5, diskGiB=500), POOLS, Policy())
+    assert daemon_faults(terms(8), POOLS, Policy()) == []
+    (fault,) = daemon_faults(terms(0.5, diskGiB=500), POOLS, Policy())
     assert "and 500 GiB of disk" in fault.message
 
 
 def test_what_is_larger_than_some_type_is_warned_of() -> None:
-    assert daemon_notes(form(8), POOLS, Policy()) == [
+    assert daemon_notes(terms(8), POOLS, Policy()) == [
         "it does not run on c5.xlarge: a task is larger than such an instance"
     ]
-    assert daemon_notes(form(), POOLS, Policy()) == []
+    assert daemon_notes(terms(), POOLS, Policy()) == []
 
 
 def test_what_matches_no_type_is_warned_of() -> None:
-    (said,) = daemon_notes(form(query="attribute:colour == red"), POOLS, Policy())
+    (said,) = daemon_notes(terms(query="attribute:colour == red"), POOLS, Policy())
     assert said.startswith("no instance type of this deployment matches daemon.instances")
-    assert daemon_notes(form(query="attribute:colour == red"), (), Policy()) == []
+    assert daemon_notes(terms(query="attribute:colour == red"), (), Policy()) == []
 
 
 def test_what_is_folded_in_between_two_looks_is_there(desk: Desk) -> None:

@@ -73,7 +73,7 @@ class Closing:
         together = Coordination(appended=lambda run_id, after: reading.appended(self.store, run_id, after))
         self.results = Results(HomeClients(self.s3, events), Clock(END), together)
         state = self.desk.state
-        told(state, submitted(tasks=2, expects_result=False), prepared(tasks=2), fleet(spot_target=1), host(1))
+        told(state, submitted(tasks=2, expects_result=False), prepared(), fleet(spot_target=1), host(1))
         told(state, container_instance(1))
         for index, number, attempt, code in ((0, 1, 1, 3), (1, 2, 1, 0)):
             launched(state, index=index, number=number, attempt=attempt)

@@ -13,7 +13,7 @@ from argosy import layout
 from argosy.api.runs.submission import REQUEST_LIMIT, new_run_id
 from argosy.api.views import iso
 from argosy.model import documents, inbox
-from argosy.model.documents import NewerFormat
+from argosy.model.damage import NewerFormat
 from argosy.ports import Key
 from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of

@@ -13,9 +13,9 @@ from argosy.lifecycle.suspension import suspend
 from argosy.model import documents, inbox
 from argosy.model.costs import Costs
 from argosy.model.inbox import UpdateRequest
-from argosy.model.run_changes import changed
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
+from argosy.spec.changes import changed_form
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of
@@ -227,5 +227,7 @@ def test_what_an_earlier_version_stored_of_a_budget_is_a_change(desk: Desk) -> N
 )
 def test_a_stored_spec_is_judged_as_it_was_when_it_was_submitted(spec: dict[str, Any]) -> None:
     """Or every change would be refused for what has not changed."""
-    form = changed(to_json(parse_spec({"version": 1, "name": "digits", **spec})), {"priority": 5, "maxInstances": 2})
+    form = changed_form(
+        to_json(parse_spec({"version": 1, "name": "digits", **spec})), {"priority": 5, "maxInstances": 2}
+    )
     assert to_json(check_spec(form)) == form

@@ -136,7 +136,7 @@ def test_a_spec_without_command_leaves_the_images_own() -> None:
 
 
 def test_an_item_that_lacks_what_the_spec_uses_is_a_key_error() -> None:
-    run = run_of(array={"itemsFrom": "s3://d/i"}, container={"image": "x", "command": ["${item.url}"]})
+    run = run_of(array={"itemsFrom": "s3://data/items"}, container={"image": "x", "command": ["${item.url}"]})
     assert request_of(run, item={"url": "u"})["overrides"]["containerOverrides"][0]["command"] == ["u"]
     with pytest.raises(KeyError):
         request_of(run, item={"other": "u"})

@@ -103,7 +103,8 @@ def test_a_refusal_is_checked_once_with_the_very_same_request(answers: list[Any]
 def test_a_users_own_definition_that_is_deregistered_ends_the_run() -> None:
     """There is no other: what was judged at submission was this revision."""
     state = state_with_instance()
-    state.runs[RUN_ID].spec["taskDefinition"] = "train"
+    run = state.runs[RUN_ID]
+    run.terms = replace(run.terms, task_definition="train")
     events, _ = launched_with(*[refusal("ClientException", "TaskDefinition is inactive")] * 2, state=state)
     assert events == [LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", final=True)]
 
@@ -142,7 +143,7 @@ def test_what_has_no_time_or_no_run_any_more_is_not_begun() -> None:
 
 
 def items_state() -> State:
-    array = {"itemsFrom": "s3://d/i"}
+    array = {"itemsFrom": "s3://data/items"}
     container = {"image": "x", "command": ["${item.url}"]}
     return state_with(submitted(array=array, container=container), prepared())
 

@@ -9,10 +9,9 @@ from argosy.engine.loading import load
 from argosy.model import documents
 from argosy.model.damage import Damage
 from argosy.model.events import RunSubmitted
-from argosy.model.inbox import SubmitRequest
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from tests.builders import NOW, MemoryStore, prepared, spec, state_with, told
+from tests.builders import NOW, MemoryStore, prepared, spec, state_with, submit_request, told
 
 
 class Counting(MemoryStore):
@@ -39,7 +38,7 @@ def with_runs(count: int, tasks: int = 3) -> tuple[State, Counting]:
     for number in range(count):
         run_id = f"small-261121-{number:06d}-k3f9"
         form = spec(array={"size": tasks})
-        told(state, RunSubmitted(SubmitRequest(run_id, NOW, form, tasks, "i", f"s3://r/{run_id}/", False)))
+        told(state, RunSubmitted(submit_request(run_id, NOW, form, tasks, "i", f"s3://r/{run_id}/", False)))
         told(state, prepared(run_id=run_id))
         if tasks > 100:
             state.runs[run_id].tasks.set(tasks - 1, status=TaskStatus.CANCELLED)

@@ -178,7 +178,7 @@ def test_a_record_that_is_not_there_is_a_fault() -> None:
 def test_what_our_own_code_makes_of_a_runs_documents_is_said_as_a_fault_of_them() -> None:
     store = with_a_run()
     engine_on(store).tick()
-    of_terms = RunTerms.of.__func__  # type: ignore[attr-defined]
+    of_terms = RunTerms.from_dict.__func__  # type: ignore[attr-defined]
     with throwing(of_terms, lambda arguments: True, anywhere=True), pytest.raises(ValueError, match="Planted"):
         load_run(store, RUN_ID)
 

@@ -8,9 +8,8 @@ import pytest
 
 from argosy.engine.tick import Engine
 from argosy.model import documents, inbox
-from argosy.model.inbox import SubmitRequest
 from argosy.ports import StaleState
-from tests.builders import NOW, POLICY, MemoryStore, instance_id, spec, state_with_instance
+from tests.builders import NOW, POLICY, MemoryStore, instance_id, spec, state_with_instance, submit_request
 from tests.fakes.engine import IdleExecutor, Queue
 
 
@@ -45,8 +44,8 @@ def test_large_requests_are_folded_in_over_several_ticks() -> None:
     store = MemoryStore()
     for number in range(4):
         run_id = f"large{number}-261121-062733-aaaa"
-        container = {"image": "argosy/digits", "command": ["x" * 250_000]}
-        request = SubmitRequest(run_id, NOW, spec(container=container), 1, "argosy/digits", "s3://r/", False)
+        container = {"image": "argosy/digits", "command": ["x" * 8_000] * 31}
+        request = submit_request(run_id, NOW, spec(container=container), 1, "argosy/digits", "s3://r/", False)
         store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
     engine = Engine(store, Queue(), IdleExecutor(), {}, POLICY, lambda: NOW)
     left = []
@@ -60,7 +59,7 @@ def test_what_does_not_fit_into_a_commit_is_decided_anew_in_the_next_tick() -> N
     store = MemoryStore()
     for number in range(5):
         run_id = f"small{number}-261121-062733-aaaa"
-        request = SubmitRequest(run_id, NOW, spec(), 1, "argosy/digits", "s3://r/", False)
+        request = submit_request(run_id, NOW, spec(), 1, "argosy/digits", "s3://r/", False)
         store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
     few = replace(POLICY, max_promised_documents=2)
     engine = Engine(store, Queue(), IdleExecutor(), {}, few, lambda: NOW)

@@ -18,7 +18,7 @@ from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
 from argosy.model.attempts import StopCause
 from argosy.model.costs import Work
 from argosy.model.environments import MOST_REVISIONS, DeploymentStatus, Environment
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -28,7 +28,18 @@ from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
 from argosy.scheduler.services.environments import rollouts
 from argosy.spec.parse import parse_spec, to_json
-from tests.builders import NOW, container_instance, fleet, host, moment_of, prepared, state_with, task, told
+from tests.builders import (
+    NOW,
+    container_instance,
+    fleet,
+    host,
+    moment_of,
+    prepared,
+    state_with,
+    submit_request,
+    task,
+    told,
+)
 
 SPEC = {
     "version": 1,
@@ -48,7 +59,7 @@ def ask(state: State, change: str, now: float = NOW, **fields: Any) -> Environme
 
 def deploy(state: State, revision: int, now: float = NOW) -> Environment:
     run_id = f"web-261121-0627{revision:02d}-{int(now - NOW):04d}"
-    submit = SubmitRequest(run_id, now, FORM, 2, "argosy/web", f"s3://results/{run_id}/", False)
+    submit = submit_request(run_id, now, FORM, 2, "argosy/web", f"s3://results/{run_id}/", False)
     return ask(state, "deploy", now, revision=revision, token=f"{revision}@{now}", submit=submit)
 
 

@@ -62,7 +62,6 @@ from argosy.model.inbox import (
     RetryRequest,
     ScaleRequest,
     SharingRequest,
-    SubmitRequest,
     UpdateRequest,
 )
 from argosy.model.ports import PortBinding
@@ -88,6 +87,7 @@ from tests.builders import (
     spec,
     state_with,
     state_with_instance,
+    submit_request,
     submitted,
     task,
     task_arn,
@@ -97,7 +97,7 @@ from tests.stored_alike import forgotten
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 KEY = AttemptKey(RUN_ID, 0, 1, 0)
 SERVICE_SPEC = spec(name="web", kind="service", service={"desired": 2}, array={"size": 2})
-SERVICE = SubmitRequest(
+SERVICE = submit_request(
     "web-261121-062733-k3f9", NOW, SERVICE_SPEC, 2, "argosy/web", "s3://results/web/", expects_result=False
 )
 FAMILY = family_of(prepared().task_definition)

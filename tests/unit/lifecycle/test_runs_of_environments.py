@@ -9,11 +9,11 @@ from argosy.lifecycle.run_stops import give_up
 from argosy.lifecycle.suspension import suspend
 from argosy.model.environments import MOST_REVISIONS, Environment
 from argosy.model.events import EnvironmentAsked
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.inbox import EnvironmentRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.spec.parse import parse_spec, to_json
-from tests.builders import NOW, POLICY
+from tests.builders import NOW, POLICY, submit_request
 
 SPEC = {
     "version": 1,
@@ -32,7 +32,7 @@ def deploy(state: State, revision: int, number: int) -> str:
     """number: of the run that the request brings along. Returns its id."""
     run_id = f"web-261121-0627{number:02d}-k3f9"
     form = to_json(parse_spec(SPEC))
-    submit = SubmitRequest(run_id, NOW, form, 2, "argosy/web", f"s3://results/{run_id}/", False)
+    submit = submit_request(run_id, NOW, form, 2, "argosy/web", f"s3://results/{run_id}/", False)
     ask(state, "deploy", revision=revision, token=run_id, submit=submit)
     return run_id
 

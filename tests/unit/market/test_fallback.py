@@ -313,7 +313,7 @@ def test_where_a_run_stands_survives_a_restart_and_older_records_stand_at_spot()
     steering = Steering(Stance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
     begin(state, Steer(RUN_ID, steering), NOW, POLICY)
     record = RunRecord.of(the_run(state)).to_json()
-    partition = {"SPEC": documents.encode(the_run(state).spec)}
+    partition = {"SPEC": documents.partition_of(the_run(state))["SPEC"]}
     assert documents.run_from(documents.record_from(documents.encode(record)), partition).steering == steering
     older = {name: value for name, value in record.items() if name not in ("steering", "reopened_at")}
     assert documents.run_from(RunRecord.from_json(older), partition).steering == Steering()

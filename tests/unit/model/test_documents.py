@@ -11,7 +11,7 @@ import pytest
 from argosy.lifecycle.marks import set_back
 from argosy.model import documents
 from argosy.model.columns import CorruptChunk
-from argosy.model.damage import NewerFormat, OlderFormat
+from argosy.model.damage import FORMAT, NewerFormat, OlderFormat, check_format
 from argosy.model.events import InterruptionWarned, RunClosed
 from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
@@ -89,23 +89,23 @@ def test_an_instance_that_is_forgotten_leaves_its_bucket() -> None:
 
 
 def test_a_newer_format_is_refused() -> None:
-    root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
+    root = documents.encode({"format": FORMAT + 1, "runs": []})
     with pytest.raises(NewerFormat, match="deploy the newer version"):
         documents.restore(1, {"ROOT": root}, {})
 
 
 def test_a_format_from_before_the_last_one_is_refused() -> None:
-    root = documents.encode({"format": documents.FORMAT - 2, "runs": []})
+    root = documents.encode({"format": FORMAT - 2, "runs": []})
     with pytest.raises(OlderFormat, match="deploy a version in between"):
         documents.restore(1, {"ROOT": root}, {})
 
 
 def test_the_next_format_will_read_this_one_and_none_before_it() -> None:
     """By an invented version that stores one format more; `simulation.next_version` lets it work beside this one."""
-    documents.check_format(documents.FORMAT, newest=documents.FORMAT + 1)
-    documents.check_format(documents.FORMAT + 1, newest=documents.FORMAT + 1)
+    check_format(FORMAT, newest=FORMAT + 1)
+    check_format(FORMAT + 1, newest=FORMAT + 1)
     with pytest.raises(OlderFormat):
-        documents.check_format(documents.FORMAT - 1, newest=documents.FORMAT + 1)
+        check_format(FORMAT - 1, newest=FORMAT + 1)
 
 
 def test_a_corrupt_chunk_is_named_and_its_run_left_out() -> None:

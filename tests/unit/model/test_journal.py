@@ -365,7 +365,7 @@ def test_a_suspended_run_loses_attempts_and_comes_back_without_them() -> None:
     assert dropped == [
         {"type": "task.dropped", "runId": RUN_ID, "tasks": [[0, 0]], "attempt": 1, "instance": instance_id(1)}
     ]
-    found = state.suspended[RUN_ID].stored_record().to_run(record.spec, record.tasks)
+    found = state.suspended[RUN_ID].stored_record().to_run(record.spec, record.submitted_terms, record.tasks)
     told(state, RunResumed(RUN_ID, found))
     assert types(committed(state)) == ["run.resumed", "run.waiting"]
 

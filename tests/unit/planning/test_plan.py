@@ -11,11 +11,11 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import needs_of
 from argosy.model.state import State
 from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
+from argosy.spec.terms import terms_of_form
 from tests.builders import (
     NOW,
     POLICY,
@@ -45,9 +45,9 @@ def planned(
     form = spec(**overrides)
     question = PlanQuestion(
         moment=moment_of(state, NOW, replace(policy, boot_s=100.0, start_s=0.0)),
-        form=form,
+        terms=terms_of_form(form),
         task_count=tasks,
-        needs=needs_of(form),
+        needs=terms_of_form(form).needs,
         seconds=Seconds(50.0, 100.0, 200.0, "a test says so"),
         fleets=fleets,
         home="us-east-1",
@@ -219,13 +219,13 @@ PAST = replace(RunRecord.of_unreadable(RUN_ID), ended=10, ended_seconds=50.0, sh
 
 def test_past_runs_say_best_how_long_a_task_takes() -> None:
     form = spec(array={"range": "0:100", "shardSize": 20, "expectedSeconds": 77})
-    found = seconds_of(form, [replace(PAST, name="other"), PAST, replace(PAST, ended=0)])
+    found = seconds_of(terms_of_form(form), [replace(PAST, name="other"), PAST, replace(PAST, ended=0)])
     assert (found.expected, found.source) == (10.0, "10 tasks of an earlier run took 10.0 s on average")
 
 
 def test_without_past_runs_the_spec_says_and_without_both_the_range_is_wide() -> None:
-    said = seconds_of(spec(array={"range": "0:9", "shardSize": 3, "expectedSeconds": 60}), [])
+    said = seconds_of(terms_of_form(spec(array={"range": "0:9", "shardSize": 3, "expectedSeconds": 60})), [])
     assert (said.low, said.high) == (60 * AFTER_ESTIMATE[0], 60 * AFTER_ESTIMATE[1])
-    unknown = seconds_of(spec(), [])
+    unknown = seconds_of(terms_of_form(spec()), [])
     assert (unknown.low, unknown.high) == (GUESS_S * AFTER_NOTHING[0], GUESS_S * AFTER_NOTHING[1])
     assert "not known" in unknown.source

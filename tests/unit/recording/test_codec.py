@@ -34,7 +34,8 @@ from argosy.model.inbox import (
 from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.recording.codec import UnknownFact, fact_from_json, fact_to_json
-from tests.builders import RUN_ID, prepared, state_with, submitted
+from argosy.spec.terms import terms_of_form
+from tests.builders import RUN_ID, prepared, spec, state_with, submitted
 
 OF_USERS = (
     RunSubmitted,
@@ -47,7 +48,10 @@ OF_USERS = (
     SharingAsked,
 )
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-SUBMIT = SubmitRequest(RUN_ID, 1.5, {"name": "x", "odd": "\ud800", "list": [1, 2.0, None]}, 3, "", "s3://b/x/", True)
+TERMS = terms_of_form(spec())
+SUBMIT = SubmitRequest(
+    RUN_ID, 1.5, {"name": "x", "odd": "\ud800", "list": [1, 2.0, None]}, TERMS, 3, "", "s3://b/x/", True
+)
 
 
 def again(event: Any) -> Any:
@@ -85,7 +89,7 @@ def test_it_is_known_again_whether_a_run_was_suspended() -> None:
 
 
 def test_what_a_user_asks_of_an_environment_comes_back_with_the_run_that_it_brings_along() -> None:
-    submit = SubmitRequest(RUN_ID, 1.0, {"name": "web"}, 3, "argosy/web", "s3://b/x/", False)
+    submit = SubmitRequest(RUN_ID, 1.0, {"name": "web"}, TERMS, 3, "argosy/web", "s3://b/x/", False)
     for request in (
         EnvironmentRequest("web", 2.0, "scale", desired=4),
         EnvironmentRequest("web", 2.0, "deploy", revision=2, token="t", submit=submit),

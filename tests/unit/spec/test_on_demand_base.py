@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.model.run_terms import RunTerms
 from argosy.spec.faults import SpecError
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.terms import terms_of_form
 
 SERVICE: dict[str, Any] = {
     "version": 1,
@@ -22,8 +22,8 @@ BATCH = {"version": 1, "name": "web", "container": {"image": "argosy/web"}, "arr
 
 def test_a_service_has_a_base_and_without_one_it_is_0() -> None:
     form = to_json(parse_spec({**SERVICE, "capacity": {"onDemandBase": 2}}))
-    assert RunTerms.of(form).on_demand_base == 2
-    assert RunTerms.of(to_json(parse_spec(SERVICE))).on_demand_base == 0
+    assert terms_of_form(form).on_demand_base == 2
+    assert terms_of_form(to_json(parse_spec(SERVICE))).on_demand_base == 0
 
 
 @pytest.mark.parametrize(

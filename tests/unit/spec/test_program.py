@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.model.attempts import AttemptKey
-from argosy.model.run_terms import RunTerms
 from argosy.spec import overrides, shards
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.terms import terms_of_form
 from tests.fakes.specs import faults, spec
 
 OUTPUT = "s3://bucket/out/run-1/"
@@ -41,7 +41,7 @@ def test_a_program_is_stored_with_the_stock_image_and_a_folder_as_its_result() -
 def test_a_spec_without_a_program_has_none_of_its_fields() -> None:
     form = to_json(parse_spec(spec()))
     assert not {"run", "workdir", "setup", "packages", "job", "inputs", "result"} & set(form)
-    assert not RunTerms.of(form).needs_runner
+    assert not terms_of_form(form).needs_runner
 
 
 def test_words_are_substituted_one_by_one() -> None:

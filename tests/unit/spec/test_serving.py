@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.run_terms import RunTerms
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.terms import terms_of_form
 from tests.fakes.specs import container, faults, spec
 
 CHECK = ["CMD", "/bin/check"]
@@ -22,7 +22,7 @@ def test_a_service_says_how_its_tasks_are_asked_and_reached() -> None:
     assert form["container"]["health"] == {
         "command": CHECK, "intervalSeconds": 30, "timeoutSeconds": 5, "retries": 3, "startSeconds": 0,
     }  # fmt: skip
-    terms = RunTerms.of(form)
+    terms = terms_of_form(form)
     assert terms.health is not None
     assert terms.health.patience_s == 90.0
     assert terms.ports == ((80, 8080),)

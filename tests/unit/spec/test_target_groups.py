@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.model.run_terms import RunTerms
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.services import target_group_faults
+from argosy.spec.terms import terms_of_form
 from tests.fakes.specs import container, faults, spec
 
 ARN = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"
@@ -21,13 +21,13 @@ def service(ports: Any = PORTS, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_service_names_its_group_and_drains_for_half_a_minute() -> None:
-    terms = RunTerms.of(to_json(parse_spec(service(targetGroup="web")))).service
+    terms = terms_of_form(to_json(parse_spec(service(targetGroup="web")))).service
     assert terms is not None
     assert (terms.target_group, terms.drain_s) == ("web", 30.0)
 
 
 def test_a_service_may_drain_at_once() -> None:
-    terms = RunTerms.of(to_json(parse_spec(service(targetGroup="web", drainSeconds=0)))).service
+    terms = terms_of_form(to_json(parse_spec(service(targetGroup="web", drainSeconds=0)))).service
     assert terms is not None
     assert terms.drain_s == 0.0
 

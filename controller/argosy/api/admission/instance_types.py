@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.model.resources import Resources, said_vcpus
-from argosy.model.run_terms import X86_64, needs_of
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources, said_vcpus
+from argosy.model.run_terms import X86_64
 from argosy.spec.faults import Fault, shown
+from argosy.spec.models import ResourcesSpec
 
 NO_DISKS: Mapping[str, int] = MappingProxyType({})
 
@@ -19,7 +20,7 @@ def shape_faults(
 ) -> Iterator[Fault]:
     """Whether a task fits on an empty instance of any type; if not, what the largest type has."""
     try:
-        needs = needs_of({"resources": resources or {}})
+        needs = _needs(resources or {})
         shapes, faults = _for_image(resources or {}, shapes)
         shapes, more = _with_gpus(resources or {}, shapes)
         shapes, no_disk = _with_disk(resources or {}, shapes, disks_gib)
@@ -36,6 +37,14 @@ def shape_faults(
         yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
     if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
         yield Fault("resources", "no instance type of this deployment has this much of all resources at once")
+
+
+def _needs(resources: Mapping[str, Any]) -> Resources:
+    """Of a part of a spec that may have faults elsewhere."""
+    usual = ResourcesSpec()
+    vcpus = float(resources.get("vcpus", usual.vcpus))
+    memory, gpus = resources.get("memory", usual.memory), resources.get("gpus", usual.gpus)
+    return Resources(round(vcpus * CPU_UNITS_PER_VCPU), int(memory), int(gpus))
 
 
 def _for_image(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from argosy.api.admission.instance_types import amount_of
 from argosy.catalogue.lookup import load_catalogue
@@ -28,12 +27,8 @@ PATH = "placement.constraints"
 Pools = tuple[tuple[str, str, str], ...]  # (cell, instance type, zone)
 
 
-def constraint_faults(form: Mapping[str, Any], pools: Pools, policy: Policy) -> list[Fault]:
-    """What no instance can ever meet: each constraint by itself, else all of them with the rest of what is asked.
-
-    form: the validated JSON form of a spec.
-    """
-    terms = RunTerms.of(form)
+def constraint_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:
+    """What no instance can ever meet: each constraint by itself, else all of them with the rest of what is asked."""
     known = _known(policy, pools)
     judged = [each for each in standing_constraints(terms) if _subjects(each) <= known]
     if not judged or not pools:
@@ -50,10 +45,10 @@ def constraint_faults(form: Mapping[str, Any], pools: Pools, policy: Policy) -> 
     return [Fault(PATH, f"{together}: {'; '.join(judged)}")]
 
 
-def constraint_notes(form: Mapping[str, Any], pools: Pools, policy: Policy) -> list[str]:
+def constraint_notes(terms: RunTerms, pools: Pools, policy: Policy) -> list[str]:
     """Of which constraints nothing can be known before instances are there."""
     known = _known(policy, pools)
-    unknown = sorted({name for each in RunTerms.of(form).constraints for name in _subjects(each) - known})
+    unknown = sorted({name for each in terms.constraints for name in _subjects(each) - known})
     attributes = [name for name in unknown if name.startswith("attribute:")]
     return [
         f"nothing is bought for {name}: no instance type has it by the setting `attributes`, so only instances that"
@@ -97,9 +92,9 @@ def _instances(pools: Pools, policy: Policy) -> Supply:
 NAMED = 5  # types in a sentence
 
 
-def daemon_faults(form: Mapping[str, Any], pools: Pools, policy: Policy) -> list[Fault]:
-    """What makes it larger than every type that matches. form: the validated JSON form of a spec."""
-    daemon = _daemon(form)
+def daemon_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:
+    """What makes it larger than every type that matches."""
+    daemon = Daemon.of_terms(terms)
     large, small = _matching(daemon, pools, policy)
     if large or not small:
         return []
@@ -108,17 +103,13 @@ def daemon_faults(form: Mapping[str, Any], pools: Pools, policy: Policy) -> list
     return [Fault("resources", f"ask for {needs}, and every instance type that matches is smaller: {_named(small)}")]
 
 
-def daemon_notes(form: Mapping[str, Any], pools: Pools, policy: Policy) -> list[str]:
+def daemon_notes(terms: RunTerms, pools: Pools, policy: Policy) -> list[str]:
     """On which types it does not run although they match; and that none does."""
-    large, small = _matching(_daemon(form), pools, policy)
+    large, small = _matching(Daemon.of_terms(terms), pools, policy)
     if small:
         return [f"it does not run on {_named(small)}: a task is larger than such an instance"]
     none = "no instance type of this deployment matches daemon.instances: it runs on other instances alone, if any join"
     return [none] if pools and not large else []
-
-
-def _daemon(form: Mapping[str, Any]) -> Daemon:
-    return Daemon.of_terms(RunTerms.of(form))
 
 
 def _matching(daemon: Daemon, pools: Pools, policy: Policy) -> tuple[list[str], list[str]]:

@@ -18,7 +18,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import JOURNAL, PROGRAMS, split_s3
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
-from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
+from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, RunTerms, deadline_at
 from argosy.placement.query import DISTINCT_INSTANCE, check_constraints, check_strategy, is_attribute, subjects
 from argosy.placement.strategy import is_function_name
 from argosy.ports import DefinitionReader, ImageResolver, ItemsReader, ItemsUnreadable
@@ -33,6 +33,7 @@ from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
 from argosy.spec.services import target_group_faults
 from argosy.spec.templates import item_faults
+from argosy.spec.terms import terms_of
 
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
 _FOLDER = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)  # the name of a folder of containers/
@@ -73,6 +74,7 @@ class Admission:
     """A run that may be submitted. notes: what is allowed but may not be intended, a sentence each."""
 
     form: dict[str, Any]  # the validated JSON form, defaults filled in
+    terms: RunTerms  # what it asks for
     image: str  # resolved; empty when the spec names a task definition
     task_count: int
     notes: tuple[str, ...] = ()
@@ -120,35 +122,35 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     image_faults += _out_of_reach("container.image", image, limits)
     if spec is None or faults or image_faults or item_faults or own_faults:
         raise SpecError([*faults, *image_faults, *item_faults, *own_faults])
-    form = to_json(spec)
-    notes = [*_flavour_notes(form, sources.images), *sources.image_notes(image), *_constraint_notes(form, limits)]
-    notes += _daemon_notes(form, limits)
-    return Admission(form, image, shards.task_count(form, count), tuple(notes))
+    form, terms = to_json(spec), terms_of(spec)
+    notes = [*_flavour_notes(form, terms, sources.images), *sources.image_notes(image)]
+    notes += [*_constraint_notes(terms, limits), *_daemon_notes(terms, limits)]
+    return Admission(form, terms, image, shards.task_count(form, count), tuple(notes))
 
 
-def _constraint_notes(form: Mapping[str, Any], limits: DeploymentLimits) -> list[str]:
+def _constraint_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
     """What may not be meant. Raises SpecError for constraints that nothing can ever meet."""
-    if not form.get("placement", {}).get("constraints"):
+    if not terms.constraints:
         return []
     from argosy.api.admission.matching_instances import (  # loads the market and the placement engine
         constraint_faults,
         constraint_notes,
     )
 
-    if faults := constraint_faults(form, limits.pools, limits.policy):
+    if faults := constraint_faults(terms, limits.pools, limits.policy):
         raise SpecError(faults)
-    return constraint_notes(form, limits.pools, limits.policy)
+    return constraint_notes(terms, limits.pools, limits.policy)
 
 
-def _daemon_notes(form: Mapping[str, Any], limits: DeploymentLimits) -> list[str]:
+def _daemon_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
     """Likewise of a daemon. Raises SpecError for one that nothing is large enough for."""
-    if form.get("kind") != "daemon":
+    if terms.daemon is None:
         return []
     from argosy.api.admission.matching_instances import daemon_faults, daemon_notes  # likewise
 
-    if faults := daemon_faults(form, limits.pools, limits.policy):
+    if faults := daemon_faults(terms, limits.pools, limits.policy):
         raise SpecError(faults)
-    return daemon_notes(form, limits.pools, limits.policy)
+    return daemon_notes(terms, limits.pools, limits.policy)
 
 
 def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0.0) -> RunSpec:
@@ -368,12 +370,12 @@ def _unpublished(image: str) -> str:
     )
 
 
-def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[str]:
+def _flavour_notes(form: Mapping[str, Any], terms: RunTerms, images: ImageResolver) -> Iterator[str]:
     """The CPU flavour of an image for a run with GPUs. Not a fault: it is what runs on local mode's simulated GPUs."""
     image = (form.get("container") or {}).get("image") or ""
     if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
         return
-    gpus, other = needs_of(form).gpus, f"{image}{GPU_SUFFIX}"
+    gpus, other = terms.needs.gpus, f"{image}{GPU_SUFFIX}"
     if gpus and images.resolve(other) is not None:
         yield (
             f"container.image: {image} is the flavour for CPUs, which cannot use the {amount_of('gpus', gpus)} of each"

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.apply import apply
@@ -41,24 +40,24 @@ def market_of(state: State, fleets: Iterable[tuple[str, str, str]], now: float, 
     return Moment(state, as_registered(load_catalogue(), state.pools.values()), now, policy)
 
 
-def hourly_faults(form: Mapping[str, Any], market: Moment) -> list[Fault]:
+def hourly_faults(terms: RunTerms, market: Moment) -> list[Fault]:
     """Why the run could never start: its cap on money an hour is below the cheapest instance that could take a task.
 
-    form: the JSON form of its spec. If it names a task definition its needs are not known here, and the controller ends
-    the run when it has waited long enough for a lower price (`Policy.unaffordable_patience_s`).
+    If it names a task definition its needs are not known here, and the controller ends the run when it has waited long
+    enough for a lower price (`Policy.unaffordable_patience_s`).
     """
-    hourly = RunTerms.of(form).max_hourly_usd
-    found = None if hourly is None else _cheapest_for(form, market)
+    hourly = terms.max_hourly_usd
+    found = None if hourly is None else _cheapest_for(terms, market)
     if hourly is None or found is None or hourly >= found.price_usd_per_hour:
         return []
     sentence = f"{dollars(hourly)} an hour is below {_named(found)}: nothing could be bought"
     return [Fault("capacity.maxHourlyCost", sentence)]
 
 
-def budget_warnings(form: Mapping[str, Any], market: Moment) -> list[str]:
+def budget_warnings(terms: RunTerms, market: Moment) -> list[str]:
     """Sentences about a budget that is less than an hour of the cheapest instance: it may be enough."""
-    budget = RunTerms.of(form).budget_usd
-    found = None if budget is None else _cheapest_for(form, market)
+    budget = terms.budget_usd
+    found = None if budget is None else _cheapest_for(terms, market)
     if budget is None or found is None or budget >= found.price_usd_per_hour:
         return []
     return [f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {_named(found)}: what fits is bought"]
@@ -80,9 +79,9 @@ def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBu
     return budget, offer.price_usd_per_hour * seconds / 3600 if offer else math.inf
 
 
-def outgrows(before: Mapping[str, Any], form: Mapping[str, Any], market: Moment) -> bool:
-    """Whether instances may be bought for a run of the JSON form `before`, and none for one of `form`."""
-    return _cheapest_for(before, market) is not None and _cheapest_for(form, market) is None
+def outgrows(before: RunTerms, after: RunTerms, market: Moment) -> bool:
+    """Whether instances may be bought for a run of the terms `before`, and none for one of `after`."""
+    return _cheapest_for(before, market) is not None and _cheapest_for(after, market) is None
 
 
 def _reopen(run: Run, request: RetryRequest, market: Moment) -> None:
@@ -93,11 +92,10 @@ def _reopen(run: Run, request: RetryRequest, market: Moment) -> None:
         revive(market.state, run, unbounded)
 
 
-def _cheapest_for(form: Mapping[str, Any], market: Moment) -> Offer | None:
-    if form.get("taskDefinition") is not None:
+def _cheapest_for(terms: RunTerms, market: Moment) -> Offer | None:
+    if terms.task_definition:
         return None
-    terms = RunTerms.of(form)
-    moment, run = with_run(market, form, terms.needs)
+    moment, run = with_run(market, terms, terms.needs)
     allowed = frozenset(each for each in Purchase if terms.purchase.allows(each))
     return cheapest_offer(moment, batch_of(moment.state, run, math.inf, {}, allowed))
 

@@ -17,8 +17,6 @@ from argosy.api import reading
 from argosy.api.admission.specs import fingerprint, limit_faults
 from argosy.api.environments import requests
 from argosy.api.environments.store import (
-    desired_tasks,
-    is_daemon_revision,
     is_to_come,
     known,
     newest_revision,
@@ -26,6 +24,7 @@ from argosy.api.environments.store import (
     revision_before,
     revision_key,
     shown,
+    size_of,
     stored,
 )
 from argosy.api.environments.views import endpoints, environment_view
@@ -33,24 +32,26 @@ from argosy.api.refusals import RequestRefused, conflict, not_found
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.requests import TOKEN_DAYS, page_place, page_token
 from argosy.api.runs import costs
-from argosy.api.runs.submission import DEPLOYED, admitted, new_run_id, stored_form
+from argosy.api.runs.submission import admitted, new_run_id, stored_form
 from argosy.engine.loading import records_of
 from argosy.model import documents, inbox
 from argosy.model.damage import FAULTS
 from argosy.model.environments import Environment
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.faults import Fault, SpecError
+from argosy.spec.terms import terms_of_form
 
 JSON = dict[str, Any]
 TRIES = 10
 
 
 def _create(context: RequestContext, request: requests.CreateEnvironment, request_id: str) -> JSON:
-    revision = _admitted(context, request.spec)
-    name = str(revision["form"]["name"])
+    revision, terms = _admitted(context, request.spec)
+    name = terms.name
     body = stored(context, name)
     env, newest = parsed(body, name), newest_revision(context, name)
     if env is not None and env.deleting:
@@ -58,17 +59,17 @@ def _create(context: RequestContext, request: requests.CreateEnvironment, reques
     if (env is not None and not env.left) or is_to_come(context, body, newest):
         raise conflict(f"there is an environment {name!r} already: update it, or take another name")
     number = newest["revision"] + 1 if newest else 1
-    desired, is_daemon = desired_tasks(revision), is_daemon_revision(revision)
+    desired, is_daemon = size_of(terms)
     _store(context, name, {**revision, "revision": number}, "create", desired=desired, is_daemon=is_daemon)
     return {"name": name, "revision": number, "warnings": revision["notes"]}
 
 
 def _update(context: RequestContext, request: requests.UpdateEnvironment, request_id: str) -> JSON:
     env = known(context, request.name)
-    revision = _admitted(context, request.spec)
-    if revision["form"]["name"] != request.name:
+    revision, terms = _admitted(context, request.spec)
+    if terms.name != request.name:
         raise SpecError([Fault("spec.name", f"must be the environment's: {request.name}")])
-    if is_daemon_revision(revision) != env.is_daemon:
+    if (terms.daemon is not None) != env.is_daemon:
         kept = "daemon" if env.is_daemon else "service"
         raise SpecError([Fault("spec.kind", f"must stay {kept}: take another name for the other kind")])
     newest = newest_revision(context, env.name)
@@ -88,12 +89,12 @@ def _overtaken(name: str, newest: int) -> RequestRefused:
     return conflict(f"the newest revision of {name} is {newest}: look at what it changes, then update that one")
 
 
-def _admitted(context: RequestContext, spec: Any) -> JSON:
-    """A revision without its number. Raises SpecError with every fault."""
+def _admitted(context: RequestContext, spec: Any) -> tuple[JSON, RunTerms]:
+    """A revision without its number, and what it asks for. Raises SpecError with every fault."""
     admission = admitted(context, spec)
-    if admission.form.get("kind") not in DEPLOYED:
+    if not admission.terms.serves:
         raise SpecError([Fault("spec.kind", "must be service or daemon: a batch is submitted, not deployed")])
-    return {
+    revision = {
         "createdAt": context.now(),
         "form": admission.form,
         "image": admission.image,
@@ -101,6 +102,7 @@ def _admitted(context: RequestContext, spec: Any) -> JSON:
         "notes": [*admission.notes],
         "provenOwner": context.owner,
     }
+    return revision, admission.terms
 
 
 def _store(context: RequestContext, name: str, revision: JSON, change: str, **fields: Any) -> None:
@@ -173,12 +175,13 @@ def _deployed_with(context: RequestContext, token: str) -> int | None:
 
 
 def _run_of(context: RequestContext, revision: JSON, token: str, now: float) -> SubmitRequest:
-    form = revision["form"]
-    run_id = new_run_id(form["name"], now, token)
+    terms = terms_of_form(form := revision["form"])
+    run_id = new_run_id(terms.name, now, token)
     request = SubmitRequest(
         run_id=run_id,
         submitted_at=now,
         spec=form,
+        terms=terms,
         task_count=int(form["array"]["size"]),
         image=revision["image"],
         output=layout.run_output(context.limits.default_output, run_id),

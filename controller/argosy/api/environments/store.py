@@ -10,8 +10,10 @@ from argosy.api.request_context import RequestContext
 from argosy.model import documents
 from argosy.model.damage import FAULTS
 from argosy.model.environments import DeploymentStatus, Environment
+from argosy.model.run_terms import RunTerms
 from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S, environment_from, last_revision_of_deleted
 from argosy.ports import Key
+from argosy.spec.terms import terms_of_form
 
 JSON = dict[str, Any]
 REVISIONS = "REVISIONS"  # partition of specs; sort key = name and number
@@ -33,7 +35,7 @@ def known(context: RequestContext, name: str, *, even_left: bool = False) -> Env
     newest = newest_revision(context, name) if env is None or env.left else None
     if newest is not None and is_to_come(context, body, newest):
         # Created, and not folded in yet: what is asked for comes after it in the inbox.
-        desired, is_daemon = desired_tasks(newest), is_daemon_revision(newest)
+        desired, is_daemon = size_of(terms_of_form(newest["form"]))
         return Environment.new(name, newest["createdAt"], desired, newest["revision"], is_daemon=is_daemon)
     if env is not None and env.left:
         raise conflict(
@@ -112,10 +114,7 @@ def revision_before(env: Environment) -> int | None:
     return next((number for number in [env.completed, *reversed(done)] if number and number != present), None)
 
 
-def is_daemon_revision(revision: JSON) -> bool:
-    return bool(revision["form"]["kind"] == "daemon")
-
-
-def desired_tasks(revision: JSON) -> int:
-    """How many tasks its spec asks for. On how many instances a daemon is to run, the controller finds out."""
-    return 0 if is_daemon_revision(revision) else int(revision["form"]["service"]["desired"])
+def size_of(terms: RunTerms) -> tuple[int, bool]:
+    """How many tasks its spec asks for, and whether it is a daemon: on how many instances a daemon is to run, the
+    controller finds out."""
+    return 0 if terms.service is None else terms.service.desired, terms.daemon is not None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from argosy.api.request_context import RequestContext
 from argosy.model import documents
 from argosy.model.damage import Damage
+from argosy.model.run_terms import DEFAULT_QUEUE, RunTerms
 from argosy.model.sharing import SHARING, Sharing, sharing_in
 from argosy.spec.faults import Fault, SpecError
 
@@ -19,17 +17,14 @@ def in_force(context: RequestContext) -> Sharing:
     return Sharing() if isinstance(found, Damage) else found
 
 
-def queue_faults(context: RequestContext, form: Mapping[str, Any]) -> list[Fault]:
-    """Of a run that names a queue that is not there."""
-    if form.get("queue") is None:
+def queue_faults(context: RequestContext, terms: RunTerms) -> list[Fault]:
+    """Of a run that names a queue that is not there. The default one always is."""
+    if terms.queue == DEFAULT_QUEUE or terms.queue in (names := in_force(context).queues()):
         return []
-    names = in_force(context).queues()
-    if form["queue"] in names:
-        return []
-    return [Fault("queue", f"there is no queue {form['queue']}; there are: {', '.join(sorted(names))}")]
+    return [Fault("queue", f"there is no queue {terms.queue}; there are: {', '.join(sorted(names))}")]
 
 
-def check_queue(context: RequestContext, form: Mapping[str, Any]) -> None:
+def check_queue(context: RequestContext, terms: RunTerms) -> None:
     """Raises SpecError."""
-    if faults := queue_faults(context, form):
+    if faults := queue_faults(context, terms):
         raise SpecError(faults)

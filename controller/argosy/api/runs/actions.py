@@ -91,7 +91,7 @@ def _retry(context: RequestContext, request: requests.RetryRun, request_id: str)
     chosen = tuple((first, last) for first, last in request.tasks or ())
     size = {name: value for name in ("memory", "vcpus") if (value := getattr(request, name)) is not None}
     if size and record.has_ended:
-        size = updates.resized(context, record, reading.spec_of(context.store, record.id), size)
+        size = updates.resized(context, record, reading.submitted(context.store, record.id), size)
     wanted = RetryRequest(
         request.run_id,
         now,
@@ -115,11 +115,11 @@ def _update(context: RequestContext, request: requests.UpdateRun, request_id: st
     if updates.was_asked(context, request, token):
         return {**views.full_run_view(record), "created": False}
     updates.check_open(context, record)
-    spec = reading.spec_of(context.store, record.id)
-    changes = updates.checked(context, record, spec, request.changes)
+    submitted = reading.submitted(context.store, record.id)
+    changes = updates.checked(context, record, submitted, request.changes)
     created = updates.put(context, record, request, changes, token)
     context.wake.controller()
-    return {**views.full_run_view(record.with_changes(spec, changes, request.reason)), "created": created}
+    return {**views.full_run_view(record.with_changes(submitted[1], changes, request.reason)), "created": created}
 
 
 def _explain(context: RequestContext, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +23,7 @@ from argosy.model.dependencies import Dependency
 from argosy.model.inbox import SubmitRequest
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import RunTerms, needs_of
+from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus
 from argosy.planning.durations import seconds_of
 from argosy.planning.plan import plan_run
@@ -46,7 +46,11 @@ REQUEST_LIMIT = 256 * 1024
 MOST_OPEN_RUNS = 5_000
 
 PAST_RUNS_READ = 200  # the newest; a page of the store
-DEPLOYED = ("service", "daemon")  # kinds that `argosy env` starts
+
+
+def deployed_kind(terms: RunTerms) -> str:
+    """Of a run that `argosy env` starts; "" = none."""
+    return "" if terms.service is None else "service" if terms.daemon is None else "daemon"
 
 
 def _submit(context: RequestContext, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
@@ -88,22 +92,21 @@ def _check_number(context: RequestContext) -> None:
 
 def _check_kind(admission: Admission) -> None:
     """Raises SpecError for a service or daemon, which is never done: neither a user nor a schedule starts its run."""
-    kind = admission.form.get("kind")
-    if kind in DEPLOYED:
-        name = admission.form["name"]
+    if kind := deployed_kind(admission.terms):
+        name = admission.terms.name
         step = f"`argosy env create FILE` and `argosy env deploy {name}` start it"
         raise SpecError([Fault("kind", f"a {kind} has no end, and is deployed instead: {step}")])
 
 
 def _validate(context: RequestContext, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
     admission, now = with_dependencies(context.store, admitted(context, request.spec)), context.now()
-    run_id = new_run_id(admission.form["name"], now, request_id)
+    run_id = new_run_id(admission.terms.name, now, request_id)
     stored_form(_submit_request(context, admission, run_id, now))
     return {
-        "name": admission.form["name"],
+        "name": admission.terms.name,
         "tasks": admission.task_count,
         "image": admission.image or None,
-        "output": admission.form.get("output", context.limits.default_output),
+        "output": admission.terms.output or context.limits.default_output,
         "warnings": warnings_of(context, admission),
     }
 
@@ -111,26 +114,26 @@ def _validate(context: RequestContext, request: requests.ValidateRun, request_id
 def admitted(context: RequestContext, spec: Any) -> Admission:
     """What a run of this spec would be now. Raises SpecError with every fault."""
     admission = admit(spec, context.limits, context.sources, context.now())
-    check_queue(context, admission.form)
-    _check_owner(context, admission.form)
-    has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
-    if has_cap and (faults := hourly_faults(admission.form, context.market())):
+    check_queue(context, admission.terms)
+    _check_owner(context, admission.terms)
+    has_cap = admission.terms.max_hourly_usd is not None
+    if has_cap and (faults := hourly_faults(admission.terms, context.market())):
         raise SpecError(faults)
     return admission
 
 
-def _check_owner(context: RequestContext, form: Mapping[str, Any]) -> None:
+def _check_owner(context: RequestContext, terms: RunTerms) -> None:
     """Raises SpecError for a spec that names somebody else than who sends it."""
-    if context.owner and form.get("owner") not in (None, context.owner):
+    if context.owner and terms.owner not in ("", context.owner):
         told = f"is {context.owner}, who signs this request: leave it out, or send the request unsigned (--unsigned)"
         raise SpecError([Fault("owner", told)])
 
 
 def warnings_of(context: RequestContext, admission: Admission) -> list[str]:
     """What is allowed but may not be intended, a sentence each."""
-    if RunTerms.of(admission.form).budget_usd is None:
+    if admission.terms.budget_usd is None:
         return [*admission.notes]
-    return [*admission.notes, *budget_warnings(admission.form, context.market())]
+    return [*admission.notes, *budget_warnings(admission.terms, context.market())]
 
 
 def _run_of_token(context: RequestContext, token: str, spec: Any) -> str | None:
@@ -157,7 +160,7 @@ def new_run(context: RequestContext, admission: Admission, token: str, attempt: 
     """token: of the request, as hex digits; attempt: another one gives another id. Raises SpecError."""
     _check_kind(admission)
     now = context.now()
-    run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
+    run_id = new_run_id(admission.terms.name, now, f"{token}{attempt}")
     body = stored_form(_submit_request(context, with_dependencies(context.store, admission), run_id, now))
     place = inbox.inbox_key(now, run_id)
     pointer, forgotten_at = reading.request_pointer(run_id), now + requests.TOKEN_DAYS * 86_400
@@ -176,9 +179,10 @@ def _submit_request(context: RequestContext, admission: Admission, run_id: str, 
         run_id=run_id,
         submitted_at=now,
         spec=admission.form,
+        terms=admission.terms,
         task_count=admission.task_count,
         image=admission.image,
-        output=layout.run_output(admission.form.get("output", context.limits.default_output), run_id),
+        output=layout.run_output(admission.terms.output or context.limits.default_output, run_id),
         expects_result=shards.expects_result(admission.form),
         proven_owner=context.owner,
     )
@@ -188,7 +192,7 @@ def with_dependencies(store: Store, admission: Admission) -> Admission:
     """The run as it is stored: with the places of the results that it names. Raises SpecError with every fault.
 
     What is asked of the other runs is asked again by the controller, for they go on meanwhile."""
-    wanted = [Dependency.of(each) for each in admission.form.get("dependsOn", ())]
+    wanted = admission.terms.depends_on
     if not wanted:
         return admission
     records = {each.run_id: reading.run(store, each.run_id) for each in wanted}
@@ -223,21 +227,20 @@ def _faults(path: str, dependency: Dependency, record: RunRecord | None, tasks: 
 
 def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
     admission = admit(request.spec, context.limits, context.sources, context.now())
-    check_queue(context, admission.form)
-    _check_owner(context, admission.form)
-    kind = admission.form.get("kind")
-    if kind in DEPLOYED:
+    check_queue(context, admission.terms)
+    _check_owner(context, admission.terms)
+    if kind := deployed_kind(admission.terms):
         raise SpecError([Fault("kind", f"a {kind} is never done, so that it has no plan of its cost and its end")])
-    form = admission.form
-    records = list(_past(context.store, form))
+    terms = admission.terms
+    records = list(_past(context.store, terms.name))
     market = market_of(context.whole_state(), context.fleets, context.now(), context.policy)
-    about_money = [*(fault.text() for fault in hourly_faults(form, market)), *budget_warnings(form, market)]
+    about_money = [*(fault.text() for fault in hourly_faults(terms, market)), *budget_warnings(terms, market)]
     question = PlanQuestion(
         moment=market,
-        form=form,
+        terms=terms,
         task_count=admission.task_count,
-        needs=_needs(form, records),
-        seconds=seconds_of(form, records),
+        needs=_needs(terms, records),
+        seconds=seconds_of(terms, records),
         fleets=context.fleets,
         home=context.cells[0],
         warnings=[*about_money, *admission.notes],
@@ -246,17 +249,17 @@ def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -
     return plan_run(question)
 
 
-def _past(store: Store, form: Mapping[str, Any]) -> Iterator[RunRecord]:
+def _past(store: Store, name: str) -> Iterator[RunRecord]:
     """Records of earlier runs of the same name, newest first."""
     page, _ = store.page(documents.RUNS, PAST_RUNS_READ)
-    return (record for _, body in page if (record := documents.record_from(body)).name == form["name"])
+    return (record for _, body in page if (record := documents.record_from(body)).name == name)
 
 
-def _needs(form: Mapping[str, Any], records: Sequence[RunRecord]) -> Resources:
+def _needs(terms: RunTerms, records: Sequence[RunRecord]) -> Resources:
     """What a task takes: from the spec, or, for a registered task definition, from an earlier run of the same name."""
-    if "taskDefinition" not in form:
-        return needs_of(form)
-    family = form["taskDefinition"].partition(":")[0]
+    if not terms.task_definition:
+        return terms.needs
+    family = terms.task_definition.partition(":")[0]
     for record in records:
         if f":task-definition/{family}:" in record.task_definition:
             return record.needs

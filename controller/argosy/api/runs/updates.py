@@ -21,15 +21,17 @@ from argosy.api.request_context import RequestContext
 from argosy.api.runs import costs
 from argosy.model import inbox
 from argosy.model.inbox import UpdateRequest
-from argosy.model.run_changes import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, changed, path_of
+from argosy.model.run_changes import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, changed
 from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import deadline_at
+from argosy.model.run_terms import RunTerms, deadline_at
 from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Key
+from argosy.spec.changes import changed_form, path_of
 from argosy.spec.faults import Fault, SpecError
 
 JSON = dict[str, Any]
 Faults = list[Fault]
+Submitted = tuple[Mapping[str, Any], RunTerms]  # the JSON form of the spec, and what it asks for
 
 
 def check_open(context: RequestContext, record: RunRecord) -> None:
@@ -46,25 +48,26 @@ def check_open(context: RequestContext, record: RunRecord) -> None:
         raise conflict(f"no controller works on {record.id}: `argosy retry {record.id}` has it taken in again")
 
 
-def checked(context: RequestContext, record: RunRecord, spec: Mapping[str, Any], given: Changes) -> JSON:
+def checked(context: RequestContext, record: RunRecord, submitted: Submitted, given: Changes) -> JSON:
     """The changes as they are stored. Raises SpecError with every fault, and RequestRefused for too small a budget."""
     if faults := [*_names(given)]:
         raise SpecError(faults)
-    _judge(context, record, spec, given)
+    _judge(context, record, submitted, given)
     _check_budget(context, record, given.get("budgetUsd"))
     return {**given, **_deadline(given, context.now())}
 
 
-def resized(context: RequestContext, record: RunRecord, spec: Mapping[str, Any], size: Changes) -> JSON:
+def resized(context: RequestContext, record: RunRecord, submitted: Submitted, size: Changes) -> JSON:
     """What each task needs once the run is tried again, as it is stored. Raises SpecError with every fault."""
-    if "taskDefinition" in spec:
-        name = spec["taskDefinition"]
+    _, terms = submitted
+    if terms.task_definition:
+        name = terms.task_definition
         way = (
             "register a revision that has more, since the family's latest one is looked up when the run is tried again"
         )
         raise SpecError([Fault(each, f"is what the task definition {name} says: {way}") for each in size])
-    _judge(context, record, spec, size, prefix="")
-    before = changed(spec, record.changes)
+    _judge(context, record, submitted, size, prefix="")
+    before = changed(terms, record.changes)
     if outgrows(before, changed(before, size), context.market()):
         largest = (
             "no instance type that the run may use, by its constraints, cells and purchase options, holds such a task"
@@ -74,20 +77,25 @@ def resized(context: RequestContext, record: RunRecord, spec: Mapping[str, Any],
 
 
 def _judge(
-    context: RequestContext, record: RunRecord, spec: Mapping[str, Any], given: Changes, prefix: str = "changes."
+    context: RequestContext, record: RunRecord, submitted: Submitted, given: Changes, prefix: str = "changes."
 ) -> None:
     """Raises SpecError with every fault that the spec did not have before. prefix: of the names of what was given."""
-    before = changed(spec, record.changes)
-    form = changed(before, given)
-    known = _faults(context, before, context.now())
-    faults = [fault for fault in _faults(context, form, context.now()) if fault not in known]
-    if not faults and "queue" in given:
-        faults = queue_faults(context, form)
-    if not faults and not given.keys().isdisjoint({"maxHourlyCost", *WHEN_RETRIED}):
-        faults = hourly_faults(form, context.market())
+    spec, terms = submitted
+    before, now = changed_form(spec, record.changes), context.now()
+    known = _faults(context, before, now)
+    faults = [fault for fault in _faults(context, changed_form(before, given), now) if fault not in known]
+    if not faults:
+        faults = _faults_of_terms(context, changed(terms, {**record.changes, **given}), given)
     if faults:
         names = {path_of(name): f"{prefix}{name}" for name in given}
         raise SpecError([Fault(names.get(fault.path, fault.path), fault.message) for fault in faults])
+
+
+def _faults_of_terms(context: RequestContext, terms: RunTerms, given: Changes) -> Faults:
+    faults = queue_faults(context, terms) if "queue" in given else []
+    if not faults and not given.keys().isdisjoint({"maxHourlyCost", *WHEN_RETRIED}):
+        faults = hourly_faults(terms, context.market())
+    return faults
 
 
 def _names(given: Changes) -> Faults:

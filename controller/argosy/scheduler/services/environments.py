@@ -37,7 +37,7 @@ from argosy.scheduler.services.targets import begin_to_drain
 from argosy.scheduler.upkeep.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
 
 STATUSES = tuple(SlotStatus)
-NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False)
+NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False, target_group="", drain_s=0.0, content="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from typing import Any
 
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import RunTerms
 from argosy.model.sharing import Cap, ShareQueue
 from argosy.model.tasks import TaskStatus
+from argosy.spec.terms import terms_of_form
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
@@ -190,7 +190,7 @@ class UpdateChecker(Checker):
                 self._check(record, before[run_id], after[run_id])
 
     def _check(self, record: RunRecord, before: list[StoredAttempt], after: list[StoredAttempt]) -> None:
-        terms = RunTerms.of(self.facts.spec_of(record.id))
+        terms = terms_of_form(self.facts.spec_of(record.id))
         if terms.max_concurrent is not None and len(after) > terms.max_concurrent:
             told = f"{len(after)} of its tasks are alive, {terms.max_concurrent} may be"
             self.facts.violated("S9", told, record.id)

@@ -18,7 +18,7 @@ from typing import Any
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.resources import Resources
-from argosy.model.run_terms import ServiceTerms, needs_of
+from argosy.model.run_terms import ServiceTerms
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
@@ -209,13 +209,15 @@ class DaemonChecker(Checker):
         record = self.facts.stored.records.get(run_id)
         if record is not None and record.task_definition:
             return record.needs
-        return needs_of(job.spec) if job is not None and "taskDefinition" not in job.spec else Resources()
+        return job.terms.needs if job is not None and not job.terms.task_definition else Resources()
 
     def _order(self, run_id: str) -> str:
         return str(self.facts.jobs[run_id].spec["daemon"]["update"]["order"])
 
     def _terms(self, run_id: str) -> ServiceTerms:
-        return ServiceTerms.of_daemon(self.facts.jobs[run_id].spec["daemon"])
+        service = self.facts.jobs[run_id].terms.service
+        assert service is not None
+        return service
 
     def _healthy_s(self, each: StoredAttempt) -> float:
         """Negative = it is not healthy yet, by the world's clock."""

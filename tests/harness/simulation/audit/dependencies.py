@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.spec.terms import terms_of_form
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
@@ -59,7 +59,7 @@ class DependencyChecker(Checker):
                 self.facts.violated("S7", f"{key} was intended before {each}", key.run_id, each["run"])
         if "notBefore" in spec:
             record = self.facts.stored.records[key.run_id]
-            earliest = RunTerms.of(spec).starts_at(record.submitted_at) - self.facts.clocks_differ_s
+            earliest = terms_of_form(spec).starts_at(record.submitted_at) - self.facts.clocks_differ_s
             if self.facts.world.now < earliest:
                 self.facts.violated("S7", f"{key} was intended before {spec['notBefore']}", key.run_id)
 

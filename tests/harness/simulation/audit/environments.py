@@ -23,8 +23,9 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause, TaskHealth
 from argosy.model.environments import DeploymentStatus, Environment
-from argosy.model.run_terms import ServiceTerms, content_of
+from argosy.model.run_terms import ServiceTerms
 from argosy.model.tasks import TaskStatus
+from argosy.spec.terms import content_of
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
@@ -368,7 +369,9 @@ class EnvironmentChecker(Checker):
         return job is not None and job.serves
 
     def _terms(self, run_id: str) -> ServiceTerms:
-        return ServiceTerms.of(self.facts.jobs[run_id].spec["service"])
+        service = self.facts.jobs[run_id].terms.service
+        assert service is not None
+        return service
 
     def _violated(self, invariant: str, env: Environment, sentence: str) -> None:
         """Its runs are named, so that what is said of a damaged one does not count."""

@@ -11,7 +11,7 @@ from typing import Any
 from argosy.emulator.s3 import StoredObject
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
-from argosy.model.run_changes import changed
+from argosy.spec.changes import changed_form
 from tests.harness.simulation.audit.stored_state import StoredAttempt, StoredState
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.members import Came
@@ -176,7 +176,7 @@ class TrialFacts:
     def spec_of(self, run_id: str) -> Mapping[str, Any]:
         """What a run asks for now: what was submitted, with what its users have changed since."""
         record = self.stored.records.get(run_id)
-        return changed(self.jobs[run_id].spec, record.changes if record else {})
+        return changed_form(self.jobs[run_id].spec, record.changes if record else {})
 
     def names(self, run_id: str, index: int) -> tuple[str, ...]:
         """What to look for in the trail for the story of a task."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.messages.ecs import key_of_task
-from argosy.model.run_terms import ServiceTerms
 from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 
 JSON = dict[str, Any]
@@ -69,15 +68,15 @@ class TargetChecker(Checker):
             return
         host = self.facts.regions.find(task.instance.ec2_instance_id)
         bound = task.containers[0].network_bindings
-        service = job.spec.get("service")
-        if host is None or not bound or not service or task.last_status == "STOPPED" or self._is_late(host.ends_at):
+        service = job.terms.service
+        if host is None or not bound or service is None or task.last_status == "STOPPED" or self._is_late(host.ends_at):
             return
         place, now = (host.instance_id, int(bound[0]["hostPort"])), self.facts.world.now
         if place in self._in and not self._is_given_up(place):
             self.facts.violated("G1", f"{key} is stopped while it is registered: {request.get('reason')}", key.run_id)
         slack_s = LATE_S + self.facts.clocks_differ_s
         drained_s = now - self._out_at.get(place, float("-inf"))
-        if drained_s < ServiceTerms.of(service).drain_s - slack_s:
+        if drained_s < service.drain_s - slack_s:
             self.facts.violated("G1", f"{key} is stopped {drained_s:.0f} s after it was taken out", key.run_id)
 
     def _is_late(self, ends_at: float | None) -> bool:

@@ -11,9 +11,10 @@ from typing import Any
 
 from argosy.aws.dynamodb import DynamoStore
 from argosy.model import documents
+from argosy.model.damage import FORMAT, check_format
 from argosy.ports import Key
 
-NEXT = documents.FORMAT + 1
+NEXT = FORMAT + 1
 ROOT = documents.STATE, documents.ROOT
 
 
@@ -49,10 +50,10 @@ class NextVersionStore(DynamoStore):
 
     def _as_read(self, body: bytes) -> bytes:
         root = documents.decode(body)
-        documents.check_format(root["format"], newest=NEXT)
+        check_format(root["format"], newest=NEXT)
         if root["format"] < NEXT:
             self._noticed()
-        return documents.encode({**root, "format": documents.FORMAT})
+        return documents.encode({**root, "format": FORMAT})
 
 
 def _as_stored(body: bytes) -> bytes:

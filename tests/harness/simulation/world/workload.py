@@ -13,7 +13,9 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.inbox import SubmitRequest
+from argosy.model.run_terms import RunTerms
 from argosy.spec import shards
+from argosy.spec.terms import terms_of_form
 from tests.harness.simulation.world.virtual_task import SIGTERM_CODE, TaskBehaviour
 from tests.harness.simulation.world.world import share
 
@@ -48,6 +50,11 @@ class SimulatedJob:
     never_well: float = 0.0  # attempts whose health command never succeeds
 
     @property
+    def terms(self) -> RunTerms:
+        """What its spec asks for."""
+        return terms_of_form(self.spec)
+
+    @property
     def serves(self) -> bool:
         """Whether its tasks run until they are stopped, unless they fail."""
         return self.spec.get("kind") in ("service", "daemon")
@@ -78,7 +85,9 @@ class SimulatedJob:
 
     def request(self, now: float) -> SubmitRequest:
         image = str(self.spec.get("container", {}).get("image", ""))
-        return SubmitRequest(self.run_id, now, self.spec, self.tasks, image, self.output, self.expects_result)
+        return SubmitRequest(
+            self.run_id, now, self.spec, self.terms, self.tasks, image, self.output, self.expects_result
+        )
 
 
 class Programs:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model.run_terms import RunTerms
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.asks import place_now, standing_constraints
 from argosy.scheduler.supply.roster import Lineup
+from argosy.spec.terms import terms_of_form
 from tests.builders import spec
 
 WIDE, DEEP = Batch(3072, 2048, 0, 4, group="wide"), Batch(512, 13_000, 0, 4, group="deep")
@@ -56,14 +56,14 @@ def test_when_nothing_is_coming_first_come_first_served() -> None:
 
 
 def test_programs_of_users_go_to_instances_with_a_runner_of_their_protocol() -> None:
-    asked = standing_constraints(RunTerms.of(spec(run=["true"])))
+    asked = standing_constraints(terms_of_form(spec(run=["true"])))
     tasks = Batch(1024, 1024, 0, 3, constraints=tuple(each for each in asked if "runner" in each))
     newer, same, none = (
         replace(instance(name, 16_384, 30_000), attributes=attributes)
         for name, attributes in (("i-2", {"argosy.runner": "2"}), ("i-1", {"argosy.runner": "1"}), ("i-0", {}))
     )
     assert placed_now([tasks], [newer, same, none], [])[0] == Counter({(0, 1): 3})
-    assert not any("runner" in each for each in standing_constraints(RunTerms.of(spec())))
+    assert not any("runner" in each for each in standing_constraints(terms_of_form(spec())))
 
 
 def test_idle_instances_come_last_unless_the_run_says_otherwise() -> None:

@@ -12,7 +12,6 @@ from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, SetSlots, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.environments import CALM_S, DeploymentStatus, Environment, Revision, ServiceDeployment
-from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -24,7 +23,8 @@ from argosy.scheduler.due import next_due
 from argosy.scheduler.services.deployments import SUSPENDED
 from argosy.scheduler.services.environments import rollouts
 from argosy.spec.parse import parse_spec, to_json
-from tests.builders import CELL, NOW, container_instance, instance_id, spec
+from argosy.spec.terms import terms_of_form
+from tests.builders import CELL, NOW, container_instance, instance_id, spec, submit_request
 
 POLICY = Policy()
 RUN, NEXT = "web-261121-062733-k3f9", "web-261121-062744-k3f9"
@@ -35,7 +35,7 @@ def serving(tasks: int, desired: int) -> State:
     """So many healthy tasks, each on an instance of its own."""
     state = State()
     form = spec(kind="service", name="web", service={"desired": desired}, array={"size": tasks})
-    run = take_in(state, SubmitRequest(RUN, NOW, form, tasks, "argosy/web", "s3://results/x/", False), tasks)
+    run = take_in(state, submit_request(RUN, NOW, form, tasks, "argosy/web", "s3://results/x/", False), tasks)
     env = state.environments["web"] = Environment.new("web", NOW, desired, revision=1)
     env.revisions[0].run_id, env.completed = RUN, 1
     env.deployments.append(ServiceDeployment(1, 1, NOW, status=DeploymentStatus.COMPLETED))
@@ -99,7 +99,7 @@ def with_one_suspended(run_id: str) -> State:
     env = state.environments["web"]
     form = spec(kind="service", name="web", service={"desired": 3}, array={"size": 3})
     run = take_in(
-        state, SubmitRequest(NEXT, NOW, form, 3, "argosy/web", "s3://results/y/", False), 3, TaskStatus.CANCELLED
+        state, submit_request(NEXT, NOW, form, 3, "argosy/web", "s3://results/y/", False), 3, TaskStatus.CANCELLED
     )
     env.revisions.append(Revision(2, NOW, run.id))
     env.deployments.append(ServiceDeployment(2, 2, NOW, progress_at=NOW))
@@ -162,8 +162,8 @@ def test_in_the_tick_that_gives_a_revision_of_a_daemon_up_nothing_is_stopped_for
     env.is_daemon = True
     for instance in state.instances.values():
         instance.total = Resources(4096, 8192)
-    state.runs[RUN].change_spec(daemon_form())
-    run = take_in(state, SubmitRequest(NEXT, NOW, daemon_form(), 1, "argosy/web", "s3://results/y/", False), 1)
+    state.runs[RUN].change_spec(daemon_form(), terms_of_form(daemon_form()))
+    run = take_in(state, submit_request(NEXT, NOW, daemon_form(), 1, "argosy/web", "s3://results/y/", False), 1)
     env.revisions.append(Revision(2, NOW, run.id))
 
     def told(failures: int) -> tuple[list[DeploymentStatus], int]:

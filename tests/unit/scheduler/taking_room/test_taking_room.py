@@ -19,11 +19,11 @@ from argosy.model.ended_attempts import Outcome
 from argosy.model.events import LaunchAccepted, SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.reserve import to_be_displaced_usd
-from argosy.model.run_terms import RunTerms
 from argosy.model.sharing import Sharing
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
+from argosy.spec.terms import terms_of_form
 from tests.builders import (
     NOW,
     POLICY,
@@ -181,7 +181,7 @@ def test_a_run_may_say_whether_its_tasks_may_be_stopped() -> None:
 def test_services_are_never_stopped_for_others() -> None:
     state = full()
     state.runs[BATCH].terms = replace(
-        state.runs[BATCH].terms, service=RunTerms.of({"name": "a", "service": {"desired": 1}}).service
+        state.runs[BATCH].terms, service=terms_of_form({"version": 1, "name": "a", "service": {"desired": 1}}).service
     )
     assert not stops(decided(waits(state), LATER))
 

@@ -192,7 +192,7 @@ def test_a_daemon_is_of_no_queue() -> None:
     state = shared(cluster(4), OWNERS)
     daemon, alice, other = (run(state, n, 900, queue="team" if n < 3 else "other") for n in (1, 2, 3))
     state.daemons.add(state.runs[daemon].number)
-    state.runs[daemon].terms = replace(state.runs[daemon].terms, daemon=DaemonTerms.of({}))
+    state.runs[daemon].terms = replace(state.runs[daemon].terms, daemon=DaemonTerms("", starts_first=False))
     state.runs[daemon].proven_owner, state.runs[alice].proven_owner = "ops", "alice"
     order = FairOrder.of(state, [each for each in state.runs.values() if not each.is_daemon])
     assert dict(zip(order.sharers, order.parts.tolist(), strict=True)) == {("team", "alice"): 1, ("other", ""): 1}

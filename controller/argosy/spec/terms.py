@@ -1,0 +1,210 @@
+"""The terms of a run, read from its validated spec.
+
+The one reader of what a spec asks for: `api.admission` calls it once, and the terms are stored with the run. What each
+task is told (its command, environment and piece of the run) is not among them: `shards` says that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from argosy.model.dependencies import Dependency
+from argosy.model.exit_codes import WRONG_REQUEST
+from argosy.model.ports import TCP, TaskPort
+from argosy.model.purchases import PurchaseMode
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.run_terms import (
+    DEFAULT_QUEUE,
+    START_FIRST,
+    X86_64,
+    DaemonTerms,
+    Deadline,
+    ExitRule,
+    HealthTerms,
+    Port,
+    RunTerms,
+    ServiceTerms,
+    port_of,
+)
+from argosy.spec.daemons import DaemonSpec, DaemonUpdateSpec
+from argosy.spec.models import (
+    ArraySpec,
+    CapacitySpec,
+    ContainerSpec,
+    FallbackSpec,
+    PlacementSpec,
+    ResourcesSpec,
+    RunSpec,
+)
+from argosy.spec.parse import purchase_of, to_json
+from argosy.spec.services import UpdateSpec
+from argosy.spec.serving import HealthSpec
+
+FALLBACK_LOSSES = 3
+DRAIN_S = 30.0
+_RUNNER_RULES = (ExitRule("EXIT", str(WRONG_REQUEST)),)  # after the spec's own: trying again cannot help
+_AROUND = ("array", "placement", "daemon")  # the size of the array is what was desired at first
+_ROLLOUT = ("desired", "update")
+
+
+def terms_of(spec: RunSpec) -> RunTerms:
+    """What a spec that has passed `parse.parse_spec` asks for."""
+    container = spec.container or ContainerSpec()
+    ports = tuple(TaskPort(each.container, each.host or 0) for each in container.ports or ())
+    needs_runner = spec.run is not None
+    rules = [ExitRule(each.action, each.on_exit_code, each.on_reason, each.on_status_reason)
+             for each in spec.retry_strategy.evaluate_on_exit]  # fmt: skip
+    return RunTerms(
+        name=spec.name,
+        host_ports=tuple(sorted({*map(port_of, container.host_ports or ()), *_pinned(ports)})),
+        needs_runner=needs_runner,
+        task_definition=spec.task_definition or "",
+        output=spec.output or "",
+        tags=tuple(spec.tags.items()),
+        attempt_limit=spec.retry_strategy.attempts,
+        exit_rules=(*rules, *(_RUNNER_RULES if needs_runner else ())),
+        attempt_timeout_s=float(spec.timeout.attempt_duration_seconds or 0) if spec.timeout else 0.0,
+        duration_limit_s=float(spec.timeout.run_duration_seconds or 0) if spec.timeout else 0.0,
+        service=_service_terms(spec),
+        daemon=_daemon_terms(_daemon_of(spec)),
+        health=_health_terms(container.health),
+        ports=ports,
+        depends_on=tuple(
+            Dependency(each.run, each.type == "N_TO_N", each.on == "end") for each in spec.depends_on or ()
+        ),
+        not_before=_deadline(spec.not_before),
+        queue=spec.queue or DEFAULT_QUEUE,
+        owner=spec.owner or "",
+        priority=spec.priority or 0,
+        preemptible=spec.preemptible,
+        checkpoint_s=float(spec.checkpoint.every_seconds) if spec.checkpoint else 0.0,
+        **_of_resources(spec.resources or ResourcesSpec()),
+        **_of_placement(spec.placement),
+        **_of_capacity(spec.capacity),
+        **_of_array(spec.array or ArraySpec()),
+    )
+
+
+def terms_of_form(form: Mapping[str, Any]) -> RunTerms:
+    """Those of a spec's JSON form. Raises ValueError for one that has a fault."""
+    return terms_of(RunSpec.model_validate(form))
+
+
+def needs_of(resources: ResourcesSpec) -> Resources:
+    """What one task takes."""
+    return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, resources.gpus)
+
+
+def _of_resources(resources: ResourcesSpec) -> dict[str, Any]:
+    return {
+        "needs": needs_of(resources),
+        "gpu_model": resources.gpu_model,
+        "gpu_memory_mib": resources.gpu_memory_mib or 0,
+        "disk_gib": resources.disk_gib or 0,
+        "architecture": resources.architecture or X86_64,
+    }
+
+
+def _of_placement(placement: PlacementSpec) -> dict[str, Any]:
+    return {
+        "group": placement.group,
+        "max_concurrent": placement.max_concurrent_tasks,
+        "max_tasks_per_instance": placement.max_tasks_per_instance,
+        "constraints": tuple(placement.constraints),
+        "strategy": tuple(placement.strategy),
+        "soft_constraints": tuple((each.expression, each.weight) for each in placement.soft_constraints or ()),
+        "affinity": tuple(placement.affinity or ()),
+        "anti_affinity": tuple(placement.anti_affinity or ()),
+    }
+
+
+def _of_capacity(capacity: CapacitySpec) -> dict[str, Any]:
+    fallback = capacity.fallback or FallbackSpec()
+    waits_s, losses = fallback.after_wait_seconds, fallback.after_interruptions
+    return {
+        "purchase": PurchaseMode(purchase_of(capacity)),
+        "cells": tuple(capacity.cells or ()),
+        "max_instances": capacity.max_instances,
+        "deadline": _deadline(capacity.deadline),
+        "on_demand_base": capacity.on_demand_base or 0,
+        "fallback_after_s": None if waits_s is None else float(waits_s),
+        "fallback_losses": FALLBACK_LOSSES if losses is None else losses,
+        "budget_usd": capacity.budget_usd,
+        "max_hourly_usd": capacity.max_hourly_cost,
+        "drains_at_cap": capacity.on_cap != "finish",
+        "transfer_gb_per_task": capacity.transfer_gb_per_task or 0.0,
+    }
+
+
+def _of_array(array: ArraySpec) -> dict[str, Any]:
+    return {
+        "items_from": array.items_from or "",
+        "part_suffix": array.part_suffix,
+        "expected_seconds": array.expected_seconds,
+        "shard_size": array.shard_size or (None if array.range is None else 1),
+    }
+
+
+def _deadline(text: str | None) -> Deadline | None:
+    return None if text is None else Deadline.parse(text)
+
+
+def _pinned(ports: tuple[TaskPort, ...]) -> Iterator[Port]:
+    return ((each.host, TCP) for each in ports if each.host)
+
+
+def _health_terms(health: HealthSpec | None) -> HealthTerms | None:
+    if health is None:
+        return None
+    times = (health.interval_seconds, health.timeout_seconds, health.retries, health.start_seconds)
+    return HealthTerms(tuple(health.command), *times)
+
+
+def _service_terms(spec: RunSpec) -> ServiceTerms | None:
+    if (daemon := _daemon_of(spec)) is not None:
+        return _kept_up(spec, daemon.update, 0)  # a further task on an instance would take what is others'
+    if (service := spec.service) is None:
+        return None
+    drain_s = DRAIN_S if service.drain_seconds is None else float(service.drain_seconds)
+    return replace(
+        _kept_up(spec, service.update, service.update.max_over_percent),
+        desired=service.desired,
+        target_group=service.target_group or "",
+        drain_s=drain_s if service.target_group else 0.0,
+    )
+
+
+def _kept_up(spec: RunSpec, update: UpdateSpec | DaemonUpdateSpec, max_over_percent: int) -> ServiceTerms:
+    return ServiceTerms(
+        desired=0,
+        min_healthy_percent=update.min_healthy_percent,
+        max_over_percent=max_over_percent,
+        healthy_s=float(update.healthy_seconds),
+        progress_s=float(update.progress_seconds),
+        rolls_back=update.rollback,
+        target_group="",
+        drain_s=0.0,
+        content=content_of(to_json(spec)),
+    )
+
+
+def _daemon_of(spec: RunSpec) -> DaemonSpec | None:
+    return (spec.daemon or DaemonSpec()) if spec.kind == "daemon" else spec.daemon
+
+
+def _daemon_terms(daemon: DaemonSpec | None) -> DaemonTerms | None:
+    return None if daemon is None else DaemonTerms(daemon.instances or "", daemon.update.order == START_FIRST)
+
+
+def content_of(form: Mapping[str, Any]) -> str:
+    """Digest of what of a service's form makes its tasks what they are. The rest (how many there are, how they are
+    replaced, where further ones go) may change while they run. The group counts: RunTask is told of it, and a launch in
+    doubt is repeated with the very same request (DESIGN D4)."""
+    content = {name: value for name, value in form.items() if name not in _AROUND}
+    content["service"] = {name: value for name, value in form.get("service", {}).items() if name not in _ROLLOUT}
+    content["group"] = form.get("placement", {}).get("group")
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
