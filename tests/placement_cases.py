@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Candidates
+from argosy.placement.keys import BUILT_IN
 from argosy.placement.place import Assignment, place_queue
 from argosy.placement.supply import InstanceRow, Supply
 from tests.placement_oracle import Host, Reference, hosts, left
@@ -34,10 +35,9 @@ QUERIES: dict[str, Callable[[Host], bool]] = {
 
 
 STRATEGIES = (
-    "best-fit", "binpack:cpu", "binpack:memory", "binpack:gpu", "spread:instanceId", "spread:attribute:zone",
-    "spread:attribute:type", "cpu-memory", "cpu-memory-gpu", "mix:cpu=3+gpu=1", "least-allocated", "dot-product",
-    "fragmentation", "cheapest", "least-waste",
-    "least-interrupted", "finish-together", "keep-gpus-free", "busy-first", "mine:halves", "mine:whole",
+    *BUILT_IN,
+    "binpack:cpu", "binpack:memory", "binpack:gpu", "spread:instanceId", "spread:attribute:zone",
+    "spread:attribute:type", "mix:cpu=3+gpu=1", "mine:halves", "mine:whole",
 )  # fmt: skip
 
 

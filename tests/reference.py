@@ -120,6 +120,7 @@ def spec_page() -> str:
         required = models[model].get("required", ())
         for name, field in models[model]["properties"].items():
             default = "required" if name in required else _json(field["default"]) if "default" in field else ""
+            assert "examples" in field, f"{model}.{name} has no example: add one to argosy/spec/examples.py"
             example = _json(field["examples"][0])
             lines.append(_row(f"`{name}`", type_of(field), default, example, field.get("description", "")))
         lines.append("")

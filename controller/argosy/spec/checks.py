@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.model.purchases import PurchaseMode
+from argosy.spec.allowed import allowed_faults
 from argosy.spec.daemons import daemon_faults
 from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
@@ -26,7 +27,7 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
     own = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    kinds = (service_faults, base_faults, daemon_faults, serving_faults)
+    kinds = (allowed_faults, service_faults, base_faults, daemon_faults, serving_faults)
     return [fault for check in (*own, program_faults, *kinds, dependency_faults) for fault in check(data)]
 
 
@@ -41,10 +42,6 @@ def _container_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("container", "is required, with an image, unless run or taskDefinition is given")
     if image is not None and definition is not None:
         yield Fault("taskDefinition", "cannot be combined with container.image: give one of them")
-    if definition is not None and data.get("resources") is not None:
-        yield Fault("resources", "cannot be combined with taskDefinition, which already says what a task needs")
-    if definition is not None and _part(data, "container").get("hostPorts") is not None:
-        yield Fault("container.hostPorts", "cannot be combined with taskDefinition, which has its own port mappings")
 
 
 def _gpu_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -11,21 +11,6 @@ from argosy.model.run_terms import START_FIRST, STOP_FIRST
 from argosy.spec.faults import Fault
 from argosy.spec.fields import Strict
 
-# By field: why a daemon cannot have it.
-_NOT_OF_DAEMONS = {
-    "dependsOn": "a daemon is deployed, and waits for no run",
-    "notBefore": "a daemon is started by its deployment",
-    "array": "one task runs on each instance that matches",
-    "output": "tasks of a daemon leave no results",
-    "inputs": "tasks of a daemon are not given inputs",
-    "placement": "daemon.instances says on which instances it runs",
-    "capacity": "nothing is bought for a daemon: it runs on the instances that others need",
-    "retryStrategy": "a task of a daemon that ends is always started again",
-    "timeout": "tasks of a daemon run as long as their instances",
-    "checkpoint": "tasks of a daemon are never stopped for others",
-}
-_GPU_FIELDS = ("gpus", "gpuModel", "gpuMemoryMib")
-
 
 class DaemonUpdateSpec(Strict):
     """How tasks of a daemon are replaced by those of another revision."""
@@ -65,21 +50,9 @@ class DaemonSpec(Strict):
 
 
 def daemon_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What kind and daemon must agree on, and what else a daemon cannot have."""
+    """What fields of a daemon must agree on."""
     if data.get("kind") != "daemon":
-        if data.get("daemon") is not None:
-            yield Fault("daemon", "is only possible with kind: daemon")
         return
-    if data.get("service") is not None:
-        yield Fault("service", "is only possible with kind: service")
-    for name, why in _NOT_OF_DAEMONS.items():
-        if data.get(name) is not None:
-            yield Fault(name, f"is not possible with kind: daemon: {why}")
-    given = data.get("resources")
-    resources = given if isinstance(given, Mapping) else {}
-    for name in _GPU_FIELDS:
-        if resources.get(name):
-            yield Fault(f"resources.{name}", "is not possible with kind: daemon: it would take GPUs from all others")
     if data.get("run") is not None and data.get("result") != "none":
         yield Fault("result", "must be none with kind: daemon: its tasks leave no results")
     yield from _order_faults(data)

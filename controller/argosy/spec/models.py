@@ -381,7 +381,11 @@ _BY_PATH: dict[str, type[Strict]] = {
 }
 
 
+def model_at(path: str) -> type[Strict]:
+    """Of the part at `path` (`faults.path_text`)."""
+    return _BY_PATH.get(path.split("[", 1)[0], RunSpec)
+
+
 def fields_at(path: str) -> Sequence[str]:
     """The names, as users write them, of the fields of the part at `path` (`faults.path_text`)."""
-    model = _BY_PATH.get(path.split("[", 1)[0], RunSpec)
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return [field.alias or name for name, field in model_at(path).model_fields.items()]

@@ -12,24 +12,6 @@ from argosy.spec.faults import Fault
 from argosy.spec.fields import Strict
 
 SERVICE_LIMIT = 10_000  # tasks of one service
-# By field: why a service cannot have it. Its tasks do not come to an end.
-_NOT_OF_SERVICES = {
-    "array": "a service has service.desired tasks that are all alike",
-    "output": "tasks of a service leave no results",
-    "inputs": "tasks of a service are not given inputs",
-    "retryStrategy": "a task of a service that ends is always started again",
-    "dependsOn": "a service is deployed, and waits for no run",
-    "notBefore": "a service is started by its deployment",
-    "timeout": "tasks of a service run until they are not wanted any more",
-    "checkpoint": "tasks of a service are never stopped for others",
-}
-_NOT_IN_CAPACITY = {
-    "deadline": "a service is never done",
-    "fallback": "it needs a deadline or a wait that ends",
-    "budgetUsd": "a service has no total: maxHourlyCost limits what it costs",
-    "onCap": "it belongs to budgetUsd",
-    "transferGbPerTask": "a service has no total",
-}
 
 
 class UpdateSpec(Strict):
@@ -84,19 +66,13 @@ def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     """What kind, array and service must agree on."""
     if data.get("kind") == "service":
         yield from _faults_of_service(data)
-    elif data.get("kind") != "daemon":  # of which `daemons` speaks
-        if data.get("service") is not None:
-            yield Fault("service", "is only possible with kind: service")
-        if data.get("array") is None:
-            yield Fault("array", "is required, unless kind is service or daemon")
+    elif data.get("kind") != "daemon" and data.get("array") is None:
+        yield Fault("array", "is required, unless kind is service or daemon")
 
 
 def _faults_of_service(data: Mapping[str, Any]) -> Iterator[Fault]:
     if data.get("service") is None:
         yield Fault("service", "is required with kind: service; its field desired says how many tasks are to run")
-    for name, why in _NOT_OF_SERVICES.items():
-        if data.get(name) is not None:
-            yield Fault(name, f"is not possible with kind: service: {why}")
     if data.get("run") is not None and data.get("result") != "none":
         yield Fault("result", "must be none with kind: service: its tasks leave no results")
     yield from _update_faults(data.get("service"))
@@ -135,16 +111,10 @@ def target_group_faults(data: Mapping[str, Any], groups: Mapping[str, str], cell
 
 
 def base_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What may be bought for a service, and what a base goes with."""
+    """What a base goes with."""
     given = data.get("capacity")
     capacity = given if isinstance(given, Mapping) else {}
-    serves = data.get("kind") == "service"
-    for name, why in _NOT_IN_CAPACITY.items() if serves else ():
-        if capacity.get(name) is not None:
-            yield Fault(f"capacity.{name}", f"is not possible with kind: service: {why}")
-    if not serves and capacity.get("onDemandBase") is not None:
-        yield Fault("capacity.onDemandBase", "is only possible with kind: service; a run has capacity.fallback")
-    elif capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":
+    if data.get("kind") == "service" and capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":
         yield Fault("capacity.onDemandBase", "is only possible with purchase: spot, from which it takes tasks away")
 
 

@@ -97,20 +97,9 @@ OptionalHealth = Annotated[
 
 
 def serving_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is for services only, and what a definition of the user's own says itself."""
+    """What a health command and ports must agree on."""
     given = data.get("container")
     container = given if isinstance(given, Mapping) else {}
-    reasons = {
-        "health": "nothing would look at it: a task of a batch ends, and its exit code says how it went",
-        "ports": "nobody would be told them: a batch that needs ports of its instance has hostPorts",
-    }
-    for name, why in reasons.items():
-        if container.get(name) is None:
-            continue
-        if data.get("kind") != "service":
-            yield Fault(f"container.{name}", f"is only possible with kind: service; {why}")
-        elif data.get("taskDefinition") is not None:
-            yield Fault(f"container.{name}", "cannot be combined with taskDefinition: Argosy has to write it there")
     yield from _timing_faults(container.get("health"))
     yield from _held_twice(container)
 
