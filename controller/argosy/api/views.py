@@ -6,7 +6,8 @@ Times leave as ISO 8601 in UTC, money in US dollars unrounded, shares as 0..1; w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -214,17 +215,23 @@ def _task_counts(total: int, counts: Sequence[int]) -> dict[str, int]:
     }
 
 
-def task_rows(
-    record: RunRecord, chunk: TaskTable, first_index: int, rows: Iterable[int], state: State, now: float
-) -> list[JSON]:
-    """Tasks as DescribeRun's `taskList` shows them.
+@dataclass(frozen=True, slots=True)
+class ChosenTasks:
+    """Rows of one chunk of a run's tasks."""
 
-    chunk: rows of the run's table, the first of which is task `first_index`. rows: the rows of the chunk to show.
-    """
-    return [_task_row(record, chunk, row, first_index + row, state, now) for row in rows]
+    record: RunRecord
+    first: int  # index of the chunk's first task
+    chunk: TaskTable
+    rows: Sequence[int]
 
 
-def _task_row(record: RunRecord, chunk: TaskTable, row: int, index: int, state: State, now: float) -> JSON:
+def task_rows(chosen: ChosenTasks, state: State, now: float) -> list[JSON]:
+    """Tasks as DescribeRun's `taskList` shows them."""
+    return [_task_row(chosen, row, state, now) for row in chosen.rows]
+
+
+def _task_row(chosen: ChosenTasks, row: int, state: State, now: float) -> JSON:
+    record, chunk, index = chosen.record, chosen.chunk, chosen.first + row
     exit_code = int(chunk["exit_code"][row])
     shown = {
         "index": index,
@@ -261,21 +268,12 @@ def _gpu_ids(state: State, instance_id: str, mask: int) -> list[str]:
     return [gpu for bit, gpu in enumerate(instance.gpu_ids) if mask >> bit & 1] if instance else []
 
 
-def cluster_view(
-    state: State,
-    needs: Mapping[int, Resources],
-    cluster: str,
-    cells: Sequence[str],
-    now: float,
-    policy: Policy = Policy(),  # noqa: B008 - a constant
-) -> JSON:
-    """DescribeCluster's body. needs: what a task of each open run takes, by the run's number."""
+def cluster_view(state: State, needs: Mapping[int, Resources], now: float, policy: Policy) -> JSON:
+    """The instances, fleets and costs of DescribeCluster's body. needs: of a task of each open run, by Run.number."""
     used, tasks = used_by_instance(state, needs)
     alive = [instance for instance in state.instances.values() if instance.alive]
     peaks = (state.peak_cpu, state.peak_memory, state.peak_gpus)
     return {
-        "cluster": cluster,
-        "cells": list(cells),
         "instances": [
             instance_view(instance, used.get(instance.id), tasks.get(instance.id, 0))
             for instance in state.instances.values()

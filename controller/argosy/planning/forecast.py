@@ -28,7 +28,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Candidates, Fitness
 from argosy.placement.strategy import own_functions
 from argosy.planning.durations import Seconds
-from argosy.planning.schedule import Completion, InstanceGroup, completion
+from argosy.planning.schedule import Completion, EqualTasks, InstanceGroup, completion
 from argosy.scheduler.buying.capacity import order_for
 from argosy.scheduler.placing.places import Places, RunPlaces, assign
 from argosy.scheduler.supply.roster import Roster
@@ -202,7 +202,8 @@ def _price_of_a_place(state: State, run: Run) -> float:
 def _completion(run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase) -> Completion:
     booted = [replace(group, ready_s=group.ready_s * case.boots * policy.boot_s) for group in groups]
     each_s = (case.task_s + policy.start_s) * (1 + case.redo)
-    return completion(run.task_count, each_s, booted, policy.linger_s, ECS_LAUNCHES_PER_S, _at_once(run, policy))
+    tasks = EqualTasks(run.task_count, each_s, _at_once(run, policy))
+    return completion(tasks, booted, policy.linger_s, ECS_LAUNCHES_PER_S)
 
 
 def _at_once(run: Run, policy: Policy) -> int | None:

@@ -1,8 +1,15 @@
-"""When would equal tasks on given instances end, and what would those instances cost until then?
+"""The end and the cost of equal tasks on given instances.
 
 List scheduling of equal tasks has a closed form: by time T an instance that is ready at r has ended floor((T - r) / d)
 rounds of tasks of d seconds in each of its places. The end is the smallest T by which all places together have done the
 work (Graham's list scheduling with equal lengths, where it is optimal).
+
+Two places are ready at once and four more after 50 s. Ten tasks of 100 s end after 250 s: then the first two places
+have done two rounds (4 tasks) and the others two as well (8), while at 249 s it was 4 + 4 = 8 tasks:
+
+>>> now, later = InstanceGroup(1, 2, 0.10), InstanceGroup(2, 2, 0.10, ready_s=50.0)
+>>> round(completion(EqualTasks(10, 100.0), [now, later], linger_s=0.0, launches_per_s=1e9).seconds)
+250
 """
 
 from __future__ import annotations
@@ -13,6 +20,15 @@ from dataclasses import dataclass
 
 _HALVINGS = 80  # of the search for the end: far below a microsecond for any run that ends within a century
 _SLACK = 1e-9  # rounds that end exactly at T count
+
+
+@dataclass(frozen=True, slots=True)
+class EqualTasks:
+    """How many tasks there are, how long each takes, and how many may run at a time."""
+
+    count: int
+    seconds: float
+    at_once: int | None = None  # None = as many as there are places
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +57,19 @@ class Completion:
 
 
 def completion(
-    tasks: int,
-    task_s: float,
-    groups: Sequence[InstanceGroup],
-    linger_s: float,
-    launches_per_s: float,
-    at_once: int | None = None,
+    tasks: EqualTasks, groups: Sequence[InstanceGroup], linger_s: float, launches_per_s: float
 ) -> Completion:
-    """`tasks` equal tasks of `task_s` seconds each. An instance is paid until its work is over and it has been idle for
-    `linger_s`, at most until the end. At most `launches_per_s` tasks start in a second, and `at_once` run at a time."""
+    """An instance is paid until its work is over and it has been idle for `linger_s`, at most until the end. At most
+    `launches_per_s` tasks start in a second."""
+    task_s = tasks.seconds
     useful = [group for group in groups if group.instances * group.places > 0]
-    if not tasks:
+    if not tasks.count:
         return Completion(0.0, 0.0, 0.0)
     if not useful:
         return Completion(math.inf, math.inf, math.inf)
-    end_s = max(_end(tasks, task_s, useful), tasks / launches_per_s + task_s)
-    if at_once is not None:
-        end_s = max(end_s, math.ceil(tasks / at_once) * task_s)
+    end_s = max(_end(tasks, useful), tasks.count / launches_per_s + task_s)
+    if tasks.at_once is not None:
+        end_s = max(end_s, math.ceil(tasks.count / tasks.at_once) * task_s)
     hours = [group.instances * _paid_s(group, end_s, task_s, linger_s) / 3600 for group in useful]
     pairs = list(zip(hours, useful, strict=True))
     return Completion(
@@ -67,18 +79,19 @@ def completion(
     )
 
 
-def _end(tasks: int, task_s: float, groups: Sequence[InstanceGroup]) -> float:
-    """The smallest time by which the groups have ended `tasks` tasks."""
+def _end(tasks: EqualTasks, groups: Sequence[InstanceGroup]) -> float:
+    """The smallest time by which the groups have ended all tasks."""
+    task_s = tasks.seconds
 
     def ended(at_s: float) -> int:
         return sum(group.instances * group.places * group.rounds(at_s, task_s) for group in groups)
 
     places = sum(group.instances * group.places for group in groups)
     early = 0.0
-    late = max(group.ready_s for group in groups) + task_s * (tasks // places + 2)
+    late = max(group.ready_s for group in groups) + task_s * (tasks.count // places + 2)
     for _ in range(_HALVINGS):
         middle = (early + late) / 2
-        early, late = (early, middle) if ended(middle) >= tasks else (middle, late)
+        early, late = (early, middle) if ended(middle) >= tasks.count else (middle, late)
     return late
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -34,16 +34,6 @@ JSON = dict[str, Any]
 MOST_CHUNKS = 128  # of tasks that one request looks at, a million: a filter that fits to nothing must end, too
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Rows of one chunk of a run's tasks that fit."""
-
-    record: RunRecord
-    first: int  # index of the chunk's first task
-    chunk: TaskTable
-    rows: list[int]
-
-
 def list_tasks(store: Store, objects: ObjectReader, request: ListTasks, record: RunRecord | None, now: float) -> JSON:
     """ListTasks' body. record: of the run that is asked for; None = all open runs, in the order of their ids."""
     version = store.version()
@@ -56,7 +46,7 @@ def list_tasks(store: Store, objects: ObjectReader, request: ListTasks, record: 
     rows = [
         {"runId": each.record.id, **row}
         for each in found
-        for row in views.task_rows(later[each.record.id], each.chunk, each.first, each.rows, state, now)
+        for row in views.task_rows(replace(each, record=later[each.record.id]), state, now)
     ]
     return {"tasks": rows, "asOf": version, "nextToken": following and token_of(request, following)}
 
@@ -67,10 +57,10 @@ def _records(store: Store, run_ids: Sequence[str]) -> list[RunRecord]:
 
 def _fitting_tasks(
     store: Store, objects: ObjectReader, request: ListTasks, records: Sequence[RunRecord], state: State
-) -> tuple[list[_Found], str | None]:
+) -> tuple[list[views.ChosenTasks], str | None]:
     """At most a page of them, and where the next one starts."""
     begin_run, begin = place_of_task(request)
-    found: list[_Found] = []
+    found: list[views.ChosenTasks] = []
     room, looked_at = request.max_results, 0
     for record in records:
         if record.id < begin_run:
@@ -84,7 +74,7 @@ def _fitting_tasks(
             rows = np.flatnonzero(fits(first, chunk))
             rows = rows[rows + first >= start]
             if rows[:room].size:
-                found.append(_Found(record, first, chunk, rows[:room].tolist()))
+                found.append(views.ChosenTasks(record, first, chunk, rows[:room].tolist()))
             if rows.size > room:
                 return found, f"{record.id} {first + int(rows[room])}"
             room -= rows.size

@@ -49,7 +49,7 @@ def _task_page(context: RequestContext, record: RunRecord, request: requests.Des
     record = replace(record, reasons=context.record(request.run_id).reasons)
     for first, chunk in chunks:
         wanted = range(max(start - first, 0), min(end - first, chunk.rows))
-        rows += views.task_rows(record, chunk, first, wanted, state, context.now())
+        rows += views.task_rows(views.ChosenTasks(record, first, chunk, wanted), state, context.now())
     more = end < record.task_count
     return {"taskList": rows, "nextToken": requests.page_token(str(end)) if more else None}
 
@@ -78,7 +78,7 @@ def _cancel(context: RequestContext, request: requests.CancelRun, request_id: st
             with _refusing():  # the controller would set the request aside without a reply
                 retries.check_readable(context.store, request.run_id)
         who = cancellations.Dependents(request.dependents, context.queue)
-        cancellations.put(context.store, record, request.reason, request_id, context.now(), who)
+        cancellations.put(context, record, request.reason, request_id, who)
         context.wake.controller()
         record = replace(record, cancelled=True)
     return views.full_run_view(record)

@@ -1,4 +1,4 @@
-"""How is it left for the controller that a run is to be cancelled?"""
+"""Requests to the controller to cancel a run."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from argosy.api import reading
+from argosy.api.request_context import RequestContext
 from argosy.api.requests import TOKEN_DAYS
 from argosy.model import inbox
 from argosy.model.inbox import CancelRequest
 from argosy.model.run_record import RunRecord
-from argosy.ports import AlreadyExists, Store
+from argosy.ports import AlreadyExists
 
 
 @dataclass(frozen=True, slots=True)
 class Dependents:
-    """Whether the runs that depend on it go too. queue: only those of this one; "" = of any."""
+    """Whether the runs that depend on it are cancelled too. queue: only those of this queue; "" = of any."""
 
     go_too: bool = False
     queue: str = ""
 
 
 def put(
-    store: Store,
+    context: RequestContext,
     record: RunRecord,
     reason: str,
     request_id: str,
-    now: float,
     dependents: Dependents = Dependents(),
 ) -> None:
-    """Leave the request in the inbox, and where it lies for those who read the run before it is taken in. The same
-    request, delivered twice, is there once. now: epoch seconds."""
-    asked_at = max(now, record.submitted_at, record.retry_at + 1e-6)  # after what it cancels
+    """Put the request into the inbox, with a pointer to it for requests that read the run before the controller has
+    folded it in. The same request, delivered twice, is stored once."""
+    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it cancels
     place = inbox.inbox_key(asked_at, f"{record.id}#cancel#{request_id}")
     pointer = reading.cancel_pointer(record.id)
     with suppress(AlreadyExists):
-        store.create(
+        context.store.create(
             {
                 (inbox.INBOX, place): inbox.to_bytes(
                     CancelRequest(record.id, asked_at, reason, dependents.go_too, dependents.queue)

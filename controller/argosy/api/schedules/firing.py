@@ -212,7 +212,7 @@ def _finish(context: RequestContext, name: str, fire: Fire, request_id: str) -> 
     for run_id in fire.replaces:
         record = _readable(context, run_id)
         if record is not None and not record.has_ended and not record.cancelled:
-            cancellations.put(context.store, record, f"replaced by {fire.run_id}", request_id, context.now())
+            cancellations.put(context, record, f"replaced by {fire.run_id}", request_id)
             context.wake.controller()
     if fire.verdict in TO_BE_SEEN:
         _tell(context, name, fire)
