@@ -1,4 +1,4 @@
-"""Where does Lambda enter? In two thin composition roots: `api` for users, `controller` for the loop.
+"""The entry points of Lambda: `api` for users, `controller` for the loop.
 
 Everything is built once per process, on first use, from the environment that the stacks and local mode set in the same
 way. Clients are made lazily: each function has only those that it has rights for (DESIGN D12).
@@ -39,8 +39,8 @@ def api(event: Any, context: Any) -> dict[str, Any]:
     When AWS throttles a call, the answer is ThrottlingException (429). For any other failure of AWS (a missing right, a
     service that does not answer) it is InternalError (500); the failure is logged with its stack trace and counted by
     the metric ApiFaults, which has an alarm. A fault in our own code is raised: the function's Errors metric has an
-    alarm too, and the invoker sees it as FunctionError. So is any failure of an action that nobody waits for: as an
-    answer it would look like a success to whoever delivers it.
+    alarm too, and the invoker sees it as FunctionError. So is any failure of an action
+    without a waiting caller: returned as an answer, it would look like a success to the service that delivers it.
     """
     alias = alias_in(context.invoked_function_arn)
     reply = _reply(event, context.aws_request_id, alias)
@@ -50,7 +50,7 @@ def api(event: Any, context: Any) -> dict[str, Any]:
 
 
 class UnattendedFault(Exception):
-    """What nobody waits for has failed: Lambda tries it again, then it is a dead letter, which has an alarm."""
+    """An action without a waiting caller failed. Lambda retries it; then it is a dead letter, which has an alarm."""
 
 
 def _is_unattended(event: Any) -> bool:
@@ -72,7 +72,7 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
     """The loop. Only the invocation that holds the lease works."""
     from argosy.engine.loop import Loop
 
-    # Local mode is more eager.
+    # Local mode has shorter times.
     seconds: dict[str, Any] = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}
     store, wake, engine = controller_of_process()
     owner, caller = context.aws_request_id, _caller(event)
@@ -154,7 +154,7 @@ class TickLog:
     """A log line and metrics for every tick that did something."""
 
     def note(self, report: TickReport) -> None:
-        """Raises nothing: no tick may fail at what only tells of it."""
+        """Raises nothing: a tick must not fail because it cannot be logged."""
         try:
             self._note(report)
         except Exception:
@@ -262,7 +262,7 @@ def api_of_process() -> Any:
 
 
 def _identities() -> Identities | None:
-    """Local mode asks nobody: there no signature proves anything."""
+    """None in local mode, which does not verify signatures."""
     from argosy.aws.identities import StsIdentities
     from argosy.model.signed_requests import SignedFor
 
@@ -271,7 +271,7 @@ def _identities() -> Identities | None:
 
 
 class Announcer:
-    """Tells of what somebody has to see: by an event of the default bus, and by a metric that has an alarm."""
+    """Reports what a person has to see: by an event on the default bus, and by a metric that has an alarm."""
 
     def __init__(self, events: Any) -> None:
         self._events = events
@@ -290,7 +290,7 @@ class Announcer:
 
 
 def _policy() -> Policy:
-    """The numbers that steer the controller, and plans: the owner's settings, more eager in local mode."""
+    """The parameters of the controller and of plans: the owner's settings, with shorter times in local mode."""
     return replace(settings_of_process().policy(), **_json("ARGOSY_POLICY"))
 
 

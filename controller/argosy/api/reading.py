@@ -1,4 +1,4 @@
-"""What does the store know of runs and of the cluster, for those who only read?
+"""Runs and the cluster in the store, for readers.
 
 A run is found in its record once the controller has folded it in, before that in the inbox. Large parts are left alone
 unless they are asked for: a run's tasks by chunk, the cluster without its runs.

@@ -1,4 +1,4 @@
-"""How is a user's error answered? With an envelope, not with an exception."""
+"""Refusals: a user's error becomes an envelope, not an exception."""
 
 from __future__ import annotations
 

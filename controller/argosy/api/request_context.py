@@ -1,4 +1,4 @@
-"""What does every action work with: the store, the clock, what the deployment allows, and what several actions read?"""
+"""What every action works with: the store, the clock, the limits of the deployment, and shared reads."""
 
 from __future__ import annotations
 
@@ -53,17 +53,15 @@ class RequestContext:
     cells: Sequence[str]
     now: Callable[[], float]
     policy: Policy = field(default_factory=Policy)
-    pause: Callable[[float], None] | None = None  # waits for so many seconds; None = nothing is waited for
+    pause: Callable[[float], None] | None = None  # waits for that many seconds; None = never wait
     objects: ObjectReader = field(default_factory=NoObjects)  # of the results buckets
     fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that exists
     clock: ScheduleClock = field(default_factory=NoClock)
-    announce: Callable[[str, dict[str, Any]], None] = lambda what, detail: (
-        None
-    )  # to whoever listens: detail-type, detail
-    identities: Identities | None = None  # says who sends a request; None = nobody can say
+    announce: Callable[[str, dict[str, Any]], None] = lambda what, detail: None  # sends an event: detail-type, detail
+    identities: Identities | None = None  # says who sends a request; None = no request is proven
     # Of the request that is being answered.
-    queue: str = ""  # through whose entrance it came; "" = it may change the whole deployment
-    owner: str = ""  # who sends it, as AWS says; "" = nobody has proven it
+    queue: str = ""  # whose entrance it came through; "" = it may change the whole deployment
+    owner: str = ""  # the sender, as AWS says; "" = unproven
 
     def record(self, run_id: str) -> RunRecord:
         """Raises RequestRefused for a run that does not exist."""
@@ -77,7 +75,7 @@ class RequestContext:
         return views.full_run_view(self.record(run_id))
 
     def whole_state(self) -> State:
-        """The state as of the last commit. Raises RequestRefused if the controller commits faster than we read."""
+        """The state of the last commit. Raises RequestRefused if the controller commits faster than this reads."""
         for _ in range(READ_TRIES):
             with suppress(StaleState):  # the controller committed while we were reading
                 return load(self.store)

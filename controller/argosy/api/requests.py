@@ -1,4 +1,4 @@
-"""What may a user's request look like? One model for each action; a refusal names every fault."""
+"""Models of requests, one for each action. A refusal names every fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOKEN_LIMIT = 64  # characters, as of ECS's clientToken
 CHANGE_LIMIT = 10_000  # lines of the journal
 MAX_WAIT_S = 20  # for a change; the function may take a minute
 PLACE_LIMIT = 200  # characters of where a page starts: a run's time and id
-TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
+TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept forever
 TYPE_LIMIT = 50  # instance types of a floor
 
 STRETCH_LIMIT = 1_000  # stretches of tasks that are chosen
@@ -155,8 +155,8 @@ class DescribeCluster(Strict):
 
 
 class ScaleCluster(Strict):
-    """Keep at least so many instances, of these types or of any, whatever work there is; 0 = as many as the work needs.
-    until: epoch seconds, after which it counts no more; None = another request ends it."""
+    """Keep at least this number of instances, of these types or of any type, even without work; 0 = as many as the work
+    needs. until: epoch seconds at which this ends; None = until another request."""
 
     action: Literal["ScaleCluster"]
     instances: int = Field(ge=0)

@@ -1,4 +1,4 @@
-"""How is what the controller knows shown to users? Pure functions from stored records to the replies' bodies.
+"""Runs, tasks and the cluster in replies. Pure functions from stored records to the replies' bodies.
 
 Times leave as ISO 8601 in UTC, money in US dollars unrounded, shares as 0..1; what is not known is null.
 """
@@ -105,7 +105,7 @@ def full_run_view(record: RunRecord) -> JSON:
 
 
 def dependencies_view(record: RunRecord) -> list[JSON]:
-    """What a run waits for, as DescribeRun shows it. isMet: whether it does not wait for that any more."""
+    """What a run waits for, as DescribeRun shows it. isMet: whether it no longer waits for that run."""
     return [
         {
             "runId": each.run_id,
@@ -139,7 +139,7 @@ def reason_of(record: RunRecord, row: int) -> str | None:
 
 
 def purchase_view(record: RunRecord) -> JSON:
-    """What its spec asks for, what is bought for it now, and since when and why that differs."""
+    """The purchase option of its spec, the current one, and since when and why they differ."""
     wanted, steering = record.purchase, record.steering
     now = Purchase.SPOT if steering.stance is Stance.SPOT else Purchase.ON_DEMAND
     return {
@@ -156,8 +156,7 @@ def _is_late(record: RunRecord) -> bool:
 
 
 def cost_view(record: RunRecord) -> JSON:
-    """A run's ledger: which lines of the bill it comes from, what was paid for, and where. Each adds up to the run's
-    cost."""
+    """A run's ledger: by line of the bill, by use, and by pool. Each adds up to the run's cost."""
     total = summed(record.costs.values())
     return {
         "byLine": {"instancesUsd": total.instances, "disksUsd": total.disks, "addressesUsd": total.addresses},
@@ -249,7 +248,7 @@ def _task_row(chosen: ChosenTasks, row: int, state: State, now: float) -> JSON:
 
 
 def _live_attempt(state: State, row: int, now: float) -> JSON:
-    """What the attempt that is alive now says in place of the one that ended last."""
+    """The fields that the live attempt overrides in those of the last ended one."""
     attempts = state.attempts
     instance_id = bytes(attempts["instance"][row]).decode()
     started_at = float(attempts["started_at"][row])

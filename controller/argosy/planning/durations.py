@@ -1,4 +1,4 @@
-"""How long will a task take? The best source is past runs of the same name, then the spec; else it is a guess."""
+"""The expected seconds of a task: from past runs of the same name, else from the spec, else a guess."""
 
 from __future__ import annotations
 

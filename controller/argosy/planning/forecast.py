@@ -1,4 +1,4 @@
-"""What would be bought for a run on the cluster as it is, when would the run end, and at what cost?
+"""The forecast of a run on the cluster as it is: what is bought, when the run ends, and its cost.
 
 The scheduler's own placing and buying on a copy of the state (DESIGN D1), and a closed form for the time from then on.
 Runs that were submitted earlier keep what they have and are bought for first; what they release later is not counted.

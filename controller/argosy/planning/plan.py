@@ -1,4 +1,4 @@
-"""What is the answer to PlanRun? The forecast of a run that has not been submitted, and what would change it."""
+"""The reply of PlanRun: the forecast of a run that has not been submitted, and what would change it."""
 
 from __future__ import annotations
 

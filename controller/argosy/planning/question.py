@@ -1,4 +1,4 @@
-"""What is a plan asked for: which run, with tasks of which size and length, on what cluster, at what time?"""
+"""The question of a plan: a run, the size and length of its tasks, the cluster and the time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PlanQuestion:
     fleets: Sequence[tuple[str, str, str]]  # (cell, instance type, zone) of all that are deployed, seen yet or not
     home: str  # the home cell
     warnings: Sequence[str] = ()  # what the run's submitter would be warned of
-    owner: str = ""  # who has proven to be it; "" = nobody
+    owner: str = ""  # proven; "" = unproven
 
     def on_copy(self, terms: RunTerms, needs: Resources | None = None) -> tuple[Moment, Run]:
         """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the

@@ -1,4 +1,4 @@
-"""What would a small change of the request save? "7,500 MiB instead of 7,680 fits one more per instance: -21 %"."""
+"""Small changes of the request that save money: "7,500 MiB instead of 7,680 fits one more per instance: -21 %"."""
 
 from __future__ import annotations
 

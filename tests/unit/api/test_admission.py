@@ -83,7 +83,7 @@ def test_a_program_that_nobody_has_packed_is_refused_with_who_packs(fields: dict
     """Whoever invokes the function without the command meets this."""
     (name,) = fields
     assert faults(own_program(**fields)) == [
-        f"{name}: is packed by whoever submits, and this is not: `argosy submit`, `argosy run` and the SDK pack it and"
+        f"{name}: has to be packed before it is submitted: `argosy submit`, `argosy run` and the SDK pack it and"
         " send job in its place"
     ]
     check_spec(own_program(**fields))  # a file is checked before it is packed

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from argosy.api.access.entrance import LOOKS, WHOLE
+from argosy.api.access.entrance import READS, WHOLE
 from argosy.api.actions import REQUESTS
 from tests.fakes.api import SPEC, Desk, error_of
 from tests.fakes.entrances import DOCUMENT, SERVICE, let, refused, shared_desk, through
 
 SCHEDULE: dict[str, Any] = {"name": "nightly", "expression": "rate(1 day)"}
-ELSEWHERE = "and you come through the queue research, which changes its own only"
+ELSEWHERE = "and requests through the queue research may only change what is its own"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_spec_of_another_queue_is_refused(shared: Desk) -> None:
     ("alias", "says"),
     [
         ("q-sales", "the alias q-sales is of no queue; there are: default, prod, research"),
-        ("live", "live is no alias of a queue, which begins with q-; there are queues: default, prod, research"),
+        ("live", "live is no alias of a queue, which would begin with q-; there are queues: default, prod, research"),
         ("7", "7 is no alias of a queue"),
         ("q-", "the alias q- is of no queue"),
     ],
@@ -110,7 +110,7 @@ def test_what_concerns_everybody_is_left_to_the_owner(shared: Desk) -> None:
     assert {model.__name__ for model in WHOLE} == set(asked)
     for action, fields in asked.items():
         said = refused(shared, action, **fields)
-        assert said.startswith(f"{action} is not for those who come through the queue research: it ")
+        assert said.startswith(f"{action} is not allowed through the queue research: it ")
 
 
 def test_every_action_is_either_a_look_or_is_held_to_the_queue(shared: Desk) -> None:
@@ -121,10 +121,10 @@ def test_every_action_is_either_a_look_or_is_held_to_the_queue(shared: Desk) -> 
         "FreezeEnvironment", "ThawEnvironment", "DeleteEnvironment", "CreateSchedule", "UpdateSchedule",
         "PauseSchedule", "ResumeSchedule", "RunScheduleNow", "DeleteSchedule",
     }  # fmt: skip
-    looks, whole = {model.__name__ for model in LOOKS}, {model.__name__ for model in WHOLE}
-    assert {*REQUESTS} == held | looks | whole
-    assert not held & (looks | whole)
-    assert all(name.startswith(("Describe", "List", "Explain")) for name in looks)
+    reads, whole = {model.__name__ for model in READS}, {model.__name__ for model in WHOLE}
+    assert {*REQUESTS} == held | reads | whole
+    assert not held & (reads | whole)
+    assert all(name.startswith(("Describe", "List", "Explain")) for name in reads)
 
 
 CHANGES: list[tuple[str, dict[str, Any]]] = [

@@ -204,7 +204,7 @@ def test_a_change_for_which_there_is_no_place_left_is_refused_and_not_lost(desk:
     for _ in range(TRIES):
         desk.body("FreezeEnvironment", name="web")
     said = refused(desk, "FreezeEnvironment", name="web")
-    assert said == "web is being changed by somebody else: ask again"
+    assert said == "web is being changed by other requests: try again"
 
 
 def test_a_deployment_of_what_a_user_has_frozen_is_accepted_and_waits(desk: Desk) -> None:

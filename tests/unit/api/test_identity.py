@@ -179,7 +179,7 @@ def old_signatures_are_refused() -> None:
     ("at", "says"),
     [
         (-FRESH_S - 1, "is 901 s old, and counts for 900: sign it again"),
-        (AHEAD_S + 1, "is of a time to come, in 301 s: set the clock of who signs"),
+        (AHEAD_S + 1, "is dated 301 s in the future: set the clock of the machine that signs"),
     ],
 )
 def test_an_old_signature_and_one_of_a_time_to_come_are_refused(desk: Desk, at: float, says: str) -> None:
@@ -195,7 +195,7 @@ def test_what_aws_does_not_accept_is_refused(desk: Desk, sts: Said) -> None:
 def test_while_aws_cannot_be_asked_the_request_is_to_be_sent_again(desk: Desk, sts: Said) -> None:
     """An owner is kept with the run for ever: a moment's trouble must not decide who it is."""
     sts.answer = IdentityUnknown("Throttling")
-    refused(desk, signed(desk, submit()), "try again, or send it unsigned", "ThrottlingException")
+    refused(desk, signed(desk, submit()), "try again, or send the request unsigned", "ThrottlingException")
     assert ask(desk, signed(desk, submit()))["statusCode"] == 429
     sts.answer = "arn:aws:iam::123456789012:user/alice"
     assert body(desk, signed(desk, submit()))["ownerProven"]

@@ -1,8 +1,8 @@
-"""Through which entrance did a request come, and what may it do there?
+"""What may a request do that came through the entrance of a queue?
 
-Who comes through the alias of a queue acts within this queue only. A spec that names no queue gets it. Looking is
-allowed everywhere: queues are for colleagues. What changes the deployment for everybody is left to those who invoke the
-function without an alias. An action that stands in none of the tables is refused.
+A request through the alias of a queue changes only what belongs to that queue. A spec without a queue gets this one.
+Reading is allowed everywhere: queues are for colleagues. Changes that concern all queues need the function without an
+alias. An action that is in none of the tables is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DENIED = "AccessDeniedException"
 Queues = Mapping[str, ShareQueue]
 Check = Callable[[RequestContext, Any, "Entrance"], None]
 
-LOOKS: frozenset[type[Strict]] = frozenset(
+READS: frozenset[type[Strict]] = frozenset(
     {
         requests.DescribeRun,
         requests.ListRuns,
@@ -52,20 +52,20 @@ _FOR_ALL = "it concerns all queues"
 WHOLE: Mapping[type[Strict], str] = {
     requests.ScaleCluster: _FOR_ALL,
     sharing_requests.ApplySharing: _FOR_ALL,
-    schedule_requests.FireSchedule: "it is the clock's",
-    schedule_requests.ReleaseSchedules: "it is the clock's",
+    schedule_requests.FireSchedule: "it is for the clock only",
+    schedule_requests.ReleaseSchedules: "it is for the clock only",
 }
-"""What needs the function without an alias, and why."""
+"""The actions that need the function without an alias, each with the reason."""
 
 
 class Entrance:
-    """The alias of a queue, while one request is looked at. queue: its name."""
+    """The alias of a queue, for one request. queue: its name."""
 
     def __init__(self, queue: str, queues: Queues) -> None:
         self.queue, self._queues = queue, queues
 
     def holds(self, given: Any) -> bool:
-        """Whether what names this queue is of it. Of a queue that is there no more it is in the default one."""
+        """Whether what names this queue belongs here. What names a removed queue belongs to the default one."""
         name = given or DEFAULT_QUEUE
         return bool((name if name in self._queues else DEFAULT_QUEUE) == self.queue)
 
@@ -75,20 +75,21 @@ class Entrance:
             raise self.refusal(f"{what} is of the queue {str(given or DEFAULT_QUEUE)[:63]}")
 
     def refusal(self, why: str) -> RequestRefused:
-        """Of what is not this queue's."""
-        return RequestRefused(DENIED, f"{why}, and you come through the queue {self.queue}, which changes its own only")
+        """The refusal of a change to something of another queue."""
+        return RequestRefused(
+            DENIED, f"{why}, and requests through the queue {self.queue} may only change what is its own"
+        )
 
 
 def confined(context: RequestContext, request: Strict, alias: str) -> tuple[Strict, str]:
-    """The request as it may be answered for somebody who comes through the alias, and its queue. Raises
-    RequestRefused."""
+    """The request, confined to the queue of the alias, and that queue. Raises RequestRefused."""
     entrance = _entrance(in_force(context).queues(), alias)
     kind = type(request)
-    if kind in LOOKS:
+    if kind in READS:
         return request, entrance.queue
     if kind not in _CHECKS and kind not in _OF_SPECS:
         why = WHOLE.get(kind, "nothing is known of it")
-        sentence = f"{kind.__name__} is not for those who come through the queue {entrance.queue}: {why}"
+        sentence = f"{kind.__name__} is not allowed through the queue {entrance.queue}: {why}"
         raise RequestRefused(DENIED, sentence)
     if (check := _CHECKS.get(kind)) is not None:
         check(context, request, entrance)
@@ -100,7 +101,7 @@ def _entrance(queues: Queues, alias: str) -> Entrance:
     names = ", ".join(sorted(queues))
     if queue is None:
         raise RequestRefused(
-            DENIED, f"{alias[:128]} is no alias of a queue, which begins with {PREFIX}; there are queues: {names}"
+            DENIED, f"{alias[:128]} is no alias of a queue, which would begin with {PREFIX}; there are queues: {names}"
         )
     if queue not in queues:
         raise RequestRefused(DENIED, f"the alias {alias[:128]} is of no queue; there are: {names}")
@@ -108,7 +109,7 @@ def _entrance(queues: Queues, alias: str) -> Entrance:
 
 
 def _with_queue(request: Any, entrance: Entrance) -> Strict:
-    """With the queue in its spec. Raises RequestRefused for a spec of another one."""
+    """The request with the queue in its spec. Raises RequestRefused for a spec of another queue."""
     spec = request.spec
     if spec is None:  # of an update that leaves it as it is
         return request  # type: ignore[no-any-return]
@@ -130,7 +131,7 @@ def _updated(context: RequestContext, request: requests.UpdateRun, entrance: Ent
 
 
 def _of_environment(context: RequestContext, request: Any, entrance: Entrance) -> None:
-    """Whatever of it may run now or next has to be of the queue."""
+    """Every revision that may run now or next has to belong to the queue."""
     name, asked = request.name, getattr(request, "revision", None)
     rolled_back = isinstance(request, environment_requests.RollBackDeployment)
     for form in environment_store.forms_at_work(context, name, asked, rolled_back=rolled_back):
@@ -142,7 +143,7 @@ def _of_environment(context: RequestContext, request: Any, entrance: Entrance) -
 def _created_environment(
     context: RequestContext, request: environment_requests.CreateEnvironment, entrance: Entrance
 ) -> None:
-    """One that takes over the tasks of an earlier one of the same name."""
+    """A new environment takes over the tasks of an earlier one of the same name, which has to be of the queue."""
     for form in environment_store.forms_at_work(context, str(request.spec.get("name"))[:63]):
         entrance.check(f"the environment {request.spec['name']}", form.get("queue"))
 

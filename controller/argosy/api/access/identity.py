@@ -1,8 +1,8 @@
-"""Who sends a request, and what is he called as the owner of what it starts?
+"""Who sends a request, and under which name do they own what it starts?
 
-Whoever signs a call of sts:GetCallerIdentity for this very request is who AWS says. Everything that can be wrong is
-refused with a sentence before AWS is asked; AWS is asked at a host that we name ourselves. What is not signed at all is
-answered like any other request: then nobody has proven whose it is.
+The sender signs a call of sts:GetCallerIdentity for this request, and AWS says who signed it. Every fault that can be
+found locally is refused before the call to AWS, which goes to a host that we name ourselves. A request without a
+signature is answered too: its owner is then unproven.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.spec.faults import Fault, SpecError
 
 DENIED = "AccessDeniedException"
 FRESH_S = 900.0  # AWS itself accepts a signature for about as long
-AHEAD_S = 300.0  # by which the clock of whoever signs may be ahead
+AHEAD_S = 300.0  # by which the signer's clock may be ahead
 MOST_HEADERS = 12
 MOST_BYTES = 8_192  # of a header; a session's token has some thousands
 _AUTHORIZATION = re.compile(
@@ -43,7 +43,7 @@ class Proof:
 
 
 def opened(request: Any) -> tuple[Any, Proof | None]:
-    """The request itself, and what proves who sends it. Raises SpecError."""
+    """The request itself, and the proof of its sender. Raises SpecError."""
     if not isinstance(request, Mapping) or not {TEXT, PROOF} & {*request}:
         return request, None
     faults = [Fault(str(name)[:60], "stands beside a signed request") for name in request if name not in (TEXT, PROOF)]
@@ -87,7 +87,7 @@ def owner_of(proof: Proof, action: str, identities: Identities, now: float, name
     except SignatureRefused as why:
         raise RequestRefused(DENIED, f"AWS does not say whose signature that is: {why}") from why
     except IdentityUnknown as why:
-        message = "AWS cannot be asked at this moment who sends this: try again, or send it unsigned"
+        message = "AWS cannot verify the sender at this moment: try again, or send the request unsigned"
         raise throttled(message) from why
     return name_of(arn, identities.signed_for.account, named_by_session)
 
@@ -128,7 +128,7 @@ def _check_date(text: str, now: float) -> None:
     if now - signed_at > FRESH_S:
         raise _wrong(f"is {now - signed_at:,.0f} s old, and counts for {FRESH_S:.0f}: sign it again")
     if signed_at - now > AHEAD_S:
-        raise _wrong(f"is of a time to come, in {signed_at - now:,.0f} s: set the clock of who signs")
+        raise _wrong(f"is dated {signed_at - now:,.0f} s in the future: set the clock of the machine that signs")
 
 
 def _wrong(what: str) -> RequestRefused:
@@ -136,9 +136,9 @@ def _wrong(what: str) -> RequestRefused:
 
 
 def name_of(arn: str, account: str, named_by_session: Sequence[str]) -> str:
-    """What a sender is called: `alice` for a user, `ROLE/*` for whoever has a role. The names of sessions are chosen by
-    whoever takes the role, and count only where somebody else gives them: in IAM Identity Center (`sso/alice`), and in
-    roles of which the deployment's owner says so (`ROLE/alice`). account: the deployment's; others come first."""
+    """The sender's name: `alice` for a user, `ROLE/*` for a role. A session name is chosen by the person who takes the
+    role, so it counts only where another party sets it: in IAM Identity Center (`sso/alice`), and in the roles that
+    the deployment's owner lists (`ROLE/alice`). account: the deployment's; the id of another account comes first."""
     _, _, _, its_account, resource = arn.split(":", 5)[1:]
     kind, _, rest = resource.partition("/")
     role, _, session = rest.partition("/")

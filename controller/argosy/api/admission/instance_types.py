@@ -1,4 +1,4 @@
-"""Does any instance type of the deployment hold one task? If not, what do the types have?"""
+"""Does any instance type of the deployment hold one task? If not, the faults say what the types have."""
 
 from __future__ import annotations
 

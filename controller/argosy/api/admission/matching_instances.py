@@ -1,7 +1,7 @@
-"""Can any instance that this deployment could buy meet a run's constraints?
+"""Can any instance that this deployment could buy meet a run's constraints, and which types hold a daemon?
 
 Only what is known of an instance before it is bought can be judged: its type, zone, cell, purchase option, GPUs, and
-the attributes that the settings give. A constraint on anything else is left alone: somebody may yet put that attribute.
+the attributes that the settings give. A constraint on anything else is not judged: a user may still set that attribute.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ NAMED = 5  # types in a sentence
 
 
 def daemon_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:
-    """What makes it larger than every type that matches."""
+    """The fault of a daemon that is larger than every matching type."""
     daemon = Daemon.of_terms(terms)
     large, small = _matching(daemon, pools, policy)
     if large or not small:
@@ -104,7 +104,7 @@ def daemon_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:
 
 
 def daemon_notes(terms: RunTerms, pools: Pools, policy: Policy) -> list[str]:
-    """On which types it does not run although they match; and that none does."""
+    """The matching types that are too small for the daemon, or that no type matches."""
     large, small = _matching(Daemon.of_terms(terms), pools, policy)
     if small:
         return [f"it does not run on {_named(small)}: a task is larger than such an instance"]

@@ -1,4 +1,4 @@
-"""May this deployment take the run? The spec's own faults, together with those that only a deployment can see.
+"""May this deployment run the spec? The spec's own faults, and those that only a deployment can find.
 
 The deployment's limits, images and item files are arguments. Without limits, as in `argosy validate` without a
 deployment, nothing is checked against them.
@@ -55,7 +55,7 @@ class DeploymentLimits:
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
     input_buckets: frozenset[str] = frozenset()  # that programs may read, beside `buckets`
     target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give
-    session_owners: tuple[str, ...] = ()  # globs of roles whose sessions' names say who has them
+    session_owners: tuple[str, ...] = ()  # globs of roles whose session names identify a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Sources:
     items: ItemsReader
     definitions: DefinitionReader
     unknown_image: Callable[[str], str] | None = None  # why nothing stands for a name; None: it can be published
-    image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what may not be meant
+    image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what is perhaps not intended
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A run that may be submitted. notes: what is allowed but may not be intended, a sentence each."""
+    """A run that may be submitted. notes: sentences about what is allowed but perhaps not intended."""
 
     form: dict[str, Any]  # the validated JSON form, defaults filled in
     terms: RunTerms  # what it asks for
@@ -129,7 +129,7 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
 
 
 def _constraint_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
-    """What may not be meant. Raises SpecError for constraints that nothing can ever meet."""
+    """Notes on constraints. Raises SpecError for constraints that no instance can ever meet."""
     if not terms.constraints:
         return []
     from argosy.api.admission.matching_instances import (  # loads the market and the placement engine
@@ -143,7 +143,7 @@ def _constraint_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
 
 
 def _daemon_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
-    """Likewise of a daemon. Raises SpecError for one that nothing is large enough for."""
+    """Notes on a daemon. Raises SpecError for one that is larger than every instance type."""
     if terms.daemon is None:
         return []
     from argosy.api.admission.matching_instances import daemon_faults, daemon_notes  # likewise
@@ -219,7 +219,7 @@ def _program_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterat
         if data.get(name) is not None:
             yield Fault(
                 name,
-                "is packed by whoever submits, and this is not: `argosy submit`, `argosy run` and the SDK pack it and"
+                "has to be packed before it is submitted: `argosy submit`, `argosy run` and the SDK pack it and"
                 " send job in its place",
             )
     inputs = data.get("inputs")
@@ -273,7 +273,7 @@ def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
 
 
 def _query_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """Of a daemon. What runs on an instance may not decide whether the daemon does: it changes all the time."""
+    """Faults of a daemon's query. It may not depend on what runs on an instance, which changes all the time."""
     daemon = data.get("daemon")
     query = daemon.get("instances") if isinstance(daemon, Mapping) else None
     if not isinstance(query, str):

@@ -1,4 +1,4 @@
-"""Are a run's caps on money too low? What no price allows is refused; what may be enough is accepted with a warning.
+"""Caps on money that are too low. A cap below every price is refused; one that may be enough gets a warning.
 
 Every question is about the offers that the scheduler would buy from for the run: its cells, constraints, architecture,
 GPUs and purchase options count, and so do the price caps and the closed cells of the deployment.

@@ -58,9 +58,9 @@ def _put(context: RequestContext, asked: ScaleRequest) -> None:
         try:
             context.store.create({(inbox.INBOX, place): inbox.to_bytes(asked)})
         except AlreadyExists:
-            continue  # somebody asked at the same moment: the later of the two counts
+            continue  # another request of the same moment: the later one counts
         return
-    raise throttled("too many ask for a size of the cluster at once: try again")
+    raise throttled("too many requests set the size of the cluster at once: try again")
 
 
 def _faults(context: RequestContext, request: requests.ScaleCluster, now: float) -> Iterator[Fault]:

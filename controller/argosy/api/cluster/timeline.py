@@ -1,4 +1,4 @@
-"""How did the cluster come along in the last hours, or weeks? From what commits have appended, thinned if it is long.
+"""The cluster's history over time, from what commits have appended, thinned where it is long.
 
 A reply has at most MOST_SAMPLES samples: where there are more, those of a span of time become one, whose counts are
 their means and whose sums are the last ones.
@@ -85,7 +85,7 @@ def course_between(store: Store, start: float, end: float) -> Course:
 
 
 def _piece(body: bytes) -> CoursePiece | None:
-    """None for one that cannot be read."""
+    """None for an unreadable piece."""
     try:
         return CoursePiece.from_json(documents.decode(body))
     except FAULTS:
@@ -93,7 +93,7 @@ def _piece(body: bytes) -> CoursePiece | None:
 
 
 def _last_before(store: Store, at: float) -> ClusterSample | None:
-    """Between two samples there are few pieces that tell of orders only, so that the first page has it as a rule."""
+    """Few pieces between two samples hold orders alone, so the first page usually has a sample."""
     after: str | None = key_before(at)
     while after is not None:
         rows, after = store.page(PARTITION, ITEMS_BEFORE, after)
@@ -176,7 +176,7 @@ def _place_of(pool: str) -> JSON:
 
 
 def _gaps(course: Course, start: float, end: float, longest_s: float) -> Iterator[JSON]:
-    """Where nobody has looked. atRest: because nothing was there, so that all counts are known to be 0."""
+    """Spans without samples. atRest: the cluster was empty, so all counts are 0."""
     first = start, course.before is not None and course.before.is_at_rest
     times = [(each.at, each.is_at_rest) for each in course.samples]
     for (before, is_at_rest), (after, _) in pairwise([first, *times, (end, False)]):

@@ -1,7 +1,7 @@
-"""What may be asked of environments, and done to them?
+"""The actions on environments.
 
-A revision is an item of its own, which is created on condition that its number is free: of two updates of one revision
-one is refused, at once. Everything else is a request to the controller.
+A revision is a separate item that is created only if its number is free, so one of two updates of the same revision is
+refused at once. Everything else is a request to the controller.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _store(context: RequestContext, name: str, revision: JSON, change: str, **fi
     try:
         context.store.create(items)
     except AlreadyExists as fault:
-        raise conflict(f"{name} is being changed by somebody else: look again") from fault
+        raise conflict(f"{name} is being changed by another request: look at it again") from fault
     context.wake.controller()
 
 
@@ -201,10 +201,10 @@ def _change(context: RequestContext, name: str, change: str, **fields: Any) -> J
         try:
             context.store.create({(inbox.INBOX, place): inbox.to_bytes(request)})
         except AlreadyExists:
-            continue  # somebody asked for the same at the same moment
+            continue  # another request for the same at the same moment
         context.wake.controller()
         return _view(context, env)
-    raise conflict(f"{name} is being changed by somebody else: ask again")
+    raise conflict(f"{name} is being changed by other requests: try again")
 
 
 def _stop(context: RequestContext, request: requests.StopDeployment, request_id: str) -> JSON:
@@ -281,7 +281,7 @@ def _seen(
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[RunRecord]:
-    """Those that can be read: what the others cost is not known."""
+    """The readable records: the costs of the others are unknown."""
     for body in bodies:
         with suppress(*FAULTS):
             yield documents.record_from(body)

@@ -1,4 +1,4 @@
-"""What may be asked about environments? One model for each action."""
+"""Models of the requests about environments, one for each action."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ LAST = "~"  # sorts after every number
 
 
 def shown(context: RequestContext, name: str) -> Environment:
-    """Also one that is being deleted, until nothing of it is left. Raises RequestRefused."""
+    """Includes an environment that is being deleted, until it is gone. Raises RequestRefused."""
     env = environment(context, name)
     return env if env is not None else known(context, name)
 
 
 def known(context: RequestContext, name: str, *, even_left: bool = False) -> Environment:
-    """Raises RequestRefused for one that there is not."""
+    """Raises RequestRefused for an environment that does not exist."""
     body = stored(context, name)
     env = parsed(body, name)
     if env is not None and not env.deleting and (even_left or not env.left):
@@ -49,8 +49,8 @@ def known(context: RequestContext, name: str, *, even_left: bool = False) -> Env
 def forms_at_work(
     context: RequestContext, name: str, asked: int | None = None, *, rolled_back: bool = False
 ) -> list[JSON]:
-    """The specs of an environment that may run now or next: of its newest revision, of the one that runs, of the one
-    that a failed deployment goes back to, and of the one that is asked for. None where there is no such environment."""
+    """The specs of an environment that may run now or next: of the newest revision, the running one, the one that a
+    failed deployment returns to, and the requested one. Empty where there is no such environment."""
     env, newest = environment(context, name), newest_revision(context, name)
     numbers = {asked, newest["revision"] if newest else None}
     if env is not None:
@@ -61,11 +61,13 @@ def forms_at_work(
         }
     bodies = context.store.read_many([revision_key(name, number) for number in sorted(filter(None, numbers))])
     found = [json.loads(body)["form"] for body in bodies.values()]
-    return found or ([{}] if env is not None else [])  # of which nothing is known: nobody's but the owner's
+    return found or (
+        [{}] if env is not None else []
+    )  # no revision is readable: only the deployment's owner may change it
 
 
 def environment(context: RequestContext, name: str) -> Environment | None:
-    """Raises RequestRefused for one that cannot be read."""
+    """Raises RequestRefused for an unreadable environment."""
     return parsed(stored(context, name), name)
 
 
@@ -74,7 +76,7 @@ def stored(context: RequestContext, name: str) -> bytes | None:
 
 
 def parsed(body: bytes | None, name: str) -> Environment | None:
-    """Raises RequestRefused for one that cannot be read."""
+    """Raises RequestRefused for an unreadable environment."""
     try:
         return None if body is None else environment_from(body)
     except FAULTS as fault:
@@ -83,10 +85,10 @@ def parsed(body: bytes | None, name: str) -> Environment | None:
 
 
 def is_to_come(context: RequestContext, body: bytes | None, newest: JSON | None) -> bool:
-    """Of one that the controller does not know, or has left: whether it was created a moment ago. Otherwise its newest
-    revision is one of those that what is stored of it counts, or is older than the mark of a deletion is kept.
+    """Whether an environment that the controller does not have, or has left, was just created. If not, its newest
+    revision is counted by the stored record, or is older than the mark of a deletion is kept.
 
-    body: what was stored of it before `newest` was looked for. Looked at once more it might have been folded in by now.
+    body: its record, read before `newest`. If it were read again, the new environment might be folded in by then.
     """
     if newest is None or context.now() - newest["createdAt"] > MARK_KEPT_S:
         return False
@@ -98,7 +100,7 @@ def is_to_come(context: RequestContext, body: bytes | None, newest: JSON | None)
 
 
 def newest_revision(context: RequestContext, name: str) -> JSON | None:
-    """The newest revision that is stored, of this environment or of one before it under the same name."""
+    """The newest stored revision, of this environment or of an earlier one of the same name."""
     found = context.store.page(REVISIONS, 1, f"{name}#{LAST}")[0]
     return json.loads(found[0][1]) if found and found[0][0].startswith(f"{name}#") else None
 
@@ -115,6 +117,5 @@ def revision_before(env: Environment) -> int | None:
 
 
 def size_of(terms: RunTerms) -> tuple[int, bool]:
-    """How many tasks its spec asks for, and whether it is a daemon: on how many instances a daemon is to run, the
-    controller finds out."""
+    """The number of tasks in the spec, and whether it is a daemon, whose instances the controller counts."""
     return 0 if terms.service is None else terms.service.desired, terms.daemon is not None

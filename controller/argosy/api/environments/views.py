@@ -1,4 +1,4 @@
-"""How is an environment shown? From its record and what is known of its tasks to the reply's body."""
+"""Environments in replies: from the record and the tasks to the reply's body."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _deployment_view(deployment: ServiceDeployment) -> JSON:
 
 
 def endpoints(env: Environment, records: Mapping[str, RunRecord], state: State, now: float) -> list[JSON]:
-    """Where its tasks are reached: those that run and were not told to stop. Within the network of the instances, at
+    """The addresses of the tasks that run and have not been stopped. Within the network of the instances, at
     their private addresses."""
     found: list[JSON] = []
     for revision in env.revisions:
@@ -140,7 +140,7 @@ def _endpoints(state: State, row: int, ports: Sequence[TaskPort]) -> list[JSON]:
 
 
 def _serving(record: RunRecord, state: State) -> NDArray[np.int64]:
-    """Rows of the tasks that run and were not told to stop."""
+    """Rows of the tasks that run and have not been stopped."""
     table = state.attempts
     rows = np.array(sorted(table.of_run(record.number)), dtype=np.int64)
     found: NDArray[np.int64] = rows[(table["status"][rows] == AttemptStatus.RUNNING) & (table["stop_cause"][rows] == 0)]

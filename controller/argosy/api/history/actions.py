@@ -1,4 +1,4 @@
-"""ListChanges, DescribeHistory, DescribeTask, ListAttempts, ListTasks, ListInstances: what changes and has happened."""
+"""ListChanges, DescribeHistory, DescribeTask, ListAttempts, ListTasks, ListInstances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from argosy.spec.faults import Fault, SpecError
 
 def _list_changes(context: RequestContext, request: requests.ListChanges, request_id: str) -> dict[str, Any]:
     if request.run_id is not None:
-        context.record(request.run_id)  # of a run that is not there nobody should wait for news
+        context.record(request.run_id)  # raises for a run that does not exist, before any waiting
     return list_changes(context.store, request, context.now, context.pause)
 
 

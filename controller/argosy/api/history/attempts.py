@@ -1,6 +1,6 @@
-"""What has happened to a run: its attempts, and one task's attempts?
+"""The attempts of a run, and of one task.
 
-All of it is read from what commits have appended; the controller is never asked.
+All of it is read from what commits have appended; the controller is not involved.
 """
 
 from __future__ import annotations

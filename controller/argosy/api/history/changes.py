@@ -1,7 +1,7 @@
-"""What has changed since a reader last asked? The journal's lines after a place, in pages: none left out, none twice.
+"""Changes since a reader's last request: the journal's lines after a place, in pages, each line once.
 
-The journal is read from the table alone. What a reader asks for may have expired: then the answer says so, since going
-on would leave something out. It lists everything anew and follows from there.
+The journal is read from the table alone. Lines after the reader's place may have expired. The reply then says so, and
+the reader lists everything again and continues from there.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from argosy.ports import Store
 
 JSON = dict[str, Any]
 ITEMS_AT_ONCE = 50
-MOST_ITEMS = 500  # that one request looks at: a filter that fits to nothing must not read three days of lines
+MOST_ITEMS = 500  # that one request reads: a filter without a match must not read three days of lines
 MOST_BYTES = 2_000_000  # of a reply; Lambda's may have 6 MB
 POLL_S = 1.0
 _TIMES = ("until",)
 
 
 class ChangesExpired(Exception):
-    """Lines after the place are not kept any more. `oldest`: after it all are; None = nothing is kept."""
+    """Lines after the place have expired. `oldest`: the place after which all lines are kept; None = no line is."""
 
     def __init__(self, since: Place, oldest: Place | None) -> None:
         super().__init__(f"changes after {since.to_text()} are not kept any more: they expire after 72 hours")
@@ -45,7 +45,7 @@ class _Page:
 def list_changes(
     store: Store, request: ListChanges, now: Callable[[], float], pause: Callable[[float], None] | None
 ) -> JSON:
-    """The reply's body. Raises ChangesExpired. pause: how to wait for changes; None = not at all."""
+    """The reply's body. Raises ChangesExpired. pause: waits that many seconds for changes; None = no waiting."""
     began_at = now()
     place = _start(store, request, began_at)
     while True:
@@ -182,7 +182,7 @@ def _newest(store: Store) -> int | None:
 
 
 def _newest_or_committed(store: Store) -> int:
-    """The last version that has lines, whether or not they are stored any more."""
+    """The last version with lines, stored or expired."""
     newest = _newest(store)
     if newest is not None:
         return newest

@@ -1,6 +1,6 @@
-"""Which tasks, and which instances, fit to a user's filters? In pages; every filter must fit.
+"""Tasks and instances that match all of a user's filters, in pages.
 
-All of it is read from the store; the controller is never asked.
+All of it is read from the store; the controller is not involved.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from argosy.ports import ObjectReader, Store
 from argosy.scheduler.supply.rows import TaskUse, row_of, uses_by_number
 
 JSON = dict[str, Any]
-MOST_CHUNKS = 128  # of tasks that one request looks at, a million: a filter that fits to nothing must end, too
+MOST_CHUNKS = 128  # of tasks that one request reads, a million tasks: a filter without a match must end, too
 
 
 def list_tasks(store: Store, objects: ObjectReader, request: ListTasks, record: RunRecord | None, now: float) -> JSON:
@@ -58,7 +58,7 @@ def _records(store: Store, run_ids: Sequence[str]) -> list[RunRecord]:
 def _fitting_tasks(
     store: Store, objects: ObjectReader, request: ListTasks, records: Sequence[RunRecord], state: State
 ) -> tuple[list[views.ChosenTasks], str | None]:
-    """At most a page of them, and where the next one starts."""
+    """At most a page of them, and where the next page starts."""
     begin_run, begin = place_of_task(request)
     found: list[views.ChosenTasks] = []
     room, looked_at = request.max_results, 0
@@ -112,7 +112,7 @@ def _task_filter(
 
 
 def _instances_in(store: Store, objects: ObjectReader, cell: str, record: RunRecord, state: State) -> set[str]:
-    """Also those that the cluster has forgotten, as they were noted when the run was closed."""
+    """Includes instances that the cluster has forgotten, as they were noted when the run was closed."""
     known = {each.id for each in state.instances.values() if each.cell == cell}
     noted = instances_of(History(store, objects, record))
     return known | {name for name, each in noted.items() if each["cell"] == cell}
@@ -126,8 +126,8 @@ def _live(record: RunRecord, state: State) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def list_instances(store: Store, request: ListInstances, whole: Callable[[], State], policy: Policy) -> JSON:
-    """ListInstances' body, in the order of the ids. whole: reads the state with its runs, which is much: only a query
-    that asks for task groups needs it."""
+    """ListInstances' body, in the order of the ids. whole: reads the state with all its runs; only a query for task
+    groups needs that."""
     version = store.version()
     state, run_ids = reading.cluster(store)
     fitting = [each for _, each in sorted(state.instances.items()) if _fits(each, request)]
@@ -163,7 +163,7 @@ def _uses(store: Store, query: str, run_ids: Sequence[str], whole: Callable[[], 
 def _matching(
     query: str, instances: Sequence[Instance], state: State, uses: Mapping[int, TaskUse], policy: Policy
 ) -> list[Instance]:
-    """Of those that are registered: of others ECS knows nothing that a query could ask."""
+    """Only registered instances: ECS has no attributes of the others."""
     there = [each for each in instances if each.arn and each.alive]
     live: dict[str, Counter[int]] = {}
     for row in state.attempts.placed().tolist():

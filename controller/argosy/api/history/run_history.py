@@ -1,4 +1,4 @@
-"""How did a run come along: its series, what was bought for it, the instances that it used, its failures in groups?
+"""The history of a run: its series, the orders for it, the instances that it used, its failures in groups.
 
 DescribeHistory's body, in pages over the instances. Everything else is on the first page.
 """
@@ -60,7 +60,7 @@ def instance_page(used: Mapping[str, JSON], after: str | None) -> tuple[list[JSO
 
 
 def _series_of(past: History) -> Series:
-    """Empty where there is none, or none that can be read."""
+    """Empty without a readable series."""
     body = past.store.read((documents.run_partition(past.record.id), documents.SERIES))
     try:
         return Series() if body is None else Series.unpack(body)
@@ -84,8 +84,8 @@ def _series_view(series: Series) -> JSON:
 
 
 def instances_of(past: History) -> dict[str, JSON]:
-    """By id, those that the run has used: as the cluster knows them, and those that it has forgotten as they were noted
-    when the run was closed."""
+    """By id, the instances that the run has used: as the cluster knows them, else as they were noted when the run was
+    closed."""
     state, record = reading.cluster(past.store)[0], past.record
     found = {name: instance_facts(state.instances[name]) for name in record.instances if name in state.instances}
     if len(found) < record.instance_count and (record.has_ended or record.retries):

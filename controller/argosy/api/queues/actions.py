@@ -1,4 +1,4 @@
-"""What may be asked of how the cluster is shared? ApplySharing and DescribeSharing; and which queues a run may name."""
+"""ApplySharing and DescribeSharing: how the cluster is shared, and the most that queues may be guaranteed."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def _apply(context: RequestContext, request: ApplySharing, request_id: str) -> J
         )
     body = inbox.to_bytes(SharingRequest(document, base, now))
     for again in range(TRIES):
-        with suppress(AlreadyExists):  # somebody asked at the same moment: the first of them counts
+        with suppress(AlreadyExists):  # another request of the same moment: the first one counts
             context.store.create({(inbox.INBOX, inbox.inbox_key(now, f"sharing#{again}")): body})
             context.wake.controller()
             return {"revision": base + 1, "document": document}
-    raise throttled("others apply documents at this moment: try again")
+    raise throttled("other documents are being applied at this moment: try again")
 
 
 def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:
@@ -91,7 +91,7 @@ def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:
 
 
 def _describe(context: RequestContext, request: DescribeSharing, request_id: str) -> JSON:
-    from argosy.scheduler.turns.queue_views import (  # loads placement: only who looks needs it
+    from argosy.scheduler.turns.queue_views import (  # loads placement: only this action needs it
         quotas_by_queue,
         use_of_queues,
     )
@@ -151,7 +151,7 @@ def _describe(context: RequestContext, request: DescribeSharing, request_id: str
 
 
 def _owners(state: State) -> dict[str, list[JSON]]:
-    """By queue, whose runs are open in it."""
+    """By queue, the owners of its open runs."""
     queues = state.sharing.queues()
     counts = Counter(
         (queue_of_run(run, queues), run.proven_owner or run.terms.owner, bool(run.proven_owner))
@@ -165,8 +165,8 @@ def _owners(state: State) -> dict[str, list[JSON]]:
 
 
 def limits_of_guarantees(deployment: DeploymentLimits, policy: Policy) -> Mapping[str, Limit]:
-    """By unit, those that are known: `maxInstances`, so many of the largest instances, and vCPU quotas where there is
-    one for everything that may be bought."""
+    """By unit, the known limits: `maxInstances`, that number of the largest instances, and the vCPU quotas where every
+    purchase has one."""
     most = policy.max_instances
     found = {"instances": Limit(most, f"maxInstances of the deployment is {most:,}")}
     if not deployment.shapes:
@@ -187,7 +187,7 @@ def _of_instances(most: int, each: int, unit: str) -> Limit:
 
 
 def _vcpus_of_quotas(cells: Iterable[str], types: Iterable[str], policy: Policy) -> int | None:
-    """None where something may be bought of which no quota is known."""
+    """None where the quota of a possible purchase is unknown."""
     known = {(quota.cell, quota.purchase, quota.family): quota.vcpus for quota in policy.vcpu_quotas}
     ways = {(each.value, quota_key(name, each.value)) for name in types for each in Purchase}
     needed = [(cell, *way) for cell in cells for way in ways]

@@ -11,14 +11,14 @@ from argosy.spec.faults import Fault, SpecError
 
 
 def in_force(context: RequestContext) -> Sharing:
-    """Raises RequestRefused where it cannot be read, unless a new one is to take its place."""
+    """An unreadable document counts as none: a new one may then be applied."""
     body = context.store.read((documents.STATE, SHARING))
     found = sharing_in({} if body is None else {SHARING: body})
     return Sharing() if isinstance(found, Damage) else found
 
 
 def queue_faults(context: RequestContext, terms: RunTerms) -> list[Fault]:
-    """Of a run that names a queue that is not there. The default one always is."""
+    """The fault of a spec whose queue does not exist. The default queue always exists."""
     if terms.queue == DEFAULT_QUEUE or terms.queue in (names := in_force(context).queues()):
         return []
     return [Fault("queue", f"there is no queue {terms.queue}; there are: {', '.join(sorted(names))}")]

@@ -1,4 +1,4 @@
-"""What may be asked of runs, and done to them? DescribeRun, ListRuns, CancelRun, RetryRun, UpdateRun,
+"""The actions on runs: DescribeRun, ListRuns, CancelRun, RetryRun, UpdateRun,
 ExplainRun."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _list(context: RequestContext, request: requests.ListRuns, request_id: str) 
 
 
 def _check_is_batch(record: RunRecord) -> None:
-    """Raises RequestRefused for a run that an environment rules over."""
+    """Raises RequestRefused for a run that belongs to an environment."""
     if record.healthy_s is not None:
         name = record.name
         message = f"the run belongs to the environment {name}: `argosy env scale {name} 0` stops its tasks"
@@ -75,7 +75,7 @@ def _cancel(context: RequestContext, request: requests.CancelRun, request_id: st
     _check_is_batch(record)
     if not record.has_ended:
         if reading.is_stranded(context.store, request.run_id):
-            with _refusing():  # the controller would set the request aside without a reply
+            with _refusing():  # the controller would set such a request aside without a reply
                 retries.check_readable(context.store, request.run_id)
         who = cancellations.Dependents(request.dependents, context.queue)
         cancellations.put(context, record, request.reason, request_id, who)
@@ -135,14 +135,14 @@ def _explain(context: RequestContext, request: requests.ExplainRun, request_id: 
 
 
 def _standing(context: RequestContext, record: RunRecord) -> dict[str, Any] | None:
-    """Of a run of which nothing runs and something waits: of no other is the whole state read for it."""
+    """The place in line of a run with waiting tasks and no running one. For other runs the state is not read."""
     at_work = sum(record.counts[each] for each in (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING))
     if record.has_ended or at_work or not record.counts[TaskStatus.PENDING]:
         return None
     try:
         run = _open_run(context, record.id)
     except RequestRefused:
-        return None  # the controller commits faster than we read: all else that is asked of the run is known
+        return None  # the controller commits faster than this reads: the rest of the reply is known
     if run is None or context.store.switches().deployment is not None:
         return None
     moment = Moment(run[0], load_catalogue(), context.now(), context.policy)

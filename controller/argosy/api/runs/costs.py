@@ -1,4 +1,4 @@
-"""What does a run cost, while it is open and when it is over, as users are shown it?
+"""The cost of a run as users see it, while it is open and afterwards.
 
 A run's record holds what was charged to it. An instance is charged when it ends, or when the run does. Until then its
 cost so far is computed from the cluster, by the same arithmetic.
@@ -23,7 +23,7 @@ from argosy.ports import Store
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What the instances that are alive have cost by now, for whom."""
+    """The costs until now of the live instances, by run."""
 
     pending: Mapping[int, Mapping[str, Costs]]
     reserves: Reserves
@@ -63,7 +63,7 @@ def is_spending(record: RunRecord) -> bool:
 
 
 def up_to_now(store: Store, records: Iterable[RunRecord], now: float, policy: Policy) -> list[RunRecord]:
-    """The records with what they have cost by now; the cluster is only read for those that are open."""
+    """The records with their costs until now. The cluster is read only if a run is open."""
     listed = list(records)
     if not any(map(is_spending, listed)):
         return listed
@@ -72,8 +72,8 @@ def up_to_now(store: Store, records: Iterable[RunRecord], now: float, policy: Po
 
 
 def of_run(store: Store, record: RunRecord, now: float, policy: Policy) -> RunRecord:
-    """The record with what the run has cost by now. What the controller charges between two looks is counted once: the
-    record is read again after the cluster."""
+    """The record with the run's cost until now. Charges between two reads are counted once, because the record is read
+    again after the cluster."""
     for _ in range(3 if is_spending(record) else 0):
         [shown] = up_to_now(store, [record], now, policy)
         again = reading.run(store, record.id)

@@ -1,4 +1,4 @@
-"""May a run be tried again, and how is the request left for the controller? (decision 11)
+"""Retries: whether a run may be tried again, and the request to the controller (decision 11).
 
 Created conditionally together with its client token, as a submit is: the same request twice reopens the run once.
 """
@@ -121,7 +121,7 @@ def budget_of(record: RunRecord, request: RetryRequest) -> float | None:
 def _check_budget(run: Run, request: RetryRequest, market: Moment) -> None:
     """A run whose budget pays for no attempt would end again at once. Raises NotRetried.
 
-    What is idle here is not counted on: it may be gone, or somebody else's, by the time that the run is prepared.
+    Idle instances do not count: by the time the run is prepared they may be gone or in use by another run.
     """
     before_usd = run.terms.budget_usd or 0.0
     found = once_retried(run, request, market)

@@ -77,8 +77,8 @@ def _submit(context: RequestContext, request: requests.SubmitRun, request_id: st
 
 
 def _check_number(context: RequestContext) -> None:
-    """Raises RequestRefused where there are as many open runs as there may be. While the state cannot be read, or was
-    written by another version, nothing is known of them, and what is submitted waits in the inbox."""
+    """Raises RequestRefused at the limit of open runs. While the state is unreadable, or of another version, their
+    number is unknown, and the submitted run waits in the inbox."""
     try:
         count = len(reading.open_runs(context.store))
     except FAULTS:
@@ -123,14 +123,14 @@ def admitted(context: RequestContext, spec: Any) -> Admission:
 
 
 def _check_owner(context: RequestContext, terms: RunTerms) -> None:
-    """Raises SpecError for a spec that names somebody else than who sends it."""
+    """Raises SpecError for a spec whose owner is not its sender."""
     if context.owner and terms.owner not in ("", context.owner):
         told = f"is {context.owner}, who signs this request: leave it out, or send the request unsigned (--unsigned)"
         raise SpecError([Fault("owner", told)])
 
 
 def warnings_of(context: RequestContext, admission: Admission) -> list[str]:
-    """What is allowed but may not be intended, a sentence each."""
+    """Sentences about what is allowed but perhaps not intended."""
     if admission.terms.budget_usd is None:
         return [*admission.notes]
     return [*admission.notes, *budget_warnings(admission.terms, context.market())]
@@ -189,9 +189,9 @@ def _submit_request(context: RequestContext, admission: Admission, run_id: str, 
 
 
 def with_dependencies(store: Store, admission: Admission) -> Admission:
-    """The run as it is stored: with the places of the results that it names. Raises SpecError with every fault.
+    """The run as it is stored, with the locations of the results that it names. Raises SpecError with every fault.
 
-    What is asked of the other runs is asked again by the controller, for they go on meanwhile."""
+    The controller checks the other runs again, because they continue."""
     wanted = admission.terms.depends_on
     if not wanted:
         return admission

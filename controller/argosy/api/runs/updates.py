@@ -1,7 +1,7 @@
-"""May what an open run asks for be changed so, and how is the request left for the controller?
+"""Changes to an open run: which are allowed, and the request to the controller.
 
-A change is judged as the spec would be that says so from the beginning; what was wrong with the spec before is no fault
-of the change. Durations become times, since they count from now, and the spec's own from its submission.
+A change is checked like a spec that had the new value from the start; faults that the spec already had are no fault of
+the change. Durations become times, because they count from now, while the spec's own count from its submission.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Submitted = tuple[Mapping[str, Any], RunTerms]  # the JSON form of the spec, and
 
 
 def check_open(context: RequestContext, record: RunRecord) -> None:
-    """Raises RequestRefused for a run to which a change would do nothing."""
+    """Raises RequestRefused for a run that a change would not affect."""
     if record.has_ended:
         tail = "" if record.status == "SUCCEEDED" else f" (`argosy retry {record.id}` opens it again)"
         raise conflict(f"{record.id} has ended as {record.status}: only an open run can be changed{tail}")
@@ -132,7 +132,7 @@ def _deadline(given: Changes, now: float) -> JSON:
 
 
 def put(context: RequestContext, record: RunRecord, request: requests.UpdateRun, changes: Changes, token: str) -> bool:
-    """Leave the request in the inbox. False: the same request, delivered twice at once, has done so."""
+    """Put the request into the inbox. False: the same request, delivered twice at once, is already there."""
     key = _token_key(record.id, token)
     asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it changes
     body = inbox.to_bytes(UpdateRequest(record.id, asked_at, changes, request.reason))
@@ -148,7 +148,7 @@ def put(context: RequestContext, record: RunRecord, request: requests.UpdateRun,
 
 
 def was_asked(context: RequestContext, request: requests.UpdateRun, token: str) -> bool:
-    """Whether this token has changed this run so. Raises RequestRefused where it has changed it otherwise."""
+    """Whether this token has made this change. Raises RequestRefused where it has made another one."""
     earlier = context.store.read(_token_key(request.run_id, token))
     if earlier is not None and earlier != _wish(request):
         raise conflict("this clientToken has already changed this run in another way")

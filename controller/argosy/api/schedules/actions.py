@@ -1,8 +1,8 @@
-"""What may be asked of schedules? CreateSchedule, UpdateSchedule, DescribeSchedule, ListSchedules, PauseSchedule,
+"""The actions on schedules: CreateSchedule, UpdateSchedule, DescribeSchedule, ListSchedules, PauseSchedule,
 ResumeSchedule, RunScheduleNow, DeleteSchedule and, for the clock, FireSchedule and ReleaseSchedules.
 
-What a user wants is stored first and told to the clock then; `armed` says whether the clock knows it. A request that
-failed in between is sent again, as every request may be.
+A schedule is stored first and then set in the clock; `armed` says whether the clock has its last revision. A request
+that failed in between may be sent again, like every request.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
 
 JSON = dict[str, Any]
-AHEAD_S = 120.0  # by how much the clock of whoever fires may be ahead of ours
+AHEAD_S = 120.0  # by how much the clock that fires may be ahead of ours
 
 
 def _create(context: RequestContext, request: CreateSchedule, request_id: str) -> JSON:
@@ -141,7 +141,7 @@ def _run_now(context: RequestContext, request: RunScheduleNow, request_id: str) 
         except AlreadyExists:
             continue
         return {**context.full_view(run_id), "schedule": request.name}
-    raise conflict(f"the schedule {request.name} is being written by others: try again")
+    raise conflict(f"the schedule {request.name} is being written by other requests: try again")
 
 
 def _fire(context: RequestContext, request: FireSchedule, request_id: str) -> JSON:
@@ -159,7 +159,7 @@ def _release(context: RequestContext, request: ReleaseSchedules, request_id: str
 
 
 def _check(context: RequestContext, wanted: Schedule) -> list[str]:
-    """What is allowed but may not be meant. Raises SpecError with every fault."""
+    """Warnings. Raises SpecError with every fault."""
     faults = _time_faults(wanted, context.now())
     try:
         admission = admitted(context, wanted.spec)
@@ -186,7 +186,7 @@ def _time_faults(wanted: Schedule, now: float) -> list[Fault]:
 
 
 def _changed(context: RequestContext, name: str, change: Callable[[Schedule], Schedule]) -> JSON:
-    """The schedule as a change leaves it; one that changes nothing is not stored."""
+    """The schedule after a change. A change without effect is not stored."""
     known = _known(context, name)
     wanted = change(known)
     if wanted != known:
@@ -198,12 +198,12 @@ def _written(context: RequestContext, wanted: Schedule, beside: schedule_store.B
     try:
         return schedule_store.write(context.store, wanted, context.now(), beside)
     except AlreadyExists as fault:
-        raise conflict(f"the schedule {wanted.name} was changed at the same moment: look at it again") from fault
+        raise conflict(f"the schedule {wanted.name} was changed at the same moment: read it again") from fault
 
 
 def _armed(context: RequestContext, known: Schedule) -> JSON:
-    """Tell the clock of the schedule as it is, and note that it was told. Somebody may change it meanwhile: then he, or
-    the next look, tells it the last word."""
+    """Set the clock to the schedule's revision, and store that it is set. If another request changes the schedule in
+    between, that request or the next one sets the clock again."""
     for _ in range(firing.TRIES):
         if known.armed == known.revision:
             break
@@ -239,7 +239,7 @@ def _not_there(name: str) -> RequestRefused:
 
 
 def schedule_view(schedule: Schedule, now: float) -> JSON:
-    """Without its spec and with its last verdict only. armed: false when the clock was not told of the last change."""
+    """Without its spec and with its last verdict only. armed: false when the clock lacks the last change."""
     times = schedule.next_times(now, 1)
     late = schedule.overdue(now)
     return {
@@ -259,7 +259,7 @@ def schedule_view(schedule: Schedule, now: float) -> JSON:
 
 
 def full_schedule_view(schedule: Schedule, now: float, times: int = 5) -> JSON:
-    """Everything about one, its verdicts with the newest first. times: so many of those to come."""
+    """Everything about a schedule, its newest verdict first. times: the number of coming times."""
     return {
         **schedule_view(schedule, now),
         "createdAt": iso(schedule.created_at),
@@ -271,7 +271,7 @@ def full_schedule_view(schedule: Schedule, now: float, times: int = 5) -> JSON:
 
 
 def fire_view(fire: Fire) -> JSON:
-    """One verdict. runId: of the run that it started, or of the one that was in its way."""
+    """One verdict. runId: the run that it started, or the open run that blocked it."""
     return {
         "scheduledTime": iso(fire.time, "seconds"),
         "verdict": fire.verdict.value,
@@ -296,4 +296,4 @@ ACTIONS: Actions = {
     ReleaseSchedules: _release,
 }
 UNATTENDED = frozenset({FireSchedule.__name__, ReleaseSchedules.__name__})
-"""Actions that nobody waits for the answer of: what goes wrong in them must not look like an answer."""
+"""Actions whose reply is read by no caller: a failure has to be raised, not returned."""

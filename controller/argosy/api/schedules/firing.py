@@ -1,8 +1,8 @@
-"""What becomes of a time of a schedule? One verdict, whoever asks and how often, and at most one run.
+"""The verdict about one time of a schedule: the same for every delivery, with at most one run.
 
-The verdict, the schedule's next version and the run are stored in one transaction, whose conditions are that nobody
-has decided about this time and that nobody has written the schedule since it was read. So of two deliveries one
-decides, and two times at once are decided about one after the other.
+The verdict, the schedule's next version and the run are stored in one transaction. Its conditions are that this time
+has no verdict yet, and that the schedule has not been written since it was read. So one of two deliveries decides, and
+two times at once get their verdicts one after the other.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError
 
 TRIES = 5
-MISSED_AT_ONCE = 50  # times that one firing looks back at; the next one goes on
+MISSED_AT_ONCE = 50  # times for which one firing looks back; the next firing continues
 EVENT = "Schedule Missed"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A time of a schedule about which nobody has decided yet. open_runs: ids of its runs that have not ended."""
+    """A time of a schedule without a verdict. open_runs: ids of its runs that have not ended."""
 
     schedule: Schedule
     time: float
@@ -45,8 +45,8 @@ class Asked:
 
 
 def fire(context: RequestContext, name: str, time: float, request_id: str) -> Fire | None:
-    """The verdict about a time. None: of a schedule that is not there, or has begun later. Raises RequestRefused when
-    others write the schedule again and again; the delivery has to be tried again then."""
+    """The verdict about a time. None: the schedule does not exist, or began later. Raises RequestRefused when other
+    requests keep writing the schedule; the delivery then has to be repeated."""
     release(context, name, (), request_id)
     for attempt in range(TRIES):
         schedule, now = schedule_store.read(context.store, name), context.now()
@@ -64,8 +64,8 @@ def fire(context: RequestContext, name: str, time: float, request_id: str) -> Fi
 
 
 def release(context: RequestContext, name: str, ended: Sequence[str], request_id: str) -> Fire | None:
-    """Start what waits, if nothing is in its way any more. ended: ids of runs that have ended, although their records
-    may not say so yet."""
+    """Start the queued run, if no open run blocks it. ended: ids of runs that have ended, even if their records do
+    not show it yet."""
     for attempt in range(TRIES):
         schedule = schedule_store.read(context.store, name)
         if schedule is None or not schedule.waits or schedule.state is not ScheduleState.ENABLED:
@@ -80,7 +80,7 @@ def release(context: RequestContext, name: str, ended: Sequence[str], request_id
 
 
 def start_now(context: RequestContext, schedule: Schedule, token: str) -> str:
-    """The id of the run that is started by hand. Raises SpecError; AlreadyExists when somebody else was quicker."""
+    """The id of the run that is started by hand. Raises SpecError, and AlreadyExists after another write."""
     now, earlier = context.now(), reading.run_of_token(context.store, token)
     if earlier is not None:
         context.wake.controller()  # the first call may have ended between storing and waking
@@ -96,7 +96,7 @@ def start_now(context: RequestContext, schedule: Schedule, token: str) -> str:
 
 
 def _as_owner(context: RequestContext, schedule: Schedule) -> RequestContext:
-    """Its runs are whose its spec is, whoever starts them."""
+    """The owner of the spec owns the runs, whatever starts them."""
     return replace(context, owner=schedule.proven_owner)
 
 
@@ -106,7 +106,7 @@ def token_of(*parts: object) -> str:
 
 
 def open_runs(context: RequestContext, schedule: Schedule) -> tuple[str, ...]:
-    """Of the schedule's runs those that have not ended. One whose record cannot be read is in nobody's way."""
+    """The schedule's runs that have not ended. A run whose record cannot be read blocks nothing."""
     return tuple(run_id for run_id in schedule.runs if _is_open(context, run_id))
 
 
@@ -123,7 +123,7 @@ def _readable(context: RequestContext, run_id: str) -> RunRecord | None:
 
 
 def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
-    """Raises AlreadyExists when somebody else was quicker."""
+    """Raises AlreadyExists when another delivery was first."""
     schedule, late_s = asked.schedule, asked.now - asked.time
     if schedule.state is ScheduleState.PAUSED:
         return _store(context, asked, asked.verdict(FireVerdict.PAUSED))
@@ -149,7 +149,7 @@ def _queue(context: RequestContext, asked: Asked) -> Fire:
 
 
 def _start(context: RequestContext, asked: Asked, attempt: int, *, waited: bool = False) -> Fire:
-    """Its run, or the faults for which there is none. waited: it was queued."""
+    """Start the run, or store the faults that prevent it. waited: the run was queued."""
     schedule, beside = asked.schedule, Beside()
     if waited:
         asked = replace(asked, schedule=replace(schedule, waits=0.0))
@@ -177,7 +177,7 @@ def _with_run(beside: Beside, run: NewRun) -> Beside:
 def _store(
     context: RequestContext, asked: Asked, fire: Fire, beside: Beside | None = None, *, again: bool = False
 ) -> Fire:
-    """Raises AlreadyExists when somebody else was quicker."""
+    """Raises AlreadyExists when another delivery was first."""
     schedule, beside = replace(asked.schedule, runs=asked.open_runs), beside or Beside()
     beside.decided(schedule.name, fire, again=again)
     missed, seen_until = _missed(context, asked)
@@ -190,8 +190,8 @@ def _store(
 
 
 def _missed(context: RequestContext, asked: Asked) -> tuple[list[Fire], float]:
-    """Times before this one for which nobody has come in time, and up to when every time has a verdict now. Others
-    that are not too late yet may still be delivered."""
+    """Earlier times that were not delivered in time, and the time until which every time now has a verdict. Times that
+    are not too late yet may still be delivered."""
     schedule = asked.schedule
     before = schedule.just_before(asked.time)
     too_late = min(asked.now - schedule.start_within_s, before)
@@ -206,7 +206,7 @@ def _missed(context: RequestContext, asked: Asked) -> tuple[list[Fire], float]:
 
 
 def _finish(context: RequestContext, name: str, fire: Fire, request_id: str) -> None:
-    """What follows from a verdict. Repeated, because whoever decided may have died on the way here."""
+    """What follows from a verdict. Repeated for each delivery, since the one that decided may have died before this."""
     if fire.verdict is FireVerdict.RAN:
         context.wake.controller()
     for run_id in fire.replaces:
@@ -224,4 +224,4 @@ def _tell(context: RequestContext, name: str, fire: Fire) -> None:
 
 
 def _busy(name: str) -> RequestRefused:
-    return conflict(f"the schedule {name} is being written by others: try again")
+    return conflict(f"the schedule {name} is being written by other requests: try again")

@@ -1,4 +1,4 @@
-"""What may a user's request about schedules look like? One model for each action."""
+"""Models of the requests about schedules, one for each action."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _moment(text: str) -> str:
 class CreateSchedule(Strict):
     """Start a run at every time of an expression. The same request again changes nothing. expression: as of EventBridge
     Scheduler, `cron(0 3 * * ? *)`, `rate(6 hours)` or `at(2026-12-24T18:00:00)`. overlap: what becomes of a time while
-    a run of the schedule is open. startWithin: seconds after which a time that nobody came for is missed."""
+    a run of the schedule is open. startWithin: seconds after which a time that was not delivered is missed."""
 
     action: Literal["CreateSchedule"]
     name: ScheduleName
@@ -75,21 +75,21 @@ class ListSchedules(Strict):
 
 
 class PauseSchedule(Strict):
-    """Start nothing until it is resumed."""
+    """Start no run until the schedule is resumed."""
 
     action: Literal["PauseSchedule"]
     name: ScheduleName
 
 
 class ResumeSchedule(Strict):
-    """Go on from now; what was missed stays so."""
+    """Start runs again from now on; missed times stay missed."""
 
     action: Literal["ResumeSchedule"]
     name: ScheduleName
 
 
 class RunScheduleNow(Strict):
-    """Start its run now, whatever else is open, and also while it is paused."""
+    """Start a run of the schedule now, even while it is paused or another run is open."""
 
     action: Literal["RunScheduleNow"]
     name: ScheduleName
@@ -97,7 +97,7 @@ class RunScheduleNow(Strict):
 
 
 class DeleteSchedule(Strict):
-    """Start nothing any more. Its runs stay."""
+    """Start no more runs. Runs that were started stay."""
 
     action: Literal["DeleteSchedule"]
     name: ScheduleName

@@ -1,4 +1,4 @@
-"""How are schedules read and written? Of two who write the same version of one, one wins and the other looks again."""
+"""Schedules in the table. Of two requests that write the same version of a schedule, one wins and one reads again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from argosy.model.schedules.record import (
 )
 from argosy.ports import Key, Store
 
-MARK_KEPT_S = 86_400.0  # whoever read an older version is long gone by then: the function may take a minute
+MARK_KEPT_S = 86_400.0  # no reader of an older version is left by then: the function may take a minute
 KEPT_S = TOKEN_DAYS * 86_400.0  # verdicts, and deleted schedules
 
 
@@ -65,7 +65,7 @@ class Beside:
 
 
 def write(store: Store, schedule: Schedule, now: float, beside: Beside | None = None) -> Schedule:
-    """Stores the next version, if the one that it was made from is still the last. Raises AlreadyExists."""
+    """Store the next version, if the version that it was made from is still the last. Raises AlreadyExists."""
     beside = beside or Beside()
     known = replace(schedule, version=schedule.version + 1)
     mark, key = (WRITTEN, f"{known.name}#{known.version:010}"), (SCHEDULES, known.name)
@@ -73,7 +73,7 @@ def write(store: Store, schedule: Schedule, now: float, beside: Beside | None = 
     if known.state is ScheduleState.DELETED:
         expires_at[key] = now + KEPT_S
     body = to_bytes(known)
-    # Whose mark it is can be told when a reply was lost.
+    # The mark shows which request wrote it when a reply was lost.
     store.create({mark: hashlib.sha256(body).digest(), **beside.items}, expires_at, {key: body, **beside.replacing})
     return known
 

@@ -1,6 +1,6 @@
-"""Why does a run wait? Whether its next task fits on the cluster as it is, or on what could be bought, and why not.
+"""Why does a run wait? Whether its next task fits on the cluster or on what could be bought, and why not.
 
-Looks at the same batches, rows and offers as the scheduler, so that the answer is the real reason and not a guess.
+It reads the same batches, rows and offers as the scheduler, so that the answer is the real reason and not a guess.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from argosy.scheduler.turns.caps import is_at_cap
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What a run's next task is told."""
+    """Where a run's next task could go."""
 
     here: Explanation  # by the instances that are active
     soon: Explanation  # by those on their way
@@ -47,8 +47,8 @@ class _Answers:
 
 
 def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off: str | None = None) -> dict[str, Any]:
-    """The reply of ExplainRun. index: a task whose own state is told as well. switched_off: why nothing may be launched
-    in the whole deployment, if that is so. `standing`: the place in line of a run that waits for its turn.
+    """The reply of ExplainRun. index: a task whose own state is included. switched_off: why the deployment
+    launches nothing, if so. `standing`: the place in line of a run that waits for its turn.
 
     verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
     "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
@@ -104,7 +104,7 @@ def _answers(moment: Moment, run: Run) -> _Answers:
 
 
 def purchase_now(run: Run, moment: Moment) -> dict[str, Any] | None:
-    """What is bought for a run that may change between spot and on-demand, why, and what slack its deadline leaves."""
+    """The purchase option of a run that may change between spot and on-demand, its reason, and the deadline's slack."""
     base = base_of(run, moment)
     if not (run.terms.purchase.mixes or base) and run.deadline_at is None:
         return None
@@ -140,7 +140,7 @@ def _offers(moment: Moment, run: Run) -> list[Offer]:
 
 
 def not_open(record: RunRecord) -> dict[str, Any]:
-    """The reply for a run that the controller has not taken in yet, has suspended, or has closed."""
+    """The reply for a run that is not folded in yet, is suspended, or is closed."""
     closed = record.has_ended
     return {
         "runId": record.id,
