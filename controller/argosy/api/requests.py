@@ -144,7 +144,7 @@ class ExplainRun(Strict):
 
 class DescribeCluster(Strict):
     """The cluster now. form: its instances as objects, or as columns, which take a fifth of the bytes. include: which
-    attempts are at work on them, as columns; how it came along in the last `history_hours`, or in as many before
+    attempts run on them, as columns; the history of the last `history_hours`, or of that many hours before
     `until` (epoch seconds)."""
 
     action: Literal["DescribeCluster"]

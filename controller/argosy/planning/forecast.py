@@ -101,7 +101,7 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     asked = run.tasks.startable_count(math.inf) if run.terms.on_demand_base else mine.batch.count
     here = asked - sum(batch.count for batch in left)
     groups = _groups(moment.state, run, bought, here)
-    cheap, dear = (_repriced(moment, groups, bought, end) for end in (0, 1))
+    cheap, expensive = (_repriced(moment, groups, bought, end) for end in (0, 1))
     quick = _ForecastCase(seconds.low, boots=_QUICK_BOOTS, redo=0.0)
     redo = _redo(moment, bought, seconds.expected)
     return Forecast(
@@ -110,7 +110,7 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
         bought=bought,
         low=_completion(run, _shared(cheap) if _has_company(moment.state, run) else cheap, policy, quick),
         expected=_completion(run, groups, policy, _ForecastCase(seconds.expected, boots=1.0, redo=redo)),
-        high=_high(run, dear, policy, _ForecastCase(seconds.high, boots=_SLOW_BOOTS, redo=2 * redo), bought),
+        high=_high(run, expensive, policy, _ForecastCase(seconds.high, boots=_SLOW_BOOTS, redo=2 * redo), bought),
     )
 
 
@@ -230,10 +230,10 @@ def _high(
     if not spot:
         return worst
     again_s = case.task_s + policy.start_s + case.boots * policy.boot_s
-    dearest = max(group.price_usd_per_hour for group, _ in zip(groups, bought, strict=False))
+    highest_usd = max(group.price_usd_per_hour for group, _ in zip(groups, bought, strict=False))
     replaced = min(_TAKEN_AT_THE_END, sum(each.instances for each in spot))
     return replace(
         worst,
         seconds=worst.seconds + again_s,
-        cost_usd=worst.cost_usd + replaced * dearest * max(LEAST_BILLED_S, again_s) / 3600,
+        cost_usd=worst.cost_usd + replaced * highest_usd * max(LEAST_BILLED_S, again_s) / 3600,
     )

@@ -108,7 +108,7 @@ class History:
             return found
 
     def _appended(self, after: str | None, most: int, until: str = "~") -> AttemptPage:
-        """The rows of items after one and up to another, at most so many; of a whole page one item in any case."""
+        """The rows of the items after one place and up to another, at most that many, but of at least one item."""
         parts: list[EndedAttempts] = []
         partition = documents.history_partition(self.record.id)
         while True:

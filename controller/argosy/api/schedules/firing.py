@@ -197,7 +197,7 @@ def _missed(context: RequestContext, asked: Asked) -> tuple[list[Fire], float]:
     too_late = min(asked.now - schedule.start_within_s, before)
     times = schedule.unseen(too_late, MISSED_AT_ONCE)
     known = schedule_store.fires_known(context.store, schedule.name, times)
-    why = "nobody came for it in time"
+    why = "it was not delivered in time"
     missed = [Fire(each, asked.now, FireVerdict.MISSED, because=why) for each in times if each not in known]
     first_open = schedule.unseen(before, len(times) + 1)[len(times) :]
     if first_open:
