@@ -32,7 +32,7 @@ def _describe_cluster(context: RequestContext, request: requests.DescribeCluster
     records = reading.by_number(context.store, run_ids)
     needs = {number: record.needs for number, record in records.items()}
     left_out = leave_out_ended(state)
-    view = {"cluster": context.cluster, "cells": list(context.cells)}
+    view: JSON = {"cluster": context.cluster, "cells": list(context.cells)}
     view |= views.cluster_view(state, needs, context.now(), context.policy)
     if "attempts" in request.include:
         view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
