@@ -24,6 +24,7 @@ from argosy.scheduler.placing.asks import standing_constraints
 from argosy.spec.faults import Fault
 
 PATH = "placement.constraints"
+NAMED = 5  # types in a sentence
 Pools = tuple[tuple[str, str, str], ...]  # (cell, instance type, zone)
 
 
@@ -87,9 +88,6 @@ def _instances(pools: Pools, policy: Policy) -> Supply:
             for purchase in Purchase
         ]
     )
-
-
-NAMED = 5  # types in a sentence
 
 
 def daemon_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:

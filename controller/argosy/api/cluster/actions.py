@@ -24,6 +24,19 @@ from argosy.model.state import State
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
 
+JSON = dict[str, Any]
+ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
+ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
+OBJECTS_SHOWN = 12_000  # instances as objects
+OBJECTS_BESIDE = 3_000  # the same beside what works on them and the history, which take 4.3 MB
+_NAMES: Mapping[str, Callable[[JSON], str]] = {
+    "type": lambda each: each["instanceType"],
+    "zone": lambda each: each["availabilityZone"],
+    "pool": lambda each: f"{each['cell']}/{each['instanceType']}/{each['availabilityZone']}",
+    "purchase": lambda each: each["purchase"],
+    "status": lambda each: each["status"],
+}
+_SHARES = {"cpuUsed": "cpu", "memoryUsed": "memory", "gpuUsed": "gpus"}
 TRIES = 10
 
 
@@ -75,21 +88,6 @@ def _faults(context: RequestContext, request: requests.ScaleCluster, now: float)
             yield Fault(f"instanceTypes[{place}]", f"this deployment has no fleet of {name}; it has: {known}")
     if request.until is not None and request.until <= now:
         yield Fault("until", f"{iso(request.until)} is over: name a later time, or instances 0 to keep none")
-
-
-JSON = dict[str, Any]
-ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
-ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
-OBJECTS_SHOWN = 12_000  # instances as objects
-OBJECTS_BESIDE = 3_000  # the same beside what works on them and the history, which take 4.3 MB
-_NAMES: Mapping[str, Callable[[JSON], str]] = {
-    "type": lambda each: each["instanceType"],
-    "zone": lambda each: each["availabilityZone"],
-    "pool": lambda each: f"{each['cell']}/{each['instanceType']}/{each['availabilityZone']}",
-    "purchase": lambda each: each["purchase"],
-    "status": lambda each: each["status"],
-}
-_SHARES = {"cpuUsed": "cpu", "memoryUsed": "memory", "gpuUsed": "gpus"}
 
 
 def leave_out_ended(state: State) -> int:
