@@ -173,7 +173,6 @@ def run_not_prepared(event: events.RunNotPrepared, state: State, now: float, pol
         state.changed_runs.add(run.id)
         return
     setback = set_back(state, Subject(What.PREPARE, run.id), event.reason, now, event.passing)
-    run.prepare_tries += 1
     run.prepare_after = setback.not_before
     run.waiting = event.reason
     if event.final or is_refused_for_long(setback, now, policy) or has_outlasted(setback, now, policy):

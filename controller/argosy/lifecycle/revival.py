@@ -48,7 +48,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.status, run.status_reason, run.waiting = RunStatus.SUBMITTED, "", ""
     run.cancelled, run.stopped_at, run.capped_at, run.unaffordable_since = False, 0.0, 0.0, 0.0
     run.reopened_at, run.steering = request.requested_at, UNSTEERED
-    run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
+    run.task_definition, run.prepare_after = "", 0.0  # and with it the marker goes
     run.failures.clear()
     run.manifest_bounds.clear()
     run.manifest_after = ""

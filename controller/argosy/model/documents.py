@@ -121,7 +121,6 @@ _ROOT_FIELDS = [
     "peak_cpu",
     "peak_memory",
     "peak_gpus",
-    "forgotten",
     "announced",
 ]
 

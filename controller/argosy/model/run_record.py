@@ -45,7 +45,6 @@ class RunRecord:
     host_ports: tuple[Port, ...] = ()
     definition_architecture: str = ""
     prepare_after: float = 0.0
-    prepare_tries: int = 0
     cancelled: bool = False
     halted: bool = False
     started_at: float = 0.0

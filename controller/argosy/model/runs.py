@@ -104,7 +104,6 @@ class Run:
     # all launches until it is prepared anew: ECS refuses a client token that comes again with another request.
     takes_exec: bool = False
     prepare_after: float = 0.0  # back-off after a failed preparation
-    prepare_tries: int = 0
     cancelled: bool = False  # by the user
     started_at: float = 0.0
     stopped_at: float = 0.0

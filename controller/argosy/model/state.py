@@ -62,7 +62,6 @@ class State:
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
-    forgotten: dict[str, list[float]] = field(default_factory=dict)  # by instance (`lifecycle.forgetting`)
     # by instance that is not known yet: what EC2 has announced of it (`lifecycle.announcements`)
     announced: dict[str, list[float]] = field(default_factory=dict)
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored

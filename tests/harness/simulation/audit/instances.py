@@ -116,7 +116,7 @@ class InstanceChecker(Checker):
         if instance is None or not facts.regions.is_ours(instance):
             facts.violated("I10", f"{instance_id} is not ours and was terminated", instance_id)
         known = facts.stored.instances.get(instance_id)
-        is_let_go = known["released_at"] if known else facts.stored.names(instance_id)  # or it is forgotten
+        is_let_go = known is not None and known["released_at"]
         if not is_let_go:
             facts.violated("I6", f"{instance_id} was terminated before the store knew it", instance_id)
         agent = facts.regions.agent(instance_id)

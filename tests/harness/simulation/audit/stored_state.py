@@ -145,8 +145,8 @@ class StoredState:
         return self._runs.get(number, "")
 
     def names(self, instance_id: str) -> bool:
-        """Among the instances, or as one at which the controller's own code fails."""
-        return instance_id in self.instances or instance_id in self.root.get("forgotten", {})
+        """Whether it is among the stored instances."""
+        return instance_id in self.instances
 
     def _take_tasks(self, run_id: str, chunk: int, body: bytes) -> None:
         self.task_tables[run_id].unpack(chunk, body)
