@@ -144,7 +144,7 @@ class ExplainRun(Strict):
 
 class DescribeCluster(Strict):
     """The cluster now. form: its instances as objects, or as columns, which take a fifth of the bytes. include: which
-    attempts run on them, as columns; the history of the last `history_hours`, or of that many hours before
+    attempts run on them, as columns; the history of the last `history_hours`, or of those before
     `until` (epoch seconds)."""
 
     action: Literal["DescribeCluster"]
