@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from typer.core import TyperCommand
-
+from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import CliError, reported
 
 NEARLY = 0.8  # of the letters of two options, in their order: --rnage and --range have 0.86, --output and --out 0.77
@@ -21,7 +20,7 @@ ABBREVIATED = 5  # characters, dashes included, from which the beginning of an o
 Takes = Mapping[str, bool]  # an option's name -> whether a value follows it
 
 
-class ProgramCommand(TyperCommand):
+class ProgramCommand(PlainCommand):
     """A command whose PROGRAM has options of its own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
