@@ -22,6 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.slow  # it reads and parses every file; `make lint` runs it as well
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("controller", "stacks", "containers", "tests", "docs", "requirements", ".ci")
 SKIPPED = ("__pycache__", "node_modules", ".pytest_cache")
