@@ -23,7 +23,7 @@ from argosy.local.containers.process import Ended, Isolation, Program
 # Parameters of a fixture `engine`, beside "fake".
 REAL = [pytest.param(name, marks=pytest.mark.engine) for name in ("podman", "docker")]
 FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
-PATIENCE_S = 150.0  # podman takes many seconds on a busy machine; pytest itself ends a test after 180
+PATIENCE_S = 150.0  # podman takes many seconds on a busy machine
 DOCKERFILE = """FROM scratch
 COPY busybox /bin/busybox
 ENTRYPOINT ["/bin/busybox", "sh", "-c"]

@@ -257,7 +257,7 @@ def _prose(text: str | None) -> list[str]:
 
 def _type_name(option: Any) -> str:
     shown = str(option.display_type(None)).strip("<>").lower()
-    return TYPES.get(shown.removesuffix(" range"), shown.upper())
+    return "TEXT" if shown.startswith("list[") else TYPES.get(shown.removesuffix(" range"), shown.upper())
 
 
 def _json(value: Any) -> str:

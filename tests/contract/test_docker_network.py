@@ -65,11 +65,11 @@ def test_under_docker_whoever_asks_from_another_network_is_hung_up_on(
 ) -> None:
     (fake / "addresses").write_text("fd00::1 fd00::/64 127.0.0.2 127.0.0.4/30")
     assert start(behind, "exit 0").end() == Ended(0)
-    with socket.create_connection(("127.0.0.2", door.port), timeout=10) as stranger:
+    with socket.create_connection(("127.0.0.2", door.port), timeout=60) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         with suppress(ConnectionResetError):
             assert stranger.recv(1) == b""
-    with socket.create_connection(("127.0.0.2", door.port), timeout=10, source_address=("127.0.0.5", 0)) as known:
+    with socket.create_connection(("127.0.0.2", door.port), timeout=60, source_address=("127.0.0.5", 0)) as known:
         known.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert known.recv(12) == b"HTTP/1.1 204"
 

@@ -161,11 +161,11 @@ def test_the_other_services_are_motos(sky: Cloud) -> None:
 
 
 def _admin(sky: Cloud, path: str, body: dict[str, Any]) -> requests.Response:
-    return requests.post(f"{sky.aws.endpoint_url}/argosy/{path}", json=body, timeout=10)
+    return requests.post(f"{sky.aws.endpoint_url}/argosy/{path}", json=body, timeout=60)
 
 
 def test_health_says_where_it_is(sky: Cloud) -> None:
-    found = requests.get(f"{sky.aws.endpoint_url}/argosy/health", timeout=10).json()
+    found = requests.get(f"{sky.aws.endpoint_url}/argosy/health", timeout=60).json()
     assert found == {"status": "ok", "endpoint": sky.aws.endpoint_url, "region": "us-east-1"}
 
 

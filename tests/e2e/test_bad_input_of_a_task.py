@@ -29,7 +29,7 @@ def aws() -> Iterator[LocalAws]:
 def argosy(aws: LocalAws, *words: str) -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ) | {"ARGOSY_ENDPOINT_URL": aws.endpoint_url}
     return subprocess.run(
-        [*ARGOSY, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [*ARGOSY, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 

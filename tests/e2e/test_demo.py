@@ -31,7 +31,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     empty: Path = tmp_path_factory.mktemp("demo")
     environment = {**os.environ, "PYTHONPATH": str(site)}
     done = subprocess.run(
-        [*ARGOSY, "demo"], cwd=empty, env=environment, capture_output=True, text=True, timeout=240, check=False
+        [*ARGOSY, "demo"], cwd=empty, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(site / "argosy/containers/digits/run.yaml") in done.stdout
@@ -99,7 +99,7 @@ def test_a_port_that_is_taken_is_refused_with_another_one() -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     assert done.returncode == 2

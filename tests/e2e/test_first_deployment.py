@@ -69,7 +69,7 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, su
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=170,
+                timeout=300,
             ),
         )
 
@@ -163,7 +163,7 @@ def step_6(tmp_path: Path) -> tuple[Path, list[str]]:
     )
     environment = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"}
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.stdout.splitlines()[-1] == "definition-of arn:aws:ecs:eu-west-1:123456789012:task/argosy/f00", done
     return tmp_path, (tmp_path / "calls.txt").read_text().splitlines()

@@ -25,10 +25,10 @@ def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         endpoint = process.stdout.readline().strip()
-        assert requests.get(f"{endpoint}/argosy/health", timeout=10).ok
+        assert requests.get(f"{endpoint}/argosy/health", timeout=60).ok
         assert list(tmp_path.glob("argosy-local-*"))
         if way == "shutdown":
-            assert requests.post(f"{endpoint}/argosy/shutdown", timeout=10).ok
+            assert requests.post(f"{endpoint}/argosy/shutdown", timeout=60).ok
         else:
             process.send_signal(signal.Signals[way])
         assert process.wait(30) == 0

@@ -148,7 +148,7 @@ def test_where_a_finished_runs_task_went_is_explained_from_the_record(local: Clu
     environment = {**os.environ, "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
 
     def explained() -> dict[str, Any] | None:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
         return dict(json.loads(done.stdout)) if not done.returncode else None
 
     reply = local.until(lambda: (found := explained()) and found["placement"] and found)
@@ -174,7 +174,7 @@ def test_the_invocation_in_the_reference_submits_a_run_and_its_token_makes_it_on
     replies = []
     for _ in range(2):
         subprocess.run(
-            ["bash", "-ec", command], cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=60
+            ["bash", "-ec", command], cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300
         )
         replies.append(json.loads((tmp_path / "reply.json").read_text()))
     assert [reply["body"]["created"] for reply in replies] == [True, False]

@@ -25,7 +25,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def argosy(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).parent / "argosy"), *words, "--endpoint-url", local.aws.endpoint_url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ}, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ}, check=False)
 
 
 def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluster, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.C
     (folder / "program.py").write_text(code)
     command = [sys.executable, "program.py"]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=170, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -100,7 +100,7 @@ def test_the_cells_of_the_page_about_notebooks_run_as_they_stand(tmp_path: Path,
 def test_a_thousand_items_from_the_command_line(tmp_path: Path, environment: dict[str, str]) -> None:
     command = [sys.executable, "-c", IN_THE_SHELL]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=170, check=False
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.split() == [str(x * x) for x in range(1000)], done.stderr
 

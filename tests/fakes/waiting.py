@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 T = TypeVar("T")
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0  # of a busy machine
 
 
 def until(condition: Callable[[], T | Literal[False] | None], timeout_s: float = PATIENCE_S) -> T:

@@ -62,7 +62,7 @@ TOGETHER = {
 # --- which files, and in what order -----------------------------------------------------------------------------------
 
 
-def test_files(paths: Sequence[str]) -> dict[str, list[str]]:
+def files_of(paths: Sequence[str]) -> dict[str, list[str]]:
     """What pytest is given for each test file: the file, or the tests of it that were named."""
     found: dict[str, list[str]] = {}
     for path in paths:
@@ -160,7 +160,7 @@ def faults(log: str, status: int) -> str:
     found = re.search(r"^=+ (?:ERRORS|FAILURES|warnings summary) =+$", log, re.MULTILINE)
     if found:
         return re.sub(r"^.* in [\d.]+s(?: \([\d:]+\))?\n\Z", "", log[found.start() :], flags=re.MULTILINE)
-    return "\n".join(log.splitlines()[-60:]) if status not in (OK, NOTHING_COLLECTED) else ""
+    return "".join(f"{line}\n" for line in log.splitlines()[-60:]) if status not in (OK, NOTHING_COLLECTED) else ""
 
 
 def planted(rows: Sequence[Sequence[Any]]) -> str:
@@ -235,7 +235,7 @@ def main(arguments: Sequence[str]) -> int:
     own = {"--by-test", "--coverage"} & set(left)
     paths = [each for each in left if each.partition("/")[0] == "tests"]
     options = [each for each in left if each not in own and each not in paths]
-    shares = groups(test_files(paths or ["tests"]), {file: each["wall_s"] for file, each in known()["files"].items()})
+    shares = groups(files_of(paths or ["tests"]), {file: each["wall_s"] for file, each in known()["files"].items()})
     with tempfile.TemporaryDirectory(prefix="test-run-") as logs:
         run = Run(Path(logs), shares, "--by-test" in own, "--coverage" in own)
         began = time.monotonic()

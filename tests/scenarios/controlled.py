@@ -35,7 +35,7 @@ from tests.stored_alike import forgotten
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 2.0
 LONGEST_PAUSE_S = 8.0  # that time passes besides between two ticks while nothing is stored
-CHECK_TICKS = 10  # between two looks at a store to which nothing is written
+CHECK_TICKS = 25  # between two looks at a store to which nothing is written
 
 
 class MemoryS3:
@@ -219,7 +219,7 @@ class Controlled:
         before = self.store.version()
         at_rest = self.tick()
         self.unwritten = 0 if self.store.version() != before else self.unwritten + 1
-        self.pass_time(min(LONGEST_PAUSE_S, self.tick_s * (self.unwritten // 3)))
+        self.pass_time(min(LONGEST_PAUSE_S, self.tick_s * self.unwritten))
         return at_rest
 
     def check(self, engine: Engine) -> None:

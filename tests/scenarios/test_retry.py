@@ -195,7 +195,7 @@ def test_a_cancel_during_a_retry_stops_it_and_keeps_what_had_succeeded() -> None
 
 
 @pytest.mark.parametrize(
-    "chunk_rows", [pytest.param(256, id="256"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
+    "chunk_rows", [pytest.param(64, id="64"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
 )
 def test_failed_tasks_in_123_chunks_come_back_a_few_chunks_a_tick(
     chunk_rows: int, monkeypatch: pytest.MonkeyPatch

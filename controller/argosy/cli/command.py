@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from argosy.cli.options import AnyRunId, RunId
+from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import reported
 from argosy.cli.session import ENDPOINT_VARIABLES, REGION_VARIABLES, Session, Tools
 from argosy.client.aws_clients import DEFAULT_REGION, Connection
@@ -104,7 +105,7 @@ def command(
     as_json: bool = True,
     as_lines: bool = False,
     connected: bool = True,
-    form: type[TyperCommand] = TyperCommand,
+    form: type[TyperCommand] = PlainCommand,
     is_group: bool = False,
 ) -> Callable[[Body], Body]:
     """Makes `body(session, ...)` the command `name` of `app`.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from typer.core import TyperCommand
-
+from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import CliError, reported
 
 COUNTS: dict[str | None, str] = {"desired": "tasks", "instances": "instances"}  # by the name of the parameter
 _NEGATIVE = re.compile(r"-[0-9]+", re.ASCII)
 
 
-class CountCommand(TyperCommand):
+class CountCommand(PlainCommand):
     """A command whose only number is how many there are to be."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -138,7 +138,7 @@ def _steps(view: View) -> Iterator[tuple[str, str]]:
     yield "Change them:", f"argosy queues apply FILE --revision {view['revision']}"
     if view["earlier"]:
         before = max(each["revision"] for each in view["earlier"])
-        yield "Put the document before into force again:", f"argosy queues apply --restore {before}"
+        yield "Put the document before into force again:", f"argosy queues restore {before}"
 
 
 def _tiles(view: View, found: Sequence[View]) -> Iterator[Tile]:

@@ -48,18 +48,22 @@ def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> No
 
     Where ECS refuses the run as such, it is asked again after pauses that grow, for a quarter of an hour.
     """
-    reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
     run = state.runs.get(event.key.run_id)
     if event.whole_run and run is not None:
-        _refuse_run(state, run, reason, event, now, policy)
+        _refuse_run(state, run, event, now, policy)
         return
     if (row := state.row_of(event.key)) is not None:
         health.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
-    disprove(state, event.key, now, reason)
+    disprove(state, event.key, now, _sentence(event))
     state.observed_at = 0.0
 
 
-def _refuse_run(state: State, run: Run, reason: str, event: LaunchRefused, now: float, policy: Policy) -> None:
+def _sentence(event: LaunchRefused) -> str:
+    return f"{event.reason}: {event.detail}" if event.detail else event.reason
+
+
+def _refuse_run(state: State, run: Run, event: LaunchRefused, now: float, policy: Policy) -> None:
+    reason = _sentence(event)
     disprove(state, event.key, now, reason)
     setback = set_back(state, Subject(What.LAUNCH, run.id), reason, now)
     run.waiting = f"no task can be started: {reason}"

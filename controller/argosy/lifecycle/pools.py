@@ -89,15 +89,16 @@ def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) ->
         if event.pool in (pool.key, pool.fleet_id):
             run_short(state, pool, event, now, policy)
             if event.over_quota and event.only:
-                _avoid_quota(state, pool, event.only, event.reason, now, policy)
+                _avoid_quota(state, pool, event, now, policy)
 
 
-def _avoid_quota(state: State, full: Pool, purchase: Purchase, reason: str, now: float, policy: Policy) -> None:
+def _avoid_quota(state: State, full: Pool, event: PoolShort, now: float, policy: Policy) -> None:
     """A vCPU quota is full: no pool that draws on it can deliver more."""
-    key = quota_key(full.instance_type, purchase)
+    assert event.only is not None
+    key = quota_key(full.instance_type, event.only)
     for pool in state.pools.values():
-        if pool.cell == full.cell and quota_key(pool.instance_type, purchase) == key:
-            cool_off(pool, purchase, reason, now, policy)
+        if pool.cell == full.cell and quota_key(pool.instance_type, event.only) == key:
+            cool_off(pool, event.only, event.reason, now, policy)
 
 
 def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Policy) -> None:

@@ -234,7 +234,7 @@ def test_a_run_that_may_not_launch_is_asked_for_once_and_checked_once() -> None:
 
 def test_a_run_that_has_launched_before_sends_no_task_ahead() -> None:
     """Its first two launches meet at the gate: they are under way at the same time."""
-    gate = threading.Barrier(2, timeout=10)
+    gate = threading.Barrier(2, timeout=60)
 
     def meet(**request: Any) -> dict[str, Any]:
         gate.wait()

@@ -48,7 +48,7 @@ def test_a_full_queue_gives_a_bounded_number_and_only_the_first_receive_waits() 
 def test_a_long_queue_is_read_by_several_threads_at_once_and_a_short_one_is_not() -> None:
     together, most = Counter[str](), Counter[str]()
     lock = Lock()
-    barrier = Barrier(4, timeout=10)
+    barrier = Barrier(4, timeout=60)
 
     def receive(**request: Any) -> dict[str, Any]:
         with lock:

@@ -75,7 +75,7 @@ def test_where_no_deployment_answers_nothing_is_proposed(trouble: Any) -> None:
 
 
 def test_a_fault_of_ours_is_not_hidden() -> None:
-    from argosy.cli.completing import runs
+    from argosy.cli.options import runs
 
     class Context:
         obj = Tools(World().answers("ListRuns", ZeroDivisionError()).client)

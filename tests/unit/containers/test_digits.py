@@ -242,7 +242,7 @@ def busy() -> Iterator[str]:
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     server.server_close()
 
 
@@ -263,7 +263,7 @@ def test_sigterm_ends_the_work_at_once_with_nothing_written(tmp_path: Path) -> N
     process = start("--range", "0:50", "--output", str(tmp_path / "x"), "--seconds-per-image", "60")
     wait_until_it_sleeps(process.pid)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=5)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "SIGTERM" in err
     assert list(tmp_path.iterdir()) == []

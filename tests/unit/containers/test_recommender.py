@@ -400,7 +400,7 @@ def web() -> Iterator[str]:
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     server.server_close()
 
 

@@ -585,7 +585,7 @@ def test_a_stop_lets_the_batch_in_hand_end_and_begins_no_other(tmp_path: Path) -
     assert labels.classifying.wait(30)
     stopped.set()
     may_end.set()
-    waiting.join(30)
+    waiting.join(120)
     assert (ended, len(work.rows)) == ([False], 5)
 
 

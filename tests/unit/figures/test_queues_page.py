@@ -44,7 +44,7 @@ def test_the_queues_are_a_row_each_with_who_is_first_on_top() -> None:
     assert ("document", "revision 3, applied 2026-11-22 06:27:33 UTC") in page.facts
     assert ("kept before it", "2") in page.facts
     assert "argosy queues apply FILE --revision 3" in text_of(page, "summary")
-    assert "argosy queues apply --restore 2" in text_of(page, "summary")
+    assert "argosy queues restore 2" in text_of(page, "summary")
 
 
 def test_a_bar_is_as_long_as_the_use_and_a_line_stands_at_the_share() -> None:
@@ -136,7 +136,7 @@ def test_without_a_document_it_says_so_and_what_to_type() -> None:
 def test_a_deployment_of_before_tells_less() -> None:
     page = queues_page(sharing())
     assert {each.key for each in page.figures if each.empty} == {"lately", "room", "owners"}
-    assert "argosy queues apply --restore 2" in text_of(page, "summary")
+    assert "argosy queues restore 2" in text_of(page, "summary")
     assert "restore" not in text_of(queues_page(sharing(earlier=[])), "summary")
 
 

@@ -37,7 +37,7 @@ class Site:
     asked: list[str] = field(default_factory=list)
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         given = {name.replace("_", "-"): value.replace("PORT", str(self.port)) for name, value in headers.items()}
         if self.jar:
             given.setdefault("Cookie", self.jar)

@@ -1,4 +1,4 @@
-"""How is the cluster shared? `queues`, and `queues apply`, which changes it."""
+"""The commands about how the cluster is shared: `queues`, `queues apply FILE` and `queues restore REVISION`."""
 
 from __future__ import annotations
 
@@ -17,33 +17,38 @@ from argosy.cli.session import Session
 from argosy.client.run_names import owner_of
 
 _UNITS = {"usdPerHour": "USD/h", "vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
-_Words = Annotated[
-    list[str] | None, typer.Argument(metavar="[apply FILE]", help="Nothing shows the queues; - is standard input.")
+_Document = Annotated[Path, typer.Argument(metavar="FILE", help="The sharing document; - reads standard input.")]
+_Earlier = Annotated[int, typer.Argument(metavar="REVISION", min=1, help="The revision to restore.")]
+_InForce = Annotated[
+    int | None,
+    typer.Option("--revision", min=0, metavar="N", help="Refuse unless revision N is in force. [default: no check]"),
 ]
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "queues", panel=panels.CLUSTER)(queues)
+    group = typer.Typer(help="The queues and what each uses.")
+    command(group, "queues", panel=panels.CLUSTER, is_group=True)(queues)
+    command(group, "apply", panel=panels.CLUSTER)(apply)
+    command(group, "restore", panel=panels.CLUSTER)(restore)
+    app.add_typer(group, name="queues", rich_help_panel=panels.CLUSTER)
 
 
-def queues(
-    session: Session,
-    words: _Words = None,
-    restore: Annotated[
-        int | None, typer.Option("--restore", min=1, help="With apply: the document of this revision, without FILE.")
-    ] = None,
-    revision: Annotated[
-        int | None, typer.Option("--revision", min=0, help="With apply: only if this one is in force. [default: it is]")
-    ] = None,
-) -> None:
-    """The queues and what each uses; `apply FILE` changes them."""
-    given = words or []
-    if not given and restore is None and revision is None:
-        _show(session)
-        return
-    if given[:1] != ["apply"] or len(given) != (2 if restore is None else 1):
-        raise CliError("Type `argosy queues`, `argosy queues apply FILE` or `argosy queues apply --restore 1`.")
-    view = session.api.apply_sharing(None if restore else _read(Path(given[1])), restore, revision)
+def queues(session: Session) -> None:
+    """The queues and what each uses."""
+    _show(session)
+
+
+def apply(session: Session, file: _Document, revision: _InForce = None) -> None:
+    """Share the cluster as a document says, from the next tick on."""
+    _applied(session, session.api.apply_sharing(_read(file), None, revision))
+
+
+def restore(session: Session, earlier: _Earlier, revision: _InForce = None) -> None:
+    """Apply the document of an earlier revision again."""
+    _applied(session, session.api.apply_sharing(None, earlier, revision))
+
+
+def _applied(session: Session, view: Mapping[str, Any]) -> None:
     if session.wants_json:
         session.print_json(view)
         return
@@ -63,7 +68,7 @@ def _read(file: Path) -> Any:
         faults = [fault.text(str(file)) for fault in refusal.faults]
         raise CliError(f"{file} cannot be read.", details=faults) from refusal
     if not isinstance(data, dict):
-        raise CliError(f"{file} is no sharing document: it has to be a mapping with version and queues.")
+        raise CliError(f"{file} is no sharing document: write a mapping with `version` and `queues`.")
     return data
 
 
@@ -116,7 +121,7 @@ def _owners_said(queue: Any) -> str:
         f"{owner_of({'owner': each['name'] or 'nobody', 'ownerProven': each['proven']})} {counted(each['runs'], 'run')}"
         for each in queue["owners"]
     )
-    note = "" if all(each["proven"] for each in queue["owners"]) else "; those who are unproven share one place"
+    note = "" if all(each["proven"] for each in queue["owners"]) else "; unproven owners share one place"
     return f"Owners in {queue['name']}: {said}{note}."
 
 
@@ -158,9 +163,8 @@ def _guarantee_of(queue: Any) -> str:
 
 def _said_of(view: Any) -> str:
     if not view["revision"]:
-        return "No sharing document was applied: there is one queue. Lowest level first."
+        return "No sharing document was applied: there is one queue."
     earlier = ", ".join(str(each["revision"]) for each in view["earlier"])
     kept = f"; {counted(len(view['earlier']), 'earlier one')} kept: {earlier}" if earlier else ""
-    return (
-        f"Revision {view['revision']}, applied {view['appliedAt']}{kept}. Whose use is lowest for its weight is first."
-    )
+    first = "The queue with the lowest use for its weight comes first."
+    return f"Revision {view['revision']}, applied {view['appliedAt']}{kept}. {first}"

@@ -16,7 +16,6 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.here.examples import example
 from argosy.cli.here.runtime import PROCESS, BaseImage, Runtime, engine_of
-from argosy.cli.here.state import StateOptions, refusals_told
 from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
@@ -25,6 +24,51 @@ if TYPE_CHECKING:
     from argosy.local.cloud import LocalAws
     from argosy.local.options import LocalOptions
     from argosy.settings.settings import Settings
+
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@dataclass(frozen=True)
+class StateOptions:
+    """What is there again when local mode is started again."""
+
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="DIR",
+            file_okay=False,
+            help="Where runs, results and logs are kept over restarts. [default: argosy/local in your data folder]",
+        ),
+    ] = None
+    no_state: Annotated[bool, typer.Option("--no-state", help="Keep nothing: all of it goes with the process.")] = False
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was kept, and begin anew.")] = False
+
+    @property
+    def folder(self) -> Path | None:
+        """None: nothing is kept. Raises CliError for options that contradict each other."""
+        from argosy.local.keeping.folder import default_folder
+
+        if not self.no_state:
+            return (self.state or default_folder()).absolute()
+        if self.state is not None or self.fresh:
+            other = "--fresh" if self.state is None else "--state"
+            raise CliError(f"--no-state keeps nothing, so {other} says nothing: leave one of them out.")
+        return None
+
+
+@contextmanager
+def refusals_told() -> Iterator[None]:
+    """A folder that cannot be used is a sentence, with what can be done about it."""
+    from argosy.local.keeping.folder import StateRefusedError
+
+    try:
+        yield
+    except StateRefusedError as refused:
+        raise CliError(str(refused), next_step=refused.step) from refused
+
 
 LAST_PORT = 65_535
 _OF_PORTS = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})  # what binding fails with

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +14,106 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.figures import counted
 from argosy.cli.problems import CliError
 from argosy.cli.runs.packed import folder_of, packed
-from argosy.cli.runs.spec_source import SpecChanges, load
+from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.runs.submission import sent
 from argosy.cli.schedules import views
-from argosy.cli.schedules.options import OverlapRules, ScheduleArgument, Times
-from argosy.cli.schedules.refused import refusals
 from argosy.cli.session import Session, warn
+from argosy.client.api import ApiError
+from argosy.model.run_terms import duration_of
+from argosy.model.schedules.record import Overlap
+
+TYPED = {
+    "name": "NAME",
+    "expression": "--cron, --rate or --at",
+    "zone": "--zone",
+    "overlap": "--overlap",
+    "startWithin": "--start-within",
+}
+
+
+@contextmanager
+def refusals(options: Mapping[str, str] = TYPED) -> Iterator[None]:
+    """Around what stores a schedule. Raises CliError: what was typed has no place in the spec's file. options: what is
+    typed, by the path of its faults; none while the file is read, whose own name is meant by `name` then."""
+    try:
+        yield
+    except SpecRefused as refusal:
+        typed = [f"{options[each.path]}: {each.message}" for each in refusal.faults if each.path in options]
+        placed = [each.text(refusal.name) for each in refusal.faults if each.path not in options]
+        raise _unchanged(typed, placed, f"{refusal.name} has {counted(len(placed), 'fault')}") from refusal
+    except ApiError as refusal:
+        typed = [f"{options.get(path, path)}: {message}" for path, message in refusal.faults]
+        if not typed:
+            raise
+        raise _unchanged(typed, [], "") from refusal
+
+
+def _unchanged(typed: list[str], placed: list[str], of_file: str) -> CliError:
+    if len(typed) == 1 and not placed:
+        return CliError(f"{typed[0]}; no schedule was changed.")
+    subject = of_file if not typed else f"there are {counted(len(typed) + len(placed), 'fault')}"
+    return CliError(f"{subject}; no schedule was changed.", details=[*typed, *placed])
+
+
+ScheduleArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
+
+
+@dataclass(frozen=True)
+class Times:
+    """When it fires: one of the three, and what its clock shows."""
+
+    cron: Annotated[
+        str | None,
+        typer.Option("--cron", metavar="FIELDS", help="Six fields of AWS's cron: '0 3 * * ? *' is at three."),
+    ] = None
+    rate: Annotated[str | None, typer.Option("--rate", metavar="TIME", help="Every so often: '6 hours'.")] = None
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="Once: 2026-12-24T18:00, as the clock of the zone shows.")
+    ] = None
+    zone: Annotated[
+        str | None, typer.Option("--zone", metavar="ZONE", help="Such as Europe/Berlin. [default: UTC]")
+    ] = None
+
+    def expression(self) -> str | None:
+        """As EventBridge Scheduler takes it; None when nothing was given. Raises CliError for more than one."""
+        given = {"cron": self.cron, "rate": self.rate, "at": self.at}
+        found = [(kind, text) for kind, text in given.items() if text is not None]
+        if len(found) > 1:
+            raise CliError(f"--{found[0][0]} and --{found[1][0]} exclude each other: a schedule has one of them.")
+        for kind, text in found:
+            whole = f"{text}:00" if kind == "at" and text.count(":") == 1 else text
+            return f"{kind}({whole.strip()})"
+        return None
+
+
+@dataclass(frozen=True)
+class OverlapRules:
+    """What becomes of a time."""
+
+    overlap: Annotated[
+        Overlap | None,
+        typer.Option("--overlap", help="At a time at which a run of it is still open. [default: skip]"),
+    ] = None
+    start_within: Annotated[
+        str | None,
+        typer.Option(
+            "--start-within", metavar="DURATION", help="A time nobody came for so long is missed. [default: 30m]"
+        ),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """What was given, as the api takes it. Raises CliError."""
+        found: dict[str, Any] = {} if self.overlap is None else {"overlap": self.overlap.value}
+        if self.start_within is not None:
+            seconds = duration_of(self.start_within)
+            if seconds is None:
+                raise CliError(f"--start-within {self.start_within!r} is no duration: write 30m, 2h or 90s.")
+            found["startWithin"] = int(seconds)
+        return found
+
 
 HELP = "Start runs by the clock."
 _Spec = Annotated[Path | None, typer.Option("--spec", metavar="FILE", help="The run spec; - is standard input.")]

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.counts import CountCommand
 from argosy.cli.figures import counted, duration
 from argosy.cli.options import SpecFile, WaitTimeout
+from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import RUN_FAILED, WAIT_TIMED_OUT, CliError
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
         ("list", listed), ("deployments", deployments), ("scale", scale), ("freeze", freeze), ("thaw", thaw),
         ("stop", stop), ("delete", delete), ("endpoints", endpoints),
     ):  # fmt: skip
-        form = CountCommand if body is scale else TyperCommand
+        form = CountCommand if body is scale else PlainCommand
         command(group, name, panel=panels.SERVICES, as_lines=body is status, form=form)(body)
     app.add_typer(group, name="env", rich_help_panel=panels.SERVICES)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.here.state import StateOptions, refusals_told
+from argosy.cli.here.local import StateOptions, refusals_told
 from argosy.cli.problems import CliError
 from argosy.local.keeping.folder import StateRefusedError
 

@@ -78,7 +78,7 @@ def test_stopped_is_told_when_the_log_is_complete_and_not_before(
         "STOPPED",
         [{"containerName": "main", "status": "STOPPED", "exitCode": 0}],
     )
-    execution.join(30)
+    execution.join(120)
 
 
 def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
@@ -97,7 +97,7 @@ def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
 
     execution = TaskExecution(TASK, DEFINITION, report)
     execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
-    execution.join(30)
+    execution.join(120)
     assert told == ["RUNNING", "STOPPED"]
 
 
@@ -108,7 +108,7 @@ def test_a_task_whose_host_is_gone_tells_nothing_more(images: ImageStore, shippe
     execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
     assert reports.get(timeout=30).status == "RUNNING"
     execution.kill()
-    execution.join(30)
+    execution.join(120)
     assert reports.empty()
 
 

@@ -43,7 +43,7 @@ def test_it_follows_what_the_command_says_in_the_tasks_own_surroundings(
     (tmp_path / "well").unlink()
     assert said.get(timeout=30) == "UNHEALTHY"
     watcher.stop()
-    watcher.join(30)
+    watcher.join(120)
     assert said.empty()
 
 
@@ -54,7 +54,7 @@ def test_a_command_that_fails_hangs_or_is_not_there_has_failed(
     watcher, said = watched(program.pid, command=command, timeout=0.2)
     assert said.get(timeout=30) == "UNHEALTHY"
     watcher.stop()
-    watcher.join(30)
+    watcher.join(120)
 
 
 @pytest.mark.parametrize("pid", [0, 2**22 - 1])
@@ -62,7 +62,7 @@ def test_where_there_is_nothing_to_get_into_it_has_failed(pid: int) -> None:
     watcher, said = watched(pid, command=["CMD", "true"])
     assert said.get(timeout=30) == "UNHEALTHY"
     watcher.stop()
-    watcher.join(30)
+    watcher.join(120)
 
 
 def test_a_command_that_still_runs_when_the_container_ends_is_killed(
@@ -71,7 +71,7 @@ def test_a_command_that_still_runs_when_the_container_ends_is_killed(
     watcher, said = watched(program.pid, command=["CMD-SHELL", "echo $$ > pid; exec sleep 3600"], timeout=3600)
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
     watcher.stop()
-    watcher.join(30)
+    watcher.join(120)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     assert said.empty()

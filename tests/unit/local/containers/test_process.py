@@ -37,7 +37,7 @@ class Started:
 
     def end(self) -> Ended:
         ended = self.ends.get(timeout=30)
-        self.process.join(30)
+        self.process.join(120)
         return ended
 
 
@@ -87,7 +87,7 @@ def test_stopping_what_has_ended_is_harmless(tmp_path: Path) -> None:
     started.end()
     started.process.stop()
     started.process.kill()
-    started.process.join(30)
+    started.process.join(120)
 
 
 def test_a_tree_that_takes_too_much_memory_is_killed_for_it(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_programs_one_after_the_other_share_a_thread(tmp_path: Path) -> None:
         process = ContainerProcess(
             program, print, lambda ended: names.append(threading.current_thread().name), followers
         )
-        process.join(30)
+        process.join(120)
     followers.close()
     assert len(names) == 3
     assert all(name.startswith("argosy-task") for name in names)
@@ -177,7 +177,7 @@ followers = Followers()
 loop = "trap '' HUP TERM; sleep 3600 & echo $!; wait"
 program = Program(["sh", "-c", loop], {"PATH": os.environ["PATH"]}, Path("/"), None)
 done = Program(["true"], {"PATH": os.environ["PATH"]}, Path("/"), None)
-ContainerProcess(done, print, lambda ended: None, followers).join(30)
+ContainerProcess(done, print, lambda ended: None, followers).join(120)
 process = ContainerProcess(program, lambda line: print(process.pid, line, flush=True), print, followers)
 process.join(3600)
 """

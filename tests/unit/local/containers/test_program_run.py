@@ -89,7 +89,7 @@ class Task:
 
     def end(self) -> Ended:
         ended = self._ends.get(timeout=30)
-        self.running.join(30)
+        self.running.join(120)
         return ended
 
     def lines(self) -> list[str]:

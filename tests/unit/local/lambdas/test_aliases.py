@@ -97,9 +97,9 @@ def test_bad_requests_about_aliases_are_refused(client: Any) -> None:
     assert code(client.create_alias, **named) == "ValidationException"
     url = f"{client.meta.endpoint_url}/2015-03-31/functions/argosy-api/aliases"
     signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/lambda/aws4_request"}
-    assert requests.post(url, data=b"{", headers=signed, timeout=10).status_code == 400
+    assert requests.post(url, data=b"{", headers=signed, timeout=60).status_code == 400
     client.create_alias(**ALIAS, FunctionVersion="$LATEST")
-    assert requests.post(f"{url}/q-research", data=b"{}", headers=signed, timeout=10).status_code == 404
+    assert requests.post(f"{url}/q-research", data=b"{}", headers=signed, timeout=60).status_code == 404
 
 
 def test_the_next_local_mode_has_the_aliases_of_the_one_before(tmp_path: Path, function: LambdaFunction) -> None:

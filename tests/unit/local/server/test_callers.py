@@ -19,7 +19,7 @@ INVOKE = "/2015-03-31/functions/argosy-api/invocations"
 
 def ask(port: int, method: str, path: str, headers: list[tuple[str, str]]) -> tuple[int, dict[str, str], str]:
     """One request with exactly these headers: none is added, not even Host."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     for name, value in headers:
         connection.putheader(name, value.replace("PORT", str(port)))
@@ -111,14 +111,14 @@ def test_a_preflight_is_refused_and_learns_nothing(path: str) -> None:
 def test_aws_wants_a_signature(method: str, path: str, headers: dict[str, str]) -> None:
     """An unsigned ECS request below /argosy/ is an unknown admin request."""
     with front() as clients:
-        reply = requests.request(method, clients.endpoint + path, headers=headers, timeout=10)
+        reply = requests.request(method, clients.endpoint + path, headers=headers, timeout=60)
     assert reply.status_code == (404 if path.startswith("/argosy/") else 403)
 
 
 @pytest.mark.parametrize("signature", ["X-Amz-Credential=K", "AWSAccessKeyId=K&Signature=S&Expires=1"])
 def test_presigned_addresses_are_signed(signature: str) -> None:
     with front() as clients:
-        reply = requests.get(f"{clients.endpoint}/bucket/key?{signature}", timeout=10)
+        reply = requests.get(f"{clients.endpoint}/bucket/key?{signature}", timeout=60)
     assert reply.text == "moto got GET /bucket/key"
 
 
@@ -133,7 +133,7 @@ def test_what_is_behind_the_gate_neither_hears_of_origins_nor_allows_any() -> No
 
     with front(moto=generous) as clients:
         asking = {**SIGNED, "Origin": clients.endpoint, "Access-Control-Request-Method": "PUT"}
-        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=asking, timeout=10)
+        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=asking, timeout=60)
     assert not [key for key in heard if "ORIGIN" in key or "ACCESS_CONTROL" in key]
     assert not [name for name in reply.headers if name.lower().startswith("access-control-")]
     assert reply.headers["ETag"] == "1"
@@ -143,8 +143,8 @@ def test_a_page_among_the_results_has_an_origin_of_its_own() -> None:
     """Else the HTML that a task has written could, once it is looked at, do all that our own origin may."""
     with front() as clients:
         replies = [
-            requests.get(f"{clients.endpoint}/bucket/page.html", headers=SIGNED, timeout=10),
-            requests.get(f"{clients.endpoint}/argosy/none", timeout=10),
+            requests.get(f"{clients.endpoint}/bucket/page.html", headers=SIGNED, timeout=60),
+            requests.get(f"{clients.endpoint}/argosy/none", timeout=60),
         ]
     assert [reply.headers["Content-Security-Policy"] for reply in replies] == ["sandbox", "sandbox"]
 

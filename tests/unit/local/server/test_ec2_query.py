@@ -34,7 +34,7 @@ class Ec2:
 
 
 def _post(endpoint: str, body: str | bytes) -> requests.Response:
-    return requests.post(endpoint, data=body, headers=SIGNED, timeout=10)
+    return requests.post(endpoint, data=body, headers=SIGNED, timeout=60)
 
 
 def test_lists_filters_numbers_and_flags_arrive_as_boto3_names_them() -> None:

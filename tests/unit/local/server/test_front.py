@@ -34,7 +34,7 @@ def test_a_connection_serves_many_requests_even_if_the_application_reads_no_body
         return [environ["REQUEST_METHOD"].encode()]
 
     with served(deaf) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         sockets = []
         for _ in range(3):
             connection.request("POST", "/", body=b"x" * 100_000)
@@ -47,13 +47,13 @@ def test_a_connection_serves_many_requests_even_if_the_application_reads_no_body
 
 def test_chunked_bodies_are_read_whole() -> None:
     with served(_echo) as server:
-        reply = requests.post(f"http://127.0.0.1:{server.port}/a", data=iter([b"one ", b"two"]), timeout=10)
+        reply = requests.post(f"http://127.0.0.1:{server.port}/a", data=iter([b"one ", b"two"]), timeout=60)
     assert (reply.content, reply.headers["X-Path"]) == (b"one two", "/a")
 
 
 def test_a_put_that_expects_to_be_waved_through_is() -> None:
     with served(_echo) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.putrequest("PUT", "/a")
         connection.putheader("Expect", "100-continue")
         connection.putheader("Content-Length", "2")
@@ -66,14 +66,14 @@ def test_a_put_that_expects_to_be_waved_through_is() -> None:
 
 def test_a_head_reply_states_the_length_but_has_no_body() -> None:
     with served(_echo) as server:
-        reply = requests.head(f"http://127.0.0.1:{server.port}/", timeout=10)
+        reply = requests.head(f"http://127.0.0.1:{server.port}/", timeout=60)
     assert (reply.headers["Content-Length"], reply.content) == ("999", b"")
 
 
 def test_close_ends_idle_connections_and_every_thread() -> None:
     before = set(threading.enumerate())
     with served(_echo) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.request("GET", "/")
         connection.getresponse().read()
     assert connection.sock is not None
@@ -84,7 +84,7 @@ def test_close_ends_idle_connections_and_every_thread() -> None:
 
 def raw(port: int, request: bytes) -> bytes:
     """All that the server says to these bytes, until it hangs up."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
@@ -119,7 +119,7 @@ def test_a_client_that_hangs_up_in_its_body_is_not_heard(capfd: pytest.CaptureFi
         return []
 
     with served(application) as server:
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
         connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1) == b""
@@ -139,10 +139,10 @@ def test_a_client_that_falls_silent_is_hung_up_on(sent: bytes) -> None:
 def test_there_are_only_so_many_connections_and_room_again_when_one_ends() -> None:
     with served(_echo, Bounds(connections=2)) as server:
         address = ("127.0.0.1", server.port)
-        silent = [socket.create_connection(address, timeout=10) for _ in range(2)]
+        silent = [socket.create_connection(address, timeout=60) for _ in range(2)]
         assert raw(server.port, b"").startswith(b"HTTP/1.1 503 ")
         silent.pop().close()
-        assert until(lambda: requests.get(f"http://127.0.0.1:{server.port}/", timeout=10).status_code == 200)
+        assert until(lambda: requests.get(f"http://127.0.0.1:{server.port}/", timeout=60).status_code == 200)
         silent.pop().close()
 
 
@@ -158,13 +158,13 @@ def test_a_taken_port_is_an_os_error() -> None:
 
 def test_what_is_not_ours_is_motos() -> None:
     with front() as clients:
-        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=SIGNED, timeout=10)
+        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=SIGNED, timeout=60)
     assert reply.text == "moto got GET /bucket/key"
 
 
 def test_admin_requests_reach_their_action() -> None:
     with front(admin={"POST interrupt": lambda request: {"echo": request["instanceId"]}}) as clients:
-        reply = requests.post(f"{clients.endpoint}/argosy/interrupt", json={"instanceId": "i-1"}, timeout=10)
+        reply = requests.post(f"{clients.endpoint}/argosy/interrupt", json={"instanceId": "i-1"}, timeout=60)
     assert (reply.status_code, reply.json()) == (200, {"echo": "i-1"})
 
 
@@ -187,19 +187,19 @@ def test_admin_requests_that_cannot_be_are_refused(
 
     admin = {"POST interrupt": lambda request: {"id": request["instanceId"]}, "POST unknown": unknown}
     with front(admin=admin) as clients:
-        reply = requests.request(method, f"{clients.endpoint}/argosy/{path}", data=body, headers=headers, timeout=10)
+        reply = requests.request(method, f"{clients.endpoint}/argosy/{path}", data=body, headers=headers, timeout=60)
     assert reply.status_code == status
 
 
 def test_our_own_page_may_steer() -> None:
     with front(admin={"POST x": lambda request: {}}) as clients:
-        reply = requests.post(f"{clients.endpoint}/argosy/x", headers={"Origin": clients.endpoint}, timeout=10)
+        reply = requests.post(f"{clients.endpoint}/argosy/x", headers={"Origin": clients.endpoint}, timeout=60)
     assert reply.status_code == 200
 
 
 def test_a_signed_request_below_argosy_is_for_a_bucket_of_that_name() -> None:
     with front(admin={"GET health": lambda request: {}}) as clients:
-        reply = requests.get(f"{clients.endpoint}/argosy/health", headers=SIGNED, timeout=10)
+        reply = requests.get(f"{clients.endpoint}/argosy/health", headers=SIGNED, timeout=60)
     assert reply.text == "moto got GET /argosy/health"
 
 
@@ -227,11 +227,11 @@ def test_until_everything_is_there_others_are_told_to_come_again() -> None:
     first = {"Authorization": SIGNED["Authorization"].replace("=K/", "=first/")}
     with served(starting) as server:
         address = f"http://127.0.0.1:{server.port}/bucket"
-        early = requests.get(address, headers=SIGNED, timeout=10)
+        early = requests.get(address, headers=SIGNED, timeout=60)
         assert (early.status_code, early.headers["Retry-After"]) == (503, "1")
         assert "still starting" in early.json()["message"]
-        assert requests.get(address, headers=first, timeout=10).status_code == 418
+        assert requests.get(address, headers=first, timeout=60).status_code == 418
         health = f"http://127.0.0.1:{server.port}/argosy/health"
-        assert requests.get(health, timeout=10).json() == {"status": "starting"}
+        assert requests.get(health, timeout=60).json() == {"status": "starting"}
         starting.open()
-        assert requests.get(address, headers=SIGNED, timeout=10).status_code == 418
+        assert requests.get(address, headers=SIGNED, timeout=60).status_code == 418

@@ -50,11 +50,11 @@ def test_a_full_disk_is_no_fault_of_ours_whoever_finds_it(capsys: pytest.Capture
 
     with front(moto=moto, own=[FullTable()]) as clients:
         signed = {"Authorization": f"{SIGNATURE}/s3/aws4_request, SignedHeaders=host"}
-        put = requests.put(f"{clients.endpoint}/b/k", data=b"x", headers=signed, timeout=10)
+        put = requests.put(f"{clients.endpoint}/b/k", data=b"x", headers=signed, timeout=60)
         call = {"Authorization": f"{SIGNATURE}/dynamodb/aws4_request", "X-Amz-Target": "DynamoDB_20120810.PutItem"}
-        item = requests.post(clients.endpoint, data=b"{}", headers=call, timeout=10)
+        item = requests.post(clients.endpoint, data=b"{}", headers=call, timeout=60)
         assert (put.status_code, item.status_code) == (503, 503)
         assert "Traceback" not in capsys.readouterr().err
         with pytest.raises(requests.ConnectionError):
-            requests.put(f"{clients.endpoint}/b/other", data=b"x", headers=signed, timeout=10)
+            requests.put(f"{clients.endpoint}/b/other", data=b"x", headers=signed, timeout=60)
     assert "broken" in capsys.readouterr().err
