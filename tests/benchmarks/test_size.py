@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from tests.harness.simulation import printed as simulate_views
+from tests.harness import trial_summary
 from tests.harness.simulation.controllers.recorded import RecordedTrial
 from tests.harness.simulation.scale.report import RECORDS, report_of
 from tests.harness.simulation.scale.run import ScaleRun, Size
@@ -40,7 +40,7 @@ def run() -> ScaleRun:
 
 def test_a_huge_run_ends_exactly_and_uses_the_launch_rate(run: ScaleRun) -> None:
     report = report_of(run)
-    print(f"\n{simulate_views.at_size(report)}")
+    print(f"\n{trial_summary.at_size(report)}")
     assert not report["found"]
     assert report["launchRateUsed"] >= RATE_USED
     assert report["describeCallsPerTask"] <= DESCRIBES_PER_TASK
