@@ -27,7 +27,7 @@ def full_state(runs: int = 1, mixed: bool = False, owed: int = 2 * INSTANCES) ->
         state.attempts.name_task(row, f"{index:032x}")
         state.attempts.set(row, status=AttemptStatus.RUNNING, launched_at=NOW, started_at=NOW)
         run.tasks.set(at, status=TaskStatus.RUNNING, attempts=1)
-    state.observed_at = NOW
+    state.observed_at, state.next_wave = NOW, 1 + INSTANCES * PER_INSTANCE // 100 + 1
     return state
 
 

@@ -8,11 +8,23 @@ import pytest
 
 from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Costs
+from argosy.model.journal.commit import documents_of_commit
 from argosy.model.resources import Resources
 from argosy.model.setbacks import Setback, Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from tests.builders import BUILT, CELL, RUN_ID, instance_id, launched, state_with_instance, task, told, without_runs
+from tests.builders import (
+    BUILT,
+    CELL,
+    NOW,
+    RUN_ID,
+    instance_id,
+    launched,
+    state_with_instance,
+    task,
+    told,
+    without_runs,
+)
 from tests.state_invariants import InconsistentState, check, contradictions
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
@@ -200,3 +212,11 @@ def test_what_a_load_has_lost_is_no_contradiction() -> None:
     forget_the_instance(state)
     state.losses.blind = True
     assert list(contradictions(state)) == []
+
+
+def test_a_state_that_contradicts_itself_is_not_stored() -> None:
+    state = at_work()
+    spend_without_a_ledger(state)
+    state.changed_runs |= state.runs.keys()
+    with pytest.raises(InconsistentState, match="are not the sum of its ledger"):
+        documents_of_commit(state, NOW)

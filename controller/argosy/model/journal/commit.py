@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from argosy.model import cluster_course, documents
 from argosy.model.documents import Documents
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
+from argosy.model.invariants import check
 from argosy.model.journal import stored
 from argosy.model.journal.capacity import floor_lines, instance_lines, is_told, pool_lines
 from argosy.model.journal.environments import environment_lines
@@ -23,8 +24,10 @@ Expiries = dict[tuple[str, str], float]
 def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -> tuple[Documents, Expiries]:
     """What the next commit puts, and which of it expires when.
 
-    refused: requests that it sets aside. The state must be committed next, or dropped.
+    refused: requests that it sets aside. The state must be committed next, or dropped. Raises InconsistentState for one
+    that contradicts itself, which is never stored.
     """
+    check(state)
     lines = lines_of_commit(state, refused)
     version = state.version + 1
     journal = stored.items(version, now, state.lines_at, lines)
