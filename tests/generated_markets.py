@@ -70,3 +70,19 @@ def distinct_sizes(tasks: int, seed: int, gpu_share: float = 0.0) -> TaskShapes:
         gpus = int(rng.choice([1, 2, 4])) if rng.random() < gpu_share else 0
         needs[int(max(cpu, 2_048 * gpus)), int(memory), gpus] = None
     return TaskShapes.of(list(needs), [1] * tasks)
+
+
+def proportional_market(types: int) -> Offered:
+    """Types of 1 to `types` vCPUs at one price per vCPU, less what the host takes."""
+    vcpus = np.arange(1, types + 1)
+    capacity = np.column_stack([vcpus * 1000 - 100, vcpus * 2048 - 10, 0 * vcpus])
+    return Offered.of(capacity.tolist(), (vcpus * 0.3).tolist(), [1_000_000] * types, list(range(types)))
+
+
+def small_tasks(tasks: int, seed: int) -> TaskShapes:
+    """30 sizes of at most 1.5 vCPUs and 4 GiB, nearly as many tasks of each."""
+    needs = [
+        (cpu, memory, 0) for cpu in (100, 250, 500, 1_000, 1_500) for memory in (100, 256, 512, 1_024, 2_048, 4_096)
+    ]
+    count = np.random.default_rng(seed).multinomial(tasks, [1 / len(needs)] * len(needs))
+    return TaskShapes.of(needs, count.tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 
 from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.counted import counted_worth
+from argosy.market.allocation.effort import THOROUGH
 from argosy.market.allocation.filling import with_places
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 from argosy.market.allocation.relaxed import relaxed_worth
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 
+BRIEF = replace(THOROUGH, again=1)
 needs = st.tuples(st.integers(0, 6), st.integers(0, 9), st.sampled_from((0, 0, 0, 1, 2))).filter(any)
 sizes = st.tuples(st.integers(0, 12), st.integers(0, 16), st.sampled_from((0, 0, 0, 1, 4)))
 pools = st.lists(st.tuples(sizes, st.integers(1, 500), st.integers(0, 6), st.integers(0, 2)), min_size=1, max_size=5)
@@ -42,7 +45,7 @@ def test_every_task_is_in_a_pattern_that_fits_or_is_left_out(
     market: list[Any], backlog: list[Any], share: float | None, solver: bool, most: list[int] | None
 ) -> None:
     problem = problem_of(market, backlog, share, most)
-    found = allocate(problem, solver=solver)
+    found = allocate(problem, BRIEF, solver=solver)
     assert_whole(problem, found)
     if share is not None and found.instances:
         cpu = np.bincount(
@@ -57,7 +60,7 @@ def test_no_plan_is_cheaper_than_the_bound(
     market: list[Any], backlog: list[Any], solver: bool, most: list[int] | None
 ) -> None:
     problem = problem_of(market, backlog, most=most)
-    found = allocate(problem, solver=solver)
+    found = allocate(problem, BRIEF, solver=solver)
     placed = problem.backlog.count - found.left_out
     columns = list(zip(*market, strict=True))
     prices = [cents / 100 for cents in columns[1]]
@@ -73,7 +76,7 @@ def test_with_enough_of_every_pool_nothing_is_left_out_and_the_price_is_near_the
 ) -> None:
     market = [(size, cents, 20, kind) for size, cents, _, kind in market]
     problem = problem_of(market, backlog, most=most)
-    found = allocate(problem)
+    found = allocate(problem, BRIEF)
     assert (found.left_out == np.where(problem.unplaceable, problem.backlog.count, 0)).all()
     columns = list(zip(*market, strict=True))
     placed = (problem.backlog.count - found.left_out).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,12 +12,15 @@ import numpy as np
 import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
-from argosy.market.allocation.effort import THOROUGH
+from argosy.market.allocation.effort import QUICK, THOROUGH
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 from tests.allocation_checks import assert_whole
-from tests.generated_markets import backlog, changed, market
+from tests.generated_markets import backlog, changed, market, proportional_market, small_tasks
 
 GIB = 1024
+
+
+BRIEF = replace(THOROUGH, again=1)
 
 
 def small(**changes: Any) -> Problem:
@@ -61,9 +65,9 @@ def test_a_most_of_tasks_that_no_instance_can_reach_changes_nothing() -> None:
 
 
 def test_patterns_that_are_kept_hold_no_more_than_the_most_of_tasks_when_that_comes_later() -> None:
-    kept = allocate(small()).kept
+    kept = allocate(small(), BRIEF).kept
     capped = small(most_tasks=[1, 3])
-    found = allocate(capped, kept=kept)
+    found = allocate(capped, BRIEF, kept=kept)
     assert_whole(capped, found)
     assert not found.left_out.any()
     assert found.gap < 0.03
@@ -73,7 +77,7 @@ def test_thousands_of_sizes_on_instances_with_a_most_of_tasks_are_planned_within
     rng = np.random.default_rng(0)
     need = [(int(cpu), int(memory), 0) for cpu, memory in rng.integers((64, 128), (512, GIB), size=(400, 2))]
     many = small(need=need, count=[1] * 400, most_tasks=[2, 7])
-    found = allocate(many)
+    found = allocate(many, BRIEF)
     assert_whole(many, found)
     assert not found.left_out.any()
     assert found.gap < 0.1
@@ -81,22 +85,30 @@ def test_thousands_of_sizes_on_instances_with_a_most_of_tasks_are_planned_within
 
 def test_nothing_wanted_and_nothing_offered_cost_nothing() -> None:
     for problem in (small(count=[0, 0]), small(depth=[0, 0])):
-        found = allocate(problem)
+        found = allocate(problem, BRIEF)
         assert (found.usd_per_hour, found.lower_bound_usd_per_hour, found.gap, found.instances) == (0, 0, 0, 0)
         assert (found.left_out == problem.backlog.count).all()
 
 
 def test_mixed_patterns_beat_what_greed_finds() -> None:
     problem = Problem(market(200, 1), backlog(8, 3_000, 1))
-    greedy, found = allocate(problem, solver=False), allocate(problem)
+    greedy, found = allocate(problem, solver=False), allocate(problem, BRIEF)
     assert (greedy.method, found.method) == ("greedy", "patterns")
     assert found.usd_per_hour < greedy.usd_per_hour
     assert found.gap < 0.02 < greedy.gap
 
 
+def test_what_the_program_wants_in_fractions_of_large_instances_is_not_lost_in_rounding() -> None:
+    problem = Problem(proportional_market(100), small_tasks(1_000, 0))
+    found, greedy = allocate(problem, QUICK), allocate(problem, solver=False)
+    assert_whole(problem, found)
+    assert not found.left_out.any()
+    assert found.usd_per_hour < greedy.usd_per_hour * 0.97
+
+
 def test_without_the_solver_the_answer_is_the_greedy_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "highspy", None)
-    assert allocate(small()).method == "greedy"
+    assert allocate(small(), BRIEF).method == "greedy"
 
 
 def ticking(step_s: float) -> Callable[[], float]:
@@ -121,23 +133,23 @@ def same(one: Allocation, other: Allocation) -> bool:
 
 def test_the_same_question_gets_the_same_answer() -> None:
     problem = Problem(market(150, 3), backlog(6, 2_000, 3))
-    assert same(allocate(problem), allocate(problem))
+    assert same(allocate(problem, BRIEF), allocate(problem, BRIEF))
 
 
 def test_patterns_kept_from_one_allocation_serve_the_next_whatever_has_changed() -> None:
     problem = Problem(market(150, 4), backlog(6, 2_000, 4))
-    kept = allocate(problem).kept
+    kept = allocate(problem, BRIEF).kept
     assert kept
     other = Problem(market(120, 5), backlog(4, 500, 6))  # other pools, other shapes
     for following in (changed(problem, 4), other):
-        warm, cold = allocate(following, kept=kept), allocate(following)
+        warm, cold = allocate(following, BRIEF, kept=kept), allocate(following, BRIEF)
         assert_whole(following, warm)
         assert warm.usd_per_hour <= cold.usd_per_hour * 1.01
 
 
 def test_when_all_is_sold_out_the_bound_is_for_what_has_a_place() -> None:
     problem = small(depth=[5, 3])
-    found = allocate(problem)
+    found = allocate(problem, BRIEF)
     assert_whole(problem, found)
     assert found.left_out.any()
     assert 0 < found.lower_bound_usd_per_hour <= found.usd_per_hour == pytest.approx(5 * 0.04 + 3 * 0.16)
@@ -147,7 +159,7 @@ def test_when_all_is_sold_out_the_bound_is_for_what_has_a_place() -> None:
 def test_gpus_however_many_are_priced(gpus: int) -> None:
     """A layer of the knapsack's table for each GPU would be too much for a great many."""
     problem = small(capacity=[(2048, 4 * GIB, 0), (64 * GIB, 480 * GIB, gpus)], need=[(1024, GIB, 0), (512, GIB, 1)])
-    found = allocate(problem)
+    found = allocate(problem, BRIEF)
     assert_whole(problem, found)
     assert not found.left_out.any()
 
@@ -160,7 +172,7 @@ def test_the_largest_amounts_do_not_overflow() -> None:
         need=[(1, 1, 0), (most, most, 1)],
         count=[most, most - 1],  # one instance of the first pool for the small ones
     )
-    found = allocate(problem)
+    found = allocate(problem, BRIEF)
     assert all((lot.count > 0).all() for lot in found.lots)
     assert (found.left_out == 0).all()
     assert np.isfinite(found.usd_per_hour)

@@ -15,8 +15,8 @@ from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.bound import quick_bound
 from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre
-from argosy.market.allocation.lots import Lot, Plan
-from argosy.market.allocation.many import by_dives, by_groups, fluid_bound_of
+from argosy.market.allocation.lots import Best, Lot, Plan
+from argosy.market.allocation.many import Dives, by_groups, fluid_bound_of
 from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
 from argosy.market.allocation.problem import Problem, TaskShapes
@@ -26,7 +26,7 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _MANY = 150  # shapes: above, the LP over patterns has too many rows
 _MANY_POOLS = 5_000  # more take the fluid LP seconds
-_FAR = 1.03  # times a bound: then every other one is looked for
+_FAR = 0.03  # share of the bound: then every other one is looked for
 _ROUGH_SLACK = 0.75  # the same where much better plans follow
 _GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again
 
@@ -82,51 +82,46 @@ def allocate(
         placeable = TaskShapes(problem.backlog.need, problem.backlog.count - unplaceable)
         problem = Problem(problem.offered, placeable, problem.max_share)
     value = _single_values(problem)
-    solver = solver and is_available() and bool(problem.backlog.count.any()) and not effort.time.passed()
-    if len(problem.backlog.count) > _MANY:
-        plan, bound, method = _many(problem, value, effort, solver)
-        return _answer(plan, unplaceable, bound, method, ())
-    greedy = Basket(problem)
-    greedy.raise_cap(float(problem.backlog.count.astype(float) @ problem.backlog.need[:, 0]))
-    finish(greedy, value, problem.offered.price, _GREEDY_SLACK)
-    if solver:
-        try:
-            best, bound, kept = by_patterns(problem, greedy, value, kept, effort)
-            plan = best.plan()
-            bound = max(bound, _without_tables(problem, value, plan, bound, effort))
-            return _answer(plan, unplaceable, bound, "greedy" if best is greedy else "patterns", kept)
-        except Unsolved:
-            pass  # the greedy answer is complete without it
-    return _answer(greedy.plan(), unplaceable, _quick_bound(problem, value, greedy.plan()), "greedy", kept)
+    best = Best(_greedy(problem, value))
+    if solver and is_available() and problem.backlog.count.any() and not effort.time.passed():
+        with contextlib.suppress(Unsolved):  # the best plan so far is complete
+            kept = _improve(problem, best, value, kept, effort)
+        with contextlib.suppress(Unsolved):
+            _raise_bound(problem, best, effort)
+    if not best.bound or (effort.again and not best.is_near(_FAR)):
+        centre = Centre(0.0, value, problem.offered.price)
+        best.raise_bound(quick_bound(problem, centre, problem.backlog.count - best.plan.rest, best.plan.usd_per_hour()))
+    return _answer(best, unplaceable, kept)
 
 
-def _many(problem: Problem, value: FloatArray, effort: Effort, solver: bool) -> tuple[Plan, float, str]:
-    """For more shapes than the LP over patterns can have rows."""
-    greedy = by_groups(Plan.empty(problem), value, _ROUGH_SLACK)
-    best, bound = greedy, 0.0
-    if solver and problem.max_share is None and problem.most_tasks is None:  # dives know neither
-        with contextlib.suppress(Unsolved):  # the greedy answer is complete without it
-            best, bound = by_dives(problem, greedy, effort)
-    if not bound:
-        bound = _quick_bound(problem, value, best)
-    return best, bound, "greedy" if best is greedy else "dives"
+def _greedy(problem: Problem, value: FloatArray) -> Plan:
+    if len(value) > _MANY:
+        return by_groups(Plan.empty(problem), value, _ROUGH_SLACK)
+    basket = Basket(problem)
+    basket.raise_cap(float(problem.backlog.count.astype(float) @ problem.backlog.need[:, 0]))
+    finish(basket, value, problem.offered.price, _GREEDY_SLACK)
+    return basket.plan()
 
 
-def _without_tables(problem: Problem, value: FloatArray, plan: Plan, bound: float, effort: Effort) -> float:
-    """Another bound, where that of the patterns is not near: those that need no tables are there at once."""
-    if not effort.again or plan.usd_per_hour() <= bound * (1 + effort.good_enough):
-        return 0.0
-    quick = _quick_bound(problem, value, plan) if plan.usd_per_hour() > bound * _FAR else 0.0
-    if len(problem.offered.price) > _MANY_POOLS:
-        return quick
-    with contextlib.suppress(Unsolved):
-        quick = max(quick, fluid_bound_of(problem, problem.backlog.count - plan.rest))
-    return quick
+def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort) -> Patterns:
+    """Improve on `best` by dives and patterns; the patterns to keep. Unsolved when HiGHS finds no optimum."""
+    many = len(value) > _MANY
+    dives = None if problem.max_share is not None or problem.most_tasks is not None else Dives(problem, effort)
+    if dives and (many or (effort.again and len(problem.offered.price) <= _MANY_POOLS)):
+        dives.begin(best)
+    if not many and not best.is_near(effort.good_enough):
+        kept = by_patterns(problem, best, value, kept, effort, dives)
+    if dives:
+        dives.improve(best)
+    return kept
 
 
-def _quick_bound(problem: Problem, value: FloatArray, plan: Plan) -> float:
-    centre = Centre(0.0, value, problem.offered.price)
-    return quick_bound(problem, centre, problem.backlog.count - plan.rest, plan.usd_per_hour())
+def _raise_bound(problem: Problem, best: Best, effort: Effort) -> None:
+    """The bound that needs no tables, where that of the patterns is not near. Unsolved as above."""
+    placed = problem.backlog.count - best.plan.rest
+    wanted = not best.bound if len(placed) > _MANY else effort.again and not best.is_near(effort.good_enough)
+    if wanted and len(problem.offered.price) <= _MANY_POOLS:
+        best.raise_bound(fluid_bound_of(problem, placed))
 
 
 def _single_values(problem: Problem) -> FloatArray:
@@ -138,12 +133,13 @@ def _single_values(problem: Problem) -> FloatArray:
     return found
 
 
-def _answer(plan: Plan, unplaceable: IntArray, bound: float, method: str, kept: Patterns) -> Allocation:
+def _answer(best: Best, unplaceable: IntArray, kept: Patterns) -> Allocation:
+    plan = best.plan
     return Allocation(
         lots=tuple(sorted(plan.lots, key=lambda lot: lot.pool)),
         left_out=plan.rest + unplaceable,
         usd_per_hour=plan.usd_per_hour(),
-        lower_bound_usd_per_hour=min(bound, plan.usd_per_hour()),
-        method=method,
+        lower_bound_usd_per_hour=min(best.bound, plan.usd_per_hour()),
+        method=best.method,
         kept=kept,
     )

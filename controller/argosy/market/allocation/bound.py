@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.counted import counted_worth
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.filling import with_places
 from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
+from argosy.market.allocation.lots import Plan
 from argosy.market.allocation.problem import Problem
 from argosy.market.allocation.relaxed import relaxed_worth
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
@@ -36,13 +36,13 @@ def quick_bound(problem: Problem, centre: Centre, count: IntArray, usd_per_hour:
     return max(0.0, max(bound, fluid_bound(problem, count, usd_per_hour)) * (1 - _SAFETY))
 
 
-def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: ColumnGeneration, effort: Effort) -> float:
-    """A valid lower bound of the cost of placing what `basket` places, at least 0, from the duals `centre`.
+def best_bound(problem: Problem, centre: Centre, plan: Plan, generation: ColumnGeneration, effort: Effort) -> float:
+    """A valid lower bound of the cost of placing what `plan` places, at least 0, from the duals `centre`.
 
     Fillings are bounded by relaxations, then by tables of the generation's work, 4 x and 16 x that, until the bound
-    is near the basket's cost, `effort.looks` are over, or the next one would take too long.
+    is near the plan's cost, `effort.looks` are over, or the next one would take too long.
     """
-    count, price = problem.backlog.count - basket.rest, centre.pool_price
+    count, price = problem.backlog.count - plan.rest, centre.pool_price
     # A shape without a place must not make rooms seem worth more: there may be a high price on what nobody sells.
     value = np.where(count > 0, centre.task_value, 0.0)
     pricer, time = generation.pricer, effort.time
@@ -60,7 +60,7 @@ def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: Col
     known = np.maximum(pricer.fillings(value, cheapest, generation.work)[1], cheapest)
     for look in range(effort.looks):
         open_ = worth > known * (1 + 1e-7)
-        near = basket.usd_per_hour() <= bound * (1 + _ENOUGH)
+        near = plan.usd_per_hour() <= bound * (1 + _ENOUGH)
         if near or not open_.any() or took * _FINER > time.left():
             break
         worth = np.minimum(worth, pricer.at_most(value, open_, generation.work * _FINER**look))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import IntArray
 
@@ -62,3 +64,34 @@ class Plan:
     def cost(self) -> tuple[int, float]:
         """Tasks without a place, then USD per hour: the lower, the better."""
         return int(self.rest.sum()), self.usd_per_hour()
+
+
+@dataclass(slots=True, eq=False)
+class Best:
+    """The best plan so far, and what no plan for the tasks that it places can cost less than."""
+
+    plan: Plan
+    method: str = "greedy"  # or "patterns", "dives"
+    _bound: float = 0.0
+    _bound_of_all: float = 0.0  # of a plan for the whole backlog
+
+    @property
+    def bound(self) -> float:
+        return self._bound if self.plan.rest.any() else max(self._bound, self._bound_of_all)
+
+    def offer(self, plan: Plan, method: str) -> None:
+        """Take a plan that is better."""
+        if plan.cost() < self.plan.cost():
+            if not np.array_equal(plan.rest, self.plan.rest):
+                self._bound = 0.0
+            self.plan, self.method = plan, method
+
+    def raise_bound(self, bound: float) -> None:
+        self._bound = max(self._bound, bound)
+
+    def raise_bound_of_all(self, bound: float) -> None:
+        self._bound_of_all = max(self._bound_of_all, bound)
+
+    def is_near(self, share: float) -> bool:
+        """Whether the plan costs at most so much more than the bound, as a share of it."""
+        return self.plan.usd_per_hour() <= self.bound * (1 + share)

@@ -9,6 +9,7 @@ take, so more time never gives a worse answer.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from argosy.market.allocation.dive import Diver
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.fluid import Fluid, FluidPlanner
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.lots import Lot, Plan
+from argosy.market.allocation.lots import Best, Lot, Plan
 from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.rounding import finish
 from argosy.placement.arrays import FloatArray, IntArray
@@ -33,37 +34,55 @@ _STOPS = (1, 4)  # dives after which the first plan is completed by groups, shou
 _CHANCE = (0.02, 0.1, 0.3)  # by how much chance may exceed worth in the choice of what is bought again
 
 
-def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float]:
-    """The best plan (perhaps `start`) and a lower bound of the cost of placing what it places."""
-    planner = FluidPlanner(problem, _GUIDE, _NEAR)
-    begun = effort.time.now()
-    guide = planner.plan(problem.backlog.count, problem.offered.depth, np.ones(len(problem.sizes)))
-    bound, rng = planner.bound(problem.backlog.count), np.random.default_rng(0)
-    took = effort.time.now() - begun
-    diver, plans = Diver(planner, effort.time), [start]
+class Dives:
+    """Plans of one problem by dives. Nothing is kept from one plan to the next but the columns of the LP."""
 
-    def whole(plan: Plan, number: int) -> None:
-        if number in _STOPS:
-            plans.append(by_groups(plan.without(()), guide.task_value, 1.0))
+    def __init__(self, problem: Problem, effort: Effort) -> None:
+        self.problem, self._effort = problem, effort
+        self._planner = FluidPlanner(problem, _GUIDE, _NEAR)
+        self._diver = Diver(self._planner, effort.time)
+        self._took = 0.0
 
-    plan = Plan.empty(problem)
-    if diver.complete(plan, whole):
-        plans.append(plan)
-    best = min(plans, key=Plan.cost)
-    for number in range(effort.again):
-        if effort.time.passed() or (not best.rest.any() and best.usd_per_hour() <= bound * (1 + effort.good_enough)):
-            break
-        if number == 0:
-            if effort.time.left() < _FINER_TAKES * took:
+    @cached_property
+    def _guide(self) -> Fluid:
+        """The LP's answer for the whole backlog."""
+        return self._planner.plan(
+            self.problem.backlog.count, self.problem.offered.depth, np.ones(len(self.problem.sizes))
+        )
+
+    def begin(self, best: Best) -> None:
+        """Plan the whole backlog, and bound its cost. Unsolved when HiGHS finds no optimum."""
+        begun, guide = self._effort.time.now(), self._guide
+        best.raise_bound_of_all(self._planner.bound(self.problem.backlog.count))
+        self._took = self._effort.time.now() - begun
+        plan = Plan.empty(self.problem)
+
+        def completed_by_groups(plan: Plan, number: int) -> None:
+            if number in _STOPS:
+                best.offer(by_groups(plan.without(()), guide.task_value, 1.0), "dives")
+
+        if self._diver.complete(plan, completed_by_groups):
+            best.offer(plan, "dives")
+
+    def complete(self, best: Best, plan: Plan, method: str = "dives") -> None:
+        """Buy for all that has no place in `plan`. Unsolved as above."""
+        if self._diver.complete(plan):
+            best.offer(plan, method)
+
+    def improve(self, best: Best) -> None:
+        """Buy parts of the best plan again, as often as the effort says. Unsolved as above."""
+        rng, effort = np.random.default_rng(0), self._effort
+        for number in range(effort.again):
+            if effort.time.passed() or (not best.plan.rest.any() and best.is_near(effort.good_enough)):
                 break
-            bound = max(bound, FluidPlanner(problem, _BOUND).bound(problem.backlog.count, whole=True))
-        part, chance = _PARTS[number % len(_PARTS)], float(rng.choice(_CHANCE))
-        plan = best.without(_poor(best, guide, part, chance, rng))
-        if diver.complete(plan) and plan.cost() < best.cost():
-            best = plan
-    if best.rest.any():
-        bound = fluid_bound_of(problem, problem.backlog.count - best.rest)
-    return best, bound
+            if number == 0:
+                if effort.time.left() < _FINER_TAKES * self._took:
+                    break
+                best.raise_bound_of_all(
+                    FluidPlanner(self.problem, _BOUND).bound(self.problem.backlog.count, whole=True)
+                )
+            part, chance = _PARTS[number % len(_PARTS)], float(rng.choice(_CHANCE))
+            self.complete(best, best.plan.without(_poor(best.plan, self._guide, part, chance, rng)), best.method)
 
 
 def fluid_bound_of(problem: Problem, count: IntArray) -> float:

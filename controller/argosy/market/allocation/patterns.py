@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, pool_prices
+from argosy.market.allocation.lots import Best, Plan
+from argosy.market.allocation.many import Dives
 from argosy.market.allocation.master import Master, Solution
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem, TaskShapes
-from argosy.market.allocation.rounding import rounded
+from argosy.market.allocation.rounding import finish, least_prices, rounded_down
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
@@ -23,9 +24,9 @@ _NEAR = 0.002  # patterns that would be used if a size were cheaper by this shar
 
 
 def by_patterns(
-    problem: Problem, greedy: Basket, value: FloatArray, kept: Patterns, effort: Effort
-) -> tuple[Basket, float, Patterns]:
-    """The best plan (perhaps `greedy`), a lower bound of the cost of placing what it places, and the patterns to keep.
+    problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None
+) -> Patterns:
+    """Improve on `best`; the patterns to keep.
 
     value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP values them at nothing.
     """
@@ -34,48 +35,42 @@ def by_patterns(
     master.add(*_single_patterns(problem))
     master.add(*recall(problem, kept))
     pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count, problem.most_tasks)
-    best, bound, keeping = greedy, 0.0, kept
+    keeping = kept
     for work in effort.work:
         last = len(effort.work) > 1 and work == effort.work[-1]
         generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed, last)
         for solution, centre, complete in generation.states(problem):
             # What time cuts short is not looked at, so that more time adds steps and never changes those before.
             if effort.time.passed():
-                return best, bound, keeping
+                return keeping
             keeping = keep(problem, master, solution)
-            basket = rounded(problem, master, solution, np.maximum(solution.task_value, value * 1e-6))
-            if _cost(basket) < _cost(best):
-                bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
-                best = basket
+            whole = rounded_down(problem, master, solution)
+            parts = whole.plan()
+            finish(whole, np.maximum(solution.task_value, value * 1e-6), least_prices(problem, solution))
+            best.offer(whole.plan(), "patterns")
+            if dives and whole.usd_per_hour() > solution.usd_per_hour * (1 + effort.good_enough):
+                dives.complete(best, parts, "patterns")
             looks = effort if complete else replace(effort, looks=0)
-            bound = max(bound, best_bound(problem, centre, best, generation, looks))
-        if best.rest.any() and not _is_near(best, bound, effort):
-            centre = _centre_of_placed(problem, best, generation)
-            bound = max(bound, best_bound(problem, centre, best, generation, effort))
-        if _is_near(best, bound, effort):
+            best.raise_bound(best_bound(problem, centre, best.plan, generation, looks))
+        if best.plan.rest.any() and not best.is_near(effort.good_enough):
+            centre = _centre_of_placed(problem, best.plan, generation)
+            best.raise_bound(best_bound(problem, centre, best.plan, generation, effort))
+        if best.is_near(effort.good_enough):
             break
-    return best, bound, keeping
+    return keeping
 
 
-def _is_near(basket: Basket, bound: float, effort: Effort) -> bool:
-    return bound >= basket.usd_per_hour() / (1 + effort.good_enough)
-
-
-def _centre_of_placed(problem: Problem, basket: Basket, generation: ColumnGeneration) -> Centre:
+def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration) -> Centre:
     """Duals for the tasks that have a place.
 
     Where all is sold out, the LP's own duals say what a place is worth to the tasks left out, which is far more than it
     costs. So the LP is asked for slightly less than what was placed.
     """
-    fewer = np.floor((problem.backlog.count - basket.rest) * _SLIGHTLY_LESS).astype(np.int64)
+    fewer = np.floor((problem.backlog.count - plan.rest) * _SLIGHTLY_LESS).astype(np.int64)
     generation.master.demand(fewer)
     _, centre = generation.run(replace(problem, backlog=TaskShapes(problem.backlog.need, fewer)))
     generation.master.demand(problem.backlog.count)
     return centre
-
-
-def _cost(basket: Basket) -> tuple[int, float]:
-    return int(basket.rest.sum()), basket.usd_per_hour()
 
 
 def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:

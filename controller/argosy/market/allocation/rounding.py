@@ -16,11 +16,12 @@ from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import FloatArray, IntArray
 
 _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
+_LEAST = 0.05  # of the price, whatever the shares make of it
 _REPAIRS = 20
 
 
-def rounded(problem: Problem, master: Master, solution: Solution, value: FloatArray) -> Basket:
-    """A plan in whole instances near `solution`. value: (s,) > 0, which tasks to prefer while completing it."""
+def rounded_down(problem: Problem, master: Master, solution: Solution) -> Basket:
+    """The whole instances of `solution`."""
     basket = Basket(problem)
     price = pool_prices(problem, solution)
     basket.raise_cap(float(solution.bought @ problem.offered.capacity[:, 0]))
@@ -32,14 +33,13 @@ def rounded(problem: Problem, master: Master, solution: Solution, value: FloatAr
         size = int(master.size_of[number])
         pools = order[starts[size] : starts[size + 1]]
         _buy_use(basket, pools, bought, master.pattern[number], int(uses[number]))
-    finish(basket, value, np.maximum(price, offered_floor(problem)))
     return basket
 
 
-def offered_floor(problem: Problem) -> FloatArray:
-    """(p,) the least that a pool's price may become under the shares: no pool is free."""
-    lowest: FloatArray = problem.offered.price * 0.05
-    return lowest
+def least_prices(problem: Problem, solution: Solution) -> FloatArray:
+    """(p,) prices under the shares, of which none makes a pool free."""
+    prices: FloatArray = np.maximum(pool_prices(problem, solution), problem.offered.price * _LEAST)
+    return prices
 
 
 def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArray, times: int) -> None:
