@@ -60,6 +60,21 @@ def is_available() -> bool:
     return find_spec("highspy") is not None
 
 
+def add_rows(lp: Any, lower: FloatArray, upper: FloatArray) -> None:
+    """Rows without entries."""
+    none = np.zeros(0, dtype=np.int32)
+    starts = np.zeros(len(lower), dtype=np.int32)
+    lp.addRows(len(lower), lower.astype(np.float64), upper, 0, starts, none, none.astype(np.float64))
+
+
+def add_columns(
+    lp: Any, cost: FloatArray, upper: FloatArray, column: AnyArray, row: IntArray, amount: FloatArray
+) -> None:
+    """Columns with the entries `amount` at (`row`, `column`), sorted by column."""
+    starts = np.searchsorted(column, np.arange(len(cost))).astype(np.int32)
+    lp.addCols(len(cost), cost, np.zeros(len(cost)), upper, len(row), starts, row.astype(np.int32), amount)
+
+
 class Master:
     """The LP of one problem. Patterns are (size, tasks by shape) and are only ever added. Tasks may be fractions."""
 
@@ -75,7 +90,8 @@ class Master:
         self.pattern: AnyArray = np.zeros((0, len(penalty)), dtype=np.int64)
         self._known: set[tuple[int, bytes]] = set()
         self._add_rows()
-        self._add_columns(penalty, np.full(len(penalty), self._infinity), [([s], [1.0]) for s in range(len(penalty))])
+        each = np.arange(len(penalty))
+        add_columns(self._lp, penalty, np.full(len(penalty), self._infinity), each, each, np.ones(len(penalty)))
         self._add_pools()
 
     def add(self, size_of: IntArray, pattern: IntArray | FloatArray) -> int:
@@ -89,13 +105,12 @@ class Master:
 
     def _add_uses(self, size_of: IntArray, pattern: AnyArray) -> None:
         """A column each: the tasks that the pattern holds, then the row of its size."""
-        columns, shape = pattern.nonzero()
-        ends = np.bincount(columns, minlength=len(size_of)).cumsum()
-        rows = np.insert(shape, ends, self.pattern.shape[1] + size_of).astype(np.int32)
-        amounts = np.insert(pattern[columns, shape].astype(np.float64), ends, -1.0)
-        starts = (np.append(0, ends[:-1]) + np.arange(len(ends))).astype(np.int32)
+        column, shape = pattern.nonzero()
+        ends = np.bincount(column, minlength=len(size_of)).cumsum()
+        rows = np.insert(shape, ends, self.pattern.shape[1] + size_of)
+        amounts = np.insert(pattern[column, shape].astype(np.float64), ends, -1.0)
         none = np.zeros(len(ends))
-        self._lp.addCols(len(ends), none, none, none + self._infinity, len(rows), starts, rows, amounts)
+        add_columns(self._lp, none, none + self._infinity, np.insert(column, ends, np.arange(len(ends))), rows, amounts)
 
     def solve(self) -> Solution:
         """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 exceed what floats hold."""
@@ -121,48 +136,28 @@ class Master:
     def _kinds(self) -> int:
         return int(self._problem.offered.kind.max(initial=-1)) + 1 if self._problem.max_share is not None else 0
 
-    def _size_row(self, size: int) -> int:
-        return int(self.pattern.shape[1]) + size
-
     def _add_rows(self) -> None:
-        sizes = len(self._problem.sizes)
-        lower = [*self._problem.backlog.count.astype(float).tolist(), *[0.0] * sizes]
-        upper = [self._infinity] * len(lower)
+        sizes, count = len(self._problem.sizes), self._problem.backlog.count.astype(np.float64)
+        lower = np.concatenate([count, np.zeros(sizes + (1 + self._kinds) * (self._kinds > 0))])
+        upper = np.full(len(lower), self._infinity)
         if self._kinds:
             # No empty instances are bought only to satisfy the shares.
-            upper[len(lower) - sizes :] = [0.0] * sizes
-            lower += [0.0] * (1 + self._kinds)
-            upper += [0.0, *[self._infinity] * self._kinds]
-        rows = len(lower)
-        none = np.zeros(0, dtype=np.int32)
-        self._lp.addRows(
-            rows, np.array(lower), np.array(upper), 0, np.zeros(rows, dtype=np.int32), none, none.astype(float)
-        )
+            upper[len(count) : len(count) + sizes + 1] = 0.0
+        add_rows(self._lp, lower, upper)
 
     def _add_pools(self) -> None:
         offered, shares = self._problem.offered, self.pattern.shape[1] + len(self._problem.sizes)
-        entries: list[tuple[list[int], list[float]]] = []
-        for size, kind, cpu in zip(
-            self._problem.size_of_pool.tolist(),
-            offered.kind.tolist(),
-            (offered.capacity[:, 0] / CPU).tolist(),
-            strict=True,
-        ):
-            if self._kinds:
-                entries.append(([self._size_row(size), shares, shares + 1 + kind], [1.0, cpu, -cpu]))
-            else:
-                entries.append(([self._size_row(size)], [1.0]))
-        self._add_columns(offered.price, offered.depth.astype(float), entries)
+        pool, cpu = np.arange(len(offered.price)), offered.capacity[:, 0] / CPU
+        rows, amounts = [self.pattern.shape[1] + self._problem.size_of_pool], [np.ones(len(pool))]
         if self._kinds:
-            share = float(self._problem.max_share or 0)
-            total = ([shares, *range(shares + 1, shares + 1 + self._kinds)], [-1.0, *[share] * self._kinds])
-            self._add_columns(np.zeros(1), np.full(1, self._infinity), [total])
-
-    def _add_columns(self, cost: FloatArray, upper: FloatArray, entries: list[tuple[list[int], list[float]]]) -> None:
-        starts = np.cumsum([0, *[len(rows) for rows, _ in entries]])[:-1].astype(np.int32)
-        rows = np.array([row for rows, _ in entries for row in rows], dtype=np.int32)
-        amounts = np.array([amount for _, amounts in entries for amount in amounts], dtype=np.float64)
-        self._lp.addCols(len(entries), cost, np.zeros(len(entries)), upper, len(rows), starts, rows, amounts)
+            rows += [np.full(len(pool), shares), shares + 1 + offered.kind]
+            amounts += [cpu, -cpu]
+        entries = np.repeat(pool, len(rows)), np.column_stack(rows).ravel(), np.column_stack(amounts).ravel()
+        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), *entries)
+        if self._kinds:
+            share = np.append(-1.0, np.full(self._kinds, self._problem.max_share))
+            none, infinity = np.zeros(1), np.full(1, self._infinity)
+            add_columns(self._lp, none, infinity, np.zeros(len(share)), shares + np.arange(len(share)), share)
 
     def _new(self, size_of: IntArray, pattern: AnyArray) -> tuple[IntArray, AnyArray]:
         fresh = []

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.market.allocation.master import OPTIONS, optimum
+from argosy.market.allocation.master import OPTIONS, add_columns, add_rows, optimum
 from argosy.market.allocation.problem import Offered
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
@@ -49,15 +49,15 @@ class PartsLp:
         self._need, self._groups, self._pools = need, len(count), len(offered.price)
         self._capacity = capacity
         self.known: BoolArray = np.zeros((len(capacity), len(count)), dtype=bool)
-        self._rows(count, np.full(len(count), self._infinity))
-        self._rows(np.full(capacity.size, -self._infinity), np.zeros(capacity.size))
+        add_rows(self._lp, count, np.full(len(count), self._infinity))
+        add_rows(self._lp, np.full(capacity.size, -self._infinity), np.zeros(capacity.size))
         each = np.arange(len(count))
-        self._columns(
-            np.full(len(count), penalty), np.full(len(count), self._infinity), each, each, np.ones(len(count))
+        add_columns(
+            self._lp, np.full(len(count), penalty), np.full(len(count), self._infinity), each, each, np.ones(len(count))
         )
         pool, axis = np.nonzero(capacity[size_of_pool])
         rows = self._groups + 3 * size_of_pool[pool] + axis
-        self._columns(offered.price, offered.depth.astype(np.float64), pool, rows, -np.ones(len(pool)))
+        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), pool, rows, -np.ones(len(pool)))
 
     def add(self, wanted: BoolArray) -> int:
         """Let groups go to sizes where `wanted` (k, g); how many of these columns are new."""
@@ -71,7 +71,7 @@ class PartsLp:
         rows = np.column_stack([group, self._groups + 3 * size[:, None] + np.arange(3)])
         column, at = np.nonzero(entries)
         none = np.zeros(len(size))
-        self._columns(none, none + self._infinity, column, rows[column, at], entries[column, at])
+        add_columns(self._lp, none, none + self._infinity, column, rows[column, at], entries[column, at])
         return len(size)
 
     def solve(self) -> PartsSolution:
@@ -84,15 +84,3 @@ class PartsLp:
             axis_price=np.where(self._capacity > 0, full / np.maximum(self._capacity, 1e-9), 0.0),
             usd_per_hour=float(self._lp.getObjectiveValue()),
         )
-
-    def _rows(self, lower: FloatArray, upper: FloatArray) -> None:
-        none = np.zeros(0, dtype=np.int32)
-        starts = np.zeros(len(lower), dtype=np.int32)
-        self._lp.addRows(len(lower), lower.astype(np.float64), upper, 0, starts, none, none.astype(np.float64))
-
-    def _columns(
-        self, cost: FloatArray, upper: FloatArray, column: IntArray, row: IntArray, amount: FloatArray
-    ) -> None:
-        """Columns with the entries `amount` at (`row`, `column`), sorted by column."""
-        starts = np.searchsorted(column, np.arange(len(cost))).astype(np.int32)
-        self._lp.addCols(len(cost), cost, np.zeros(len(cost)), upper, len(row), starts, row.astype(np.int32), amount)
