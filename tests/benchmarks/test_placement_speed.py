@@ -17,7 +17,7 @@ import pytest
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.place import place, place_queue
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.placing.asks import EMPTYING
+from argosy.scheduler.placing.places import EMPTYING
 from tests.benchmarks.apart import apart, peak_mib
 
 pytestmark = pytest.mark.benchmark

@@ -19,7 +19,7 @@ from argosy.model.sharing import Sharing
 from argosy.model.state import State
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.decide import decide
-from argosy.scheduler.placing.kept_instances import kept_for_runs, needed_from, open_to
+from argosy.scheduler.supply.kept_instances import kept_for_runs, needed_from, open_to
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.caps import CapRoom, prices
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts

@@ -19,7 +19,7 @@ from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey
 from argosy.placement.demand import Batch
 from argosy.scheduler.decide import decide
-from argosy.scheduler.placing.asks import place_now
+from argosy.scheduler.placing.places import place_now
 from argosy.scheduler.supply.roster import Roster
 from argosy.spec.terms import terms_of_form
 from tests.benchmarks.apart import apart, peak_mib

@@ -112,7 +112,7 @@ class RolloutWorld:
         return len(fit) == len(slots) == self.desired and on_demand >= min(self.base, self.desired)
 
     def _lacks_of_the_base(self) -> bool:
-        """As `scheduler.placing.on_demand_base` has it."""
+        """As `scheduler.turns.on_demand_base` has it."""
         alive = [slot for slot in self.slots() if slot.is_target and slot.status is not SlotStatus.PENDING]
         return sum(not (slot.is_spot or slot.leaves) for slot in alive) < self.base
 

@@ -14,7 +14,7 @@ from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.state import State
-from argosy.scheduler.buying import least_size
+from argosy.scheduler.buying import orders
 from tests.harness.simulation.campaign import run_trial
 from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
@@ -67,12 +67,12 @@ def rests_below_the_floor(patch: Patch) -> None:
 
 @planted("what is kept without work is bought only for runs", check=kept())
 def floor_needs_runs(patch: Patch) -> None:
-    real = least_size.least_sizes
+    real = orders.least_sizes
 
     def least_sizes(moment: Moment) -> list[LeastSize]:
         return real(moment) if moment.state.runs else []
 
-    patch.setattr(least_size, "least_sizes", least_sizes)
+    patch.setattr(orders, "least_sizes", least_sizes)
 
 
 @planted("a number of instances that was wanted for a while is kept for ever", check=kept())

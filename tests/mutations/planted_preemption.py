@@ -14,11 +14,11 @@ from argosy.model.attempts import StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.sharing import ShareQueue
-from argosy.scheduler.placing import asks, kept_instances
 from argosy.scheduler.services import environments
+from argosy.scheduler.supply import kept_instances
 from argosy.scheduler.taking_room import reclaim
 from argosy.scheduler.taking_room.drain_choice import DrainChoice
-from argosy.scheduler.turns import share_levels
+from argosy.scheduler.turns import asks, share_levels
 from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
 from tests.mutations.catalogue import Patch, planted, scenario

@@ -15,10 +15,9 @@ from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler import decide as decide_module
-from argosy.scheduler.placing import asks
 from argosy.scheduler.services import environments, rollout
 from argosy.scheduler.services.rollout import Slot, SlotStatus, Step
+from argosy.scheduler.turns import asks
 from argosy.scheduler.upkeep import upkeep
 from tests.harness.simulation.campaign import run_trial
 from tests.harness.simulation.plan import TrialPlan
@@ -137,7 +136,7 @@ def all_tasks_count_as_healthy(patch: Patch) -> None:
 
 @planted("a task that a service gives up is launched in the same tick", check=served())
 def parked_tasks_are_launched(patch: Patch) -> None:
-    patch.setattr(decide_module, "given_up_by", lambda steps: {e.run_id for e in steps if isinstance(e, RetireRun)})
+    patch.setattr(environments, "given_up_by", lambda steps: {e.run_id for e in steps if isinstance(e, RetireRun)})
 
 
 @planted("a server that ends well when its instance goes has failed", check=scenario(SERVICES, ENDS_WELL))

@@ -17,11 +17,11 @@ from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler.buying import capacity, purchase_shares
+from argosy.scheduler.buying import orders, purchase_shares
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Due
-from argosy.scheduler.placing import places
-from argosy.scheduler.turns import caps, fair_order, share_levels, slices
+from argosy.scheduler.turns import caps, fair_order, fair_share, share_levels
+from argosy.scheduler.turns import turns as turns_of_tick
 from argosy.scheduler.turns.caps import CapRoom
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.fair_share import FairShare
@@ -110,7 +110,7 @@ def growth_by_first_run(patch: Patch) -> None:
     def due_instances(moment: Any, places: Any, wanted: Sequence[Batch], *given: Any) -> list[Due]:
         return [Due(batch.count) for batch in wanted]
 
-    patch.setattr(capacity, "due_instances", due_instances)
+    patch.setattr(orders, "due_instances", due_instances)
 
 
 @planted("who may draw on another quota waits for the full one", check=scenario(
@@ -124,8 +124,8 @@ def no_other_way(patch: Patch) -> None:
     QUOTAS, "test_who_may_use_several_quotas_waits_for_none_of_them_alone"
 ))  # fmt: skip
 def closed_quota_is_bought_in(patch: Patch) -> None:
-    real = capacity._part
-    patch.setattr(capacity, "_part", lambda backlog, tasks, shut: real(backlog, tasks, frozenset()))
+    real = orders._part
+    patch.setattr(orders, "_part", lambda backlog, tasks, shut: real(backlog, tasks, frozenset()))
 
 
 @planted("what is used of a quota already does not count", check=scenario(
@@ -139,9 +139,9 @@ def use_of_quotas_is_forgotten(patch: Patch) -> None:
     QUOTAS, "test_who_has_his_turn_loses_nothing_because_more_tasks_of_others_could_be_served"
 ))  # fmt: skip
 def more_tasks_are_better(patch: Patch) -> None:
-    real = capacity.buy
+    real = orders.buy
     patch.setattr(
-        capacity, "buy", lambda parts, offers, limits, *more: real(parts, offers, replace(limits, in_turn=False), *more)
+        orders, "buy", lambda parts, offers, limits, *more: real(parts, offers, replace(limits, in_turn=False), *more)
     )
 
 
@@ -331,7 +331,7 @@ def history_stands_still(patch: Patch) -> None:
 ))  # fmt: skip
 def late_runs_first(patch: Patch) -> None:
     real = fair_order.latest_starts
-    patch.setattr(places, "latest_starts", late := lambda moment, runs: real(replace(moment, now=0.0), runs))
+    patch.setattr(turns_of_tick, "latest_starts", late := lambda moment, runs: real(replace(moment, now=0.0), runs))
     patch.setattr(fair_order, "latest_starts", late)
 
 
@@ -361,10 +361,12 @@ def work_left_is_forgotten(patch: Patch) -> None:
     "tests.simulation.test_sharing", "within_a_queue", range(2)
 ))  # fmt: skip
 def newest_first(patch: Patch) -> None:
-    real = places.latest_starts
-    patch.setattr(
-        places, "latest_starts", lambda moment, runs: {**real(moment, runs), **{run.id: -run.number for run in runs}}
-    )  # fmt: skip
+    real = turns_of_tick.latest_starts
+
+    def newest(moment: Any, runs: Sequence[Run]) -> dict[str, int]:
+        return {**real(moment, runs), **{run.id: -run.number for run in runs}}
+
+    patch.setattr(turns_of_tick, "latest_starts", newest)
 
 
 @planted("GPUs that one queue alone wants lift it, so that others take what was bought for it", check=scenario(
@@ -399,7 +401,7 @@ def growth_lifts(patch: Patch) -> None:
     "tests.unit.scheduler.turns.test_slices", "test_tasks_with_gpus_find_theirs_although_others_come_first"
 ))  # fmt: skip
 def whole_batches_are_placed(patch: Patch) -> None:
-    patch.setattr(slices, "_slices", lambda counts, has_gpus: iter([counts]))
+    patch.setattr(fair_share, "_slices", lambda counts, has_gpus: iter([counts]))
 
 
 @planted("one queue gets only what nobody else wants: S3", check=scenario(SATURATED, "nothing_breaks", "S3", range(2)))

@@ -12,8 +12,7 @@ from argosy.model.moment import Moment
 from argosy.model.state import State
 from argosy.model.targets import TargetEntry
 from argosy.model.targets_of import PlacedTask
-from argosy.scheduler import decide as decide_module
-from argosy.scheduler.services import targets
+from argosy.scheduler.services import environments, targets
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_services import served
 
@@ -25,7 +24,7 @@ def stops_do_not_drain(patch: Patch) -> None:
     def at_once(moment: Moment, actions: Iterable[Action]) -> Iterator[Action]:
         yield from actions
 
-    patch.setattr(decide_module, "drained_first", at_once)
+    patch.setattr(environments, "drained_first", at_once)
 
 
 @planted(

@@ -28,9 +28,9 @@ from argosy.model.state import State
 from argosy.recording.recorder import Recorder
 from argosy.recording.tick_record import TickRecord, digest_of
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler.buying import capacity
+from argosy.scheduler.buying import capacity, orders, remarks
 from argosy.scheduler.buying.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
-from argosy.scheduler.placing import asks
+from argosy.scheduler.turns import asks
 from argosy.scheduler.upkeep import upkeep
 from tests.fakes.trials import WARM
 from tests.harness.simulation.plan import TrialPlan
@@ -156,7 +156,7 @@ def orders_are_too_large(patch: Patch) -> None:
 
 @planted("a run is said to be held back by a cap that it does not have", "bad-program", "quota")
 def caps_that_nobody_set_are_named(patch: Patch) -> None:
-    patch.setattr(decide_module, "why_all_back_off", lambda run, now: SHORT_OF_BUDGET.format(cap="$0.00"))
+    patch.setattr(remarks, "why_all_back_off", lambda run, now: SHORT_OF_BUDGET.format(cap="$0.00"))
 
 
 @planted("what ended in one commit is appended to the history by the next one again", "bad-program")
@@ -215,13 +215,13 @@ def images_are_never_rolled(patch: Patch) -> None:
 
 @planted("what a run waits for is said on when it has come")
 def reasons_are_never_taken_back(patch: Patch) -> None:
-    real = decide_module._remarks
-    patch.setattr(decide_module, "_remarks", lambda *rest: [each for each in real(*rest) if each.sentence])
+    real = decide_module.remarks
+    patch.setattr(decide_module, "remarks", lambda *rest: [each for each in real(*rest) if each.sentence])
 
 
 @planted("a limit of the run is named that it does not have, where the deployment's is reached")
 def the_runs_limit_is_named(patch: Patch) -> None:
-    patch.setattr(capacity, "DEPLOYMENT", RUN_LIMIT)
+    patch.setattr(orders, "DEPLOYMENT", RUN_LIMIT)
 
 
 @planted(

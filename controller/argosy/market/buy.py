@@ -27,16 +27,7 @@ from argosy.market.cover import (
     less,
     tasks_per_instance,
 )
-from argosy.market.limits import (
-    ROUNDING,
-    BatchLimits,
-    Choice,
-    Headroom,
-    OrderLimits,
-    Purse,
-    QuotaKey,
-    quota_of,
-)
+from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits, Purse, QuotaKey, quota_of
 from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer, Patterns

@@ -130,10 +130,7 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
         used_host_ports=row.used_host_ports.union(batch.host_ports),
         finish_at=max(row.finish_at, batch.finish_at),
         running_tasks=row.running_tasks + count,
-        running_by_group={
-            **row.running_by_group,
-            batch.group: row.running_by_group.get(batch.group, 0) + count,
-        },
+        running_by_group={**row.running_by_group, batch.group: row.running_by_group.get(batch.group, 0) + count},
     )
 
 
@@ -203,7 +200,13 @@ def cover_evenly(
 
 
 def even_shares(count: int, here: Sequence[int]) -> list[int]:
-    """`count` divided so that the sums with `here` are as even as can be; of equal ones the first gets more."""
+    """`count` divided so that the sums with `here` are as even as can be; of equal ones the first gets more.
+
+    Five tasks beside 4, 0 and 1: the sums become 4, 3 and 3.
+
+    >>> even_shares(5, [4, 0, 1])
+    [0, 3, 2]
+    """
     order = sorted(range(len(here)), key=lambda place: here[place])
     shares = [0] * len(here)
     for lowest in range(len(order), 0, -1):

@@ -1,7 +1,7 @@
 """When does a run of purchase spot-then-on-demand leave spot, when does it come back, and what is its user told?
 
 Three reasons: its deadline leaves too little slack (`deadline`), tasks have waited too long while spot is short, and
-single tasks were lost too often (`scheduler.placing.asks`). Whether spot is available shows only when it is ordered:
+single tasks were lost too often (`scheduler.turns.asks`). Whether spot is available shows only when it is ordered:
 from on-demand, spot is tried again after a while, and after twice as long each time that it is short again.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -42,6 +43,11 @@ class Assignment:
     def placed(self) -> int:
         """How many tasks found a place."""
         return int(self.count.sum())
+
+    def tasks(self) -> Counter[tuple[int, int]]:
+        """(batch, row) -> tasks."""
+        pairs = zip(self.batch.tolist(), self.row.tolist(), strict=True)
+        return Counter(dict(zip(pairs, self.count.tolist(), strict=True)))
 
 
 def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Assignment:

@@ -29,7 +29,7 @@ from argosy.placement.fitness import Candidates, Fitness
 from argosy.placement.strategy import own_functions
 from argosy.planning.durations import Seconds
 from argosy.planning.schedule import Completion, EqualTasks, InstanceGroup, completion
-from argosy.scheduler.buying.capacity import order_for
+from argosy.scheduler.buying.orders import MarketView, order_for
 from argosy.scheduler.placing.places import Places, RunPlaces, assign
 from argosy.scheduler.supply.roster import Roster
 
@@ -96,7 +96,8 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
         pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected, daemons_of(moment.state)
     )
     left = [mine.left_over, *([mine.ordinary] if run.terms.on_demand_base and mine.ordinary else [])]
-    order = order_for(_after_others(moment, places, mine, offers), _only(places, mine, left), offers, fitness)
+    after = MarketView(_after_others(moment, places, mine, offers), offers, fitness)
+    order = order_for(after, _only(places, mine, left))
     bought = _bought(order.instances, left, offers)
     asked = run.tasks.startable_count(math.inf) if run.terms.on_demand_base else mine.batch.count
     here = asked - sum(batch.count for batch in left)
@@ -138,7 +139,7 @@ def _after_others(moment: Moment, places: Places, mine: RunPlaces, offers: list[
         return moment
     after = (replace(its, left_over=replace(its.left_over, count=0)) for its in places.runs[len(before) :])
     first = replace(places, runs=(*before, *after))
-    theirs = order_for(moment, first, offers, _constant_fitness(moment.state)).instances.total()
+    theirs = order_for(MarketView(moment, offers, _constant_fitness(moment.state)), first).instances.total()
     return replace(moment, policy=replace(moment.policy, max_instances=moment.policy.max_instances - theirs))
 
 

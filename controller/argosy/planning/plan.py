@@ -20,7 +20,7 @@ from argosy.planning.forecast import Forecast
 from argosy.planning.question import PlanQuestion
 from argosy.planning.relaxations import relaxations
 from argosy.scheduler.buying.reasons import market_answer
-from argosy.scheduler.placing.asks import batch_of, shunned_by
+from argosy.scheduler.turns.asks import batch_of, shunned_by
 
 
 def plan_run(question: PlanQuestion) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.ranking import Ranking, ranking
 from argosy.placement.strategy import DEFAULT_STRATEGY, own_functions
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.placing.asks import Ask, asks_of, emptying
-from argosy.scheduler.supply.outlook import Outlook
+from argosy.scheduler.placing.places import emptying
 from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.supply.rows import Outlook
+from argosy.scheduler.turns.asks import Ask, asks_of
 
 SHOWN = 10  # instances of a ranking
 

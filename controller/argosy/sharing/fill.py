@@ -1,18 +1,30 @@
-"""How many tasks of each run have their turn before the limits are reached?
+"""Fair filling: how many tasks of each run have their turn before the limits are reached?
 
-The rule, one task at a time: next is the first task of the sharer with the lowest level, ties in the sharers' order. If
-it fits, its sharer rises. If it does not fit, the limits that it does not fit are closed, and every run that takes of
-them waits. So nobody overtakes within a limit, and nobody waits for a limit that he does not need. Sharers of weight 0
-have their turns when nobody else has one.
+The problem: queues with weights share several limits at once (cpu, GPUs, dollars, instances). A queue that uses less
+for its weight comes first, a small task must not overtake a large one within a limit, and a run must not wait for a
+limit that it does not need.
 
-A cap of a queue is a limit that only its own runs need; a task that does not fit one closes it and asks nothing of the
-limits of all. Guarantees are turns before all others: next is the task of the queue that has the smallest part of what
-it is guaranteed, until it has all of it. First those that do not lend: what they lack then is not free for the others.
+The rule, one task at a time: next is the first task of the sharer with the lowest level, the largest part of a limit
+that it uses, over its weight; ties go by the sharers' order. If the task fits, its sharer rises. If it does not fit,
+the limits that it does not fit are closed, and every run that takes of them waits. Sharers of weight 0 have their turns
+when no other sharer wants any.
 
-The same in closed form: the largest level up to which all tasks fit is found by halving, the ties at that level are
-counted up in order, the limits are closed, and so on with the runs that are left. There are at most as many rounds as
-limits, for each kind of turn. Caps of different queues have nothing to do with each other, so that `cuts` finds all of
-them at once before each round.
+A cap of a queue is a limit that only its own runs need; a task that does not fit one closes it for its queue alone.
+Guarantees are turns before all others: next is the task of the queue that has the smallest part of what it is
+guaranteed, until it has all of it. Queues that do not lend come first: what they lack then is not free for the others.
+
+The idea: deal out all tasks below a level at once. The largest level up to which all tasks fit is found by halving, the
+ties at that level are counted up in order, the limits are closed, and so on with the runs that are left. There are at
+most as many rounds as limits, for each kind of turn. Caps of different queues are independent, so `bounds.cut` finds
+all of them at once before each round.
+
+Example: 12 cpus, of which queue 0 uses 4 and queue 1 none; 8 are free. Each has a run of ten tasks of 2 cpus. Queue 1
+comes first (0, then 2 cpus), then the two take turns at 4 cpus each, in order: queue 1 gets three tasks, queue 0 one.
+
+>>> runs = Columns.of(sharer=[0, 1], wants=[10, 10], takes=[[2], [2]])
+>>> found = fill(runs, Sharers.of(weight=[1, 1], used=[[4], [0]]), Limits.of(capacity=[12], free=[8]))
+>>> found.counts.tolist(), found.closed.tolist()
+([1, 3], [True])
 """
 
 from __future__ import annotations

@@ -68,10 +68,3 @@ def tasks_ahead(columns: Columns, sharers: Sharers, limits: Limits, row: int) ->
     counts = np.where(weightless, counts if weightless[row] else 0, columns.wants if weightless[row] else counts)
     counts[row] = 0
     return counts
-
-
-def first_runs(order: IntArray, most: int) -> IntArray:
-    """The `most` runs that come first in an order of turns, in that order."""
-    runs, first = np.unique(order, return_index=True)
-    chosen: IntArray = runs[np.argsort(first)][:most]
-    return chosen

@@ -1,12 +1,26 @@
-"""Whose tasks are stopped so that one of somebody else finds room, if any may be?
+"""Exchanges: which tasks are stopped so that a task of another sharer finds room, if any may be?
 
-An exchange takes the place of some tasks on one instance for one task of a sharer who stands lower. It is made only if
-afterwards none of those who lost a task stands lower than who got one, and he stands higher than before. So the levels
-of all, sorted, rise with every exchange and with every start: between arrivals and ends there is no way back, whatever
-the sizes of tasks, and exchanging always ends. This guard is looked at last, when it is settled who goes: of those who
-were picked first, some are not needed, and what holds for many need not hold for few (Kueue's issue 14543).
+The problem: a run of a sharer that uses less than its share waits, and no more room may be bought. Stopping tasks of
+others must be just, must end, and should lose little work.
 
-Of the exchanges that may be made, the one is chosen that loses the least work.
+The idea: an exchange takes the place of some tasks on one instance for one task of a sharer with a lower level. It is
+made only if afterwards none of those that lost a task has a lower level than the sharer that got one, and that sharer
+has risen. So the sorted levels of all sharers rise with every exchange and with every start: between arrivals and ends
+there is no way back, whatever the sizes of tasks, and exchanging always ends. This guard is the last check, once it is
+settled which tasks go: some of those picked first turn out not to be needed, and what holds for many need not hold for
+few (Kueue's issue 14543). Of the exchanges that may be made, the one is chosen that loses the least work.
+
+Example: 8 cpus, all used by sharer 0. On instance 0 are two of its tasks of 2 cpus, which would lose work worth 1 and 3
+USD; on instance 1 one of 4 cpus, which would lose 2.50 USD. A task of sharer 1 that needs 2 cpus takes the place of the
+first one. A task of 4 cpus takes the place of the one on instance 1, which loses less than the two on instance 0.
+
+>>> takes, loss = np.array([[2], [2], [4]]), np.array([1.0, 3.0, 2.5])
+>>> tasks = Holders(np.array([0, 0, 1]), np.array([0, 0, 0]), takes, loss, free=np.array([[0], [0]]))
+>>> levels = Standings(Sharers.of(weight=[1, 1], used=[[8], [0]]), Limits.of([8], [0]))
+>>> exchange(Wish(1, np.array([2])), tasks, levels, lambda place, rows: True)
+Exchange(place=0, victims=(0,), loss=1.0)
+>>> exchange(Wish(1, np.array([4])), tasks, levels, lambda place, rows: True)
+Exchange(place=1, victims=(2,), loss=2.5)
 """
 
 from __future__ import annotations

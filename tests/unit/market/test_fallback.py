@@ -22,9 +22,9 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
-from argosy.scheduler.placing.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.turns.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
 from tests.builders import (
     CELL,
     NOW,

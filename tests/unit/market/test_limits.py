@@ -20,7 +20,7 @@ from argosy.model.instances import Purchase
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.model.pools import Offer, Pool
 from argosy.placement.demand import Batch
-from argosy.scheduler.buying.capacity import away_usd_per_task_hour
+from argosy.scheduler.buying.orders import away_usd_per_task_hour
 from argosy.scheduler.decide import decide
 from argosy.settings.settings import SettingsError, load_settings
 from tests.builders import (

@@ -42,7 +42,8 @@ from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.decide import TAKEN_DOWN, decide
+from argosy.scheduler.buying.remarks import TAKEN_DOWN
+from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
     NOW,

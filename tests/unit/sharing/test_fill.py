@@ -11,7 +11,7 @@ import pytest
 from argosy.sharing.bounds import LENT, NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
 from argosy.sharing.fill import OPEN, Filled, fill
-from argosy.sharing.turns import Promised, first_runs, tasks_ahead, turns
+from argosy.sharing.turns import Promised, tasks_ahead, turns
 from tests.sharing_oracle import Case, Queues, dealt, done, drawn, drawn_queues
 
 AT_A_TIME = 10_000
@@ -141,10 +141,6 @@ def test_tasks_ahead_of_a_run_are_those_that_the_order_of_turns_puts_before_it()
             before = order[: int((order == row).argmax())]
             expected = np.bincount(before, minlength=len(columns.wants)).tolist()
             assert tasks_ahead(columns, sharers, limits, row).tolist() == expected, (case, row)
-
-
-def test_where_few_runs_may_start_tasks_those_that_come_first_do() -> None:
-    assert first_runs(np.array([3, 1, 3, 0, 1, 2]), 3).tolist() == [3, 1, 0]
 
 
 def queues(caps: list[int | None], takes: list[int], sharers: list[int] | None = None) -> Queues:

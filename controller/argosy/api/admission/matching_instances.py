@@ -20,7 +20,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.explain import explain
 from argosy.placement.query import DISTINCT_INSTANCE, subjects
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.placing.asks import standing_constraints
+from argosy.scheduler.turns.asks import standing_constraints
 from argosy.spec.faults import Fault
 
 PATH = "placement.constraints"

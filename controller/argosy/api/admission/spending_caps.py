@@ -29,7 +29,7 @@ from argosy.model.state import State
 from argosy.model.wording import dollars
 from argosy.planning.question import with_run
 from argosy.scheduler.buying.budget import RunBudget, cheapest_offer, paid_seconds, run_budgets
-from argosy.scheduler.placing.asks import batch_of
+from argosy.scheduler.turns.asks import batch_of
 from argosy.spec.faults import Fault
 
 

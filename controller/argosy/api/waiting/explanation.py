@@ -23,10 +23,9 @@ from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.buying.budget import is_about_money
 from argosy.scheduler.buying.reasons import HELD_BY, market_answer, why_nothing_is_bought
-from argosy.scheduler.placing.asks import batch_of, on_demand, shunned_by
-from argosy.scheduler.placing.on_demand_base import base_of, lacking, tasks_of_base
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.turns.asks import base_of, batch_of, lacking, on_demand, shunned_by, tasks_of_base
 from argosy.scheduler.turns.caps import is_at_cap
 
 

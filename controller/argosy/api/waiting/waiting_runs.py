@@ -22,10 +22,9 @@ from argosy.placement.demand import Batch
 from argosy.placement.explain import ever_fits
 from argosy.placement.supply import Supply
 from argosy.scheduler.buying.budget import is_about_money
-from argosy.scheduler.buying.purchase_shares import instances_left
-from argosy.scheduler.placing.asks import batch_of, shunned_by
 from argosy.scheduler.supply.roster import Lineup, Roster
-from argosy.scheduler.turns.caps import vcpus_left
+from argosy.scheduler.turns.asks import batch_of, shunned_by
+from argosy.scheduler.turns.caps import instances_left, vcpus_left
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from argosy.market.buy import Order
+from argosy.market.buy import Shortfall
 from argosy.market.cover import MONEY, tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
@@ -220,16 +220,22 @@ class CappedRuns:
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait; "" = it ends
     refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
     unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
+    ended: Collection[str] = ()  # ids of runs that are stopped, or give up tasks, in this very tick
+
+    @classmethod
+    def of(cls, moment: Moment, budgets: Mapping[str, RunBudget], ended: Collection[str]) -> CappedRuns:
+        """With copies of the budgets."""
+        return cls(moment, {run_id: budget.copy() for run_id, budget in budgets.items()}, ended=ended)
 
     def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
-        """By run id, how many more tasks it can pay for."""
+        """By run id, how many more tasks it may ask for: what it can pay for, and none where it ends."""
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
             buys = purchases(budget.run, self.moment)
             if buys not in sold:
                 sold[buys] = for_sale(self.moment.state, offers, buys)
             self.most[run_id] = most_tasks(self.moment, budget, sold[buys])
-        return dict(self.most)
+        return self.most | dict.fromkeys(self.ended, 0)
 
     def allowed(self, places: Places) -> Places:
         """Without the launches that a run cannot afford, and without the instances that were wanted for those alone."""
@@ -243,18 +249,18 @@ class CappedRuns:
             no_linger=frozenset(idle_at_cost(self.moment.state, wanted)),
         )
 
-    def exhausted(self, places: Places, order: Order) -> list[CapRun | HaltRun]:
+    def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
         """Runs that can pay for nothing more, and those that have waited long enough for a price that they can pay. Why
         others wait for lack of money goes into `sentences`."""
         found: list[CapRun | HaltRun] = []
-        for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
+        for its, shortfall in runs:
             budget = self.budgets.get(its.run.id)
             if budget is not None and self._is_short(budget, shortfall.reason):
                 is_busy = self._is_busy(places, its, bought=shortfall.tasks < its.left_over.count)
                 sentence, end = self._sentence(budget, self._least_price(its.batch), is_busy)
                 self.sentences[its.run.id] = "" if end else sentence
                 found += [end] if end else []
-        return found
+        return [action for action in found if action.run_id not in self.ended]
 
     def claims(self, places: Places) -> Iterator[Claim]:
         """Instances that no run has counted on before, each for the first run that now does and can pay for it. What

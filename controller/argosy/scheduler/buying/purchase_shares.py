@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from argosy.market.buy import Backlog
 from argosy.market.cover import alike, tasks_per_instance
 from argosy.market.limits import OrderLimits, QuotaKey, quota_name, quota_of, vcpus_of
 from argosy.model.moment import Moment
@@ -20,7 +21,7 @@ from argosy.model.pools import Offer
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.capped_demand import INSTANCES_COLUMN, USD_COLUMN, CappedDemand
 from argosy.scheduler.placing.places import Places
-from argosy.scheduler.turns.caps import INSTANCES, OF_A_VCPU, SCALE, USD, use_of_quotas
+from argosy.scheduler.turns.caps import INSTANCES, OF_A_VCPU, SCALE, USD, instances_left, use_of_quotas
 from argosy.scheduler.turns.fair_order import FairOrder, Within
 from argosy.sharing.alternatives import NO_OTHER, DealtByWays, Turn, Way, dealt_by_ways
 from argosy.sharing.columns import MOST, IntArray, Limits
@@ -77,29 +78,25 @@ class Due:
         return self.by_quota or ((min(self.tasks, wanted), frozenset()),)
 
 
-def instances_left(moment: Moment) -> int:
-    """maxInstances less what is alive, and what fleets may still launch."""
-    alive = sum(instance.alive for instance in moment.state.instances.values())
-    return moment.policy.max_instances - alive - sum(moment.promised.values())
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is wanted of the market in one tick."""
+
+    backlog: Sequence[Backlog]  # by run of the places
+    limits: OrderLimits
+    capped: CappedDemand | None  # None: no queue has a cap or a guarantee
 
 
-def due_instances(
-    moment: Moment,
-    places: Places,
-    wanted: Sequence[Batch],
-    offers: Sequence[Offer],
-    limits: OrderLimits,
-    capped: CappedDemand | None = None,
-    told: str = "",
-) -> list[Due]:
+def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequence[Offer], told: str = "") -> list[Due]:
     """By run of `places`. told: what all are told that do not wait for a quota; "" = whichever limit it is. Instances
     that are larger than their whole quota close it for nobody: who waits for one would keep it closed for ever."""
-    assert places.dealing is not None
+    assert places.share is not None
+    limits, capped, wanted = demand.limits, demand.capped, [each.batch for each in demand.backlog]
     known: dict[Batch, tuple[QuotaOffer, ...]] = {}
     batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
     ever = [each for each in offers if vcpus_of(each) <= limits.vcpus.get(quota_of(each), math.inf)]
     offered = {run_id: _offered(batch, ever, limits.vcpus_left, known) for run_id, batch in batches.items()}
-    ids = tuple(run.id for run in places.dealing.order.runs if offered.get(run.id))
+    ids = tuple(run.id for run in places.share.order.runs if offered.get(run.id))
     quotas = tuple(sorted({each.quota for its in offered.values() for each in its if each.quota is not None}))
     for_all = ForAll(
         max(0, limits.instances),
@@ -110,7 +107,7 @@ def due_instances(
         quotas,
         tuple((limits.vcpus[key], max(0, limits.vcpus_left[key])) for key in quotas),
     )
-    dealing = _PurchaseShares(moment, places.dealing.order, ids, offered, for_all)
+    dealing = _PurchaseShares(moment, places.share.order, ids, offered, for_all)
     coming = {each.run.id: each.coming for each in places.runs}
     wants = np.array([batches[run_id].count for run_id in ids], dtype=np.int64)
     found = dealing.dealt(wants, coming, capped)

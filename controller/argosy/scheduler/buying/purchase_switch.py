@@ -1,30 +1,31 @@
-"""Which runs change from spot to on-demand or back in this tick, and which are late?"""
+"""Runs that change from spot to on-demand or back in this tick, and runs that are late."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.market.buy import Order, Shortfall
+from argosy.market.buy import Shortfall
 from argosy.market.fallback import steered
 from argosy.market.offers import tasks_in
 from argosy.model.actions import Steer
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
+from argosy.scheduler.buying.orders import OrderedPlaces
 from argosy.scheduler.placing.places import Places, RunPlaces
 
 OVERDUE_S = 60.0  # EC2 launches within seconds what it has
 
 
-def steers(moment: Moment, places: Places, order: Order) -> Iterator[Steer]:
+def steers(moment: Moment, ordered: OrderedPlaces) -> Iterator[Steer]:
     """Only those that differ from what is known: most ticks have none."""
-    placed = {its.run.id: (its, shortfall) for its, shortfall in zip(places.runs, order.shortfalls, strict=True)}
+    placed = {its.run.id: (its, shortfall) for its, shortfall in ordered.runs()}
     for run in moment.state.runs.values():
         if run.done or not _is_steered(run):
             continue
         steering = steered(run, moment)  # the same that this tick has placed and bought by
         if steering.stance is run.steering.stance:
-            waits = run.id in placed and _waits(places, *placed[run.id])
+            waits = run.id in placed and _waits(ordered.places, *placed[run.id])
             short = (_is_short(moment, run) or None) if waits else False
             steering = steered(run, moment, short)
         if steering != run.steering:

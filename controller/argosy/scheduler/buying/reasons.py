@@ -1,4 +1,4 @@
-"""What is a user told about tasks for which nothing could be bought?"""
+"""Why a run's tasks wait: the sentences that its user reads."""
 
 from __future__ import annotations
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import groupby
+
+import numpy as np
 
 from argosy.market.buy import NO_FITNESS
 from argosy.market.cover import Spread
 from argosy.model.actions import Launch
-from argosy.model.attempts import AttemptStatus
-from argosy.model.instances import Instance
 from argosy.model.moment import Moment, PoolPurchase
-from argosy.model.policy import Policy
 from argosy.model.runs import Run
-from argosy.model.setbacks import What
 from argosy.model.state import State
-from argosy.placement.demand import Batch
+from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import Fitness
-from argosy.placement.place import place
-from argosy.placement.strategy import own_functions, spread_attribute
+from argosy.placement.pass_state import PassState
+from argosy.placement.place import place, place_further
+from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.placing.asks import NO_BOUND, Ask, asks_of, place_now
-from argosy.scheduler.supply.outlook import Outlook
-from argosy.scheduler.supply.roster import Roster
-from argosy.scheduler.turns.caps import CapRoom, prices
-from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
-from argosy.scheduler.turns.fair_share import FairShare, LaunchRoom, QueueCaps
-from argosy.scheduler.turns.share_levels import ShareLevels, long_run_launches
-from argosy.scheduler.turns.slices import counted
-from argosy.scheduler.upkeep.upkeep import next_key
+from argosy.scheduler.placing.launches import launches
+from argosy.scheduler.supply.present import what_is_there
+from argosy.scheduler.supply.roster import Lineup, Roster
+from argosy.scheduler.turns.asks import NO_BOUND, Ask
+from argosy.scheduler.turns.fair_share import FairShare, Placed, placed_in_slices
+from argosy.scheduler.turns.turns import Turns, whose_turn
+
+EMPTYING = ("least-waste", "busy-first", "best-fit")  # the default, for instances that can be let go
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,11 @@ class RunPlaces:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The outcome of placing every ready run's pending tasks."""
+    """The result of `placed`, the third phase of a tick.
+
+    Example: run r1 asks for 10 tasks, 3 fit on i-1, 2 on an instance that a fleet owes. Then `launches` holds 3
+    launches on i-1, `owed_used` counts 1 for that fleet's pool, and `runs[0]` has `coming` 2 and `left_over.count` 5.
+    """
 
     runs: tuple[RunPlaces, ...] = ()  # those that asked for places, in queue order
     launches: tuple[Launch, ...] = ()
@@ -58,11 +60,20 @@ class Places:
     owed: Mapping[str, PoolPurchase] = field(default_factory=dict)  # by id in `instances`, of those only ordered
     owed_used: Mapping[PoolPurchase, int] = field(default_factory=dict)  # ordered instances that the demand needs
     no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
-    dealing: FairShare | None = None  # where several share the cluster
+    share: FairShare | None = None  # where several share the cluster
     here: Sequence[InstanceRow] = ()  # the instances that may be given work, as they were before `launches`
 
 
 NO_PLACES = Places()
+
+
+@dataclass(frozen=True, slots=True)
+class _OnHere:
+    """What is placed on instances that are here. Example: {(0, 3): 5} = five tasks of ask 0 in row 3."""
+
+    tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks
+    unplaced: Sequence[int]  # per ask
+    in_use: Mapping[str, set[str]]  # by run id, ids of the instances with its tasks, those placed now among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,89 +87,75 @@ class _Ordered:
 
 
 def assign(
-    moment: Moment,
-    roster: Roster,
-    fitness: Mapping[str, Fitness] = NO_FITNESS,
-    at_most: Mapping[str, int] = NO_BOUND,
+    moment: Moment, roster: Roster, fitness: Mapping[str, Fitness] = NO_FITNESS, at_most: Mapping[str, int] = NO_BOUND
 ) -> Places:
-    """Place the pending tasks of all ready runs but daemons': those of who comes first (`fair_order`), as far as they
-    are due to it where there is not room for all.
+    """The first three phases of a tick: what is there, whose turn it is, and what is placed.
 
-    roster: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
-    that names another function is left out. at_most: by run id, the number of tasks that it may ask for.
+    roster: what is kept of earlier ticks; it changes no answer. fitness: users' own functions. at_most: by run id, the
+    number of tasks that it may ask for.
     """
-    state = moment.state
-    ready = [run for run in state.runs.values() if run.ready and not run.is_daemon]
-    ready = [run for run in ready if state.may_try(What.LAUNCH, run.id, moment.now)]
-    ready = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
-    order = FairOrder.of(state, ready, latest_starts(moment, ready))
-    runs = order.runs
-    asks = asks_of(moment, runs, at_most)
-    room = CapRoom.of(state)
-    lineup = roster.at(moment)
-    caps = dealing = None
-    if order.is_shared or (room is not None and asks):
-        usd_per_hour = prices(moment, lineup)
-        caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, usd_per_hour)
-        lifting = ShareLevels.of(state, lineup.supply.total.T, usd_per_hour, long_run_launches(moment))
-        dealing = FairShare(order, asks, lifting, lifting.used(state, order), caps)
-    owed, instances = lineup.owed, moment.state.instances
-    seen = Outlook.of(moment, runs).on(
-        lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
-    )
-    lineup = replace(lineup, supply=seen)
-    here, coming = lineup.here, lineup.coming
-    counted_on = _instances_in_use(moment.state, runs)
-    placed, not_here = place_now(_beside_elsewhere(asks, here, counted_on), lineup, fitness, dealing)
-    if caps is not None:
-        placed, not_here = caps.kept_to(placed, not_here)
-    for number, row in placed:
-        counted_on[asks[number].run.id].add(here.row(row).id)
-    on_here = [(number, here.row(row).id, count) for (number, row), count in sorted(placed.items())]
-    ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), coming, fitness, dealing)
-    if caps is not None:
-        caps.promise(ordered.tasks)
-    for number, row in ordered.tasks:
-        counted_on[asks[number].run.id].add(coming.row(row).id)
+    return placed(whose_turn(what_is_there(moment, roster, fitness), at_most))
+
+
+def placed(turns: Turns) -> Places:
+    """Place the pending tasks of all ready runs but daemons': first on what is here, the rest on what is ordered."""
+    present, asks = turns.present, turns.asks
+    here, coming, owed = present.lineup.here, present.lineup.coming, present.lineup.owed
+    on_here = _on_here(turns, here)
+    ordered = _on_ordered(turns, on_here, coming)
+    starting = [(number, here.row(row).id, count) for (number, row), count in sorted(on_here.tasks.items())]
+    runs = _per_run(asks, ordered, on_here.in_use)
     return Places(
-        runs=_with_spreads(_per_run(asks, ordered, counted_on), asks, [(here, placed), (coming, ordered.tasks)]),
-        launches=tuple(_launches(moment, asks, on_here, dealing)),
-        wanted=frozenset({here.row(row).id for _, row in placed} | (ordered.used - owed.keys())),
+        runs=_with_spreads(runs, asks, [(here, on_here.tasks), (coming, ordered.tasks)]),
+        launches=tuple(launches(turns, starting)),
+        wanted=frozenset({here.row(row).id for _, row in on_here.tasks} | (ordered.used - owed.keys())),
         owed=owed,
         owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
-        dealing=dealing,
+        share=turns.share,
         here=here.rows,
     )
 
 
-def _rest(
-    state: State, asks: Sequence[Ask], not_here: Sequence[int], counted_on: Mapping[str, set[str]]
-) -> list[Batch]:
+def _on_here(turns: Turns, here: Supply) -> _OnHere:
+    present, asks, share = turns.present, turns.asks, turns.share
+    in_use = _instances_in_use(present.moment.state, present.runs)
+    batches = _beside_elsewhere(asks, here, in_use)
+    tasks, unplaced = place_now(batches, present.lineup, present.fitness, share)
+    if share is not None and share.caps is not None:
+        tasks, unplaced = share.caps.kept_to(tasks, unplaced)
+    for number, row in tasks:
+        in_use[asks[number].run.id].add(here.row(row).id)
+    return _OnHere(tasks, unplaced, in_use)
+
+
+def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
+    """Adds the instances that runs are promised to `on_here.in_use`."""
+    share, fitness = turns.share, turns.present.fitness
+    asked = _rest(turns, on_here)
+    if share is None:
+        found = place(asked, coming, fitness=fitness)
+        tasks, unplaced = found.tasks(), found.unplaced.tolist()
+    else:
+        tasks, unplaced = share.placed(asked, coming, fitness)
+        if share.caps is not None:
+            share.caps.promise(tasks)
+    for number, row in tasks:
+        on_here.in_use[turns.asks[number].run.id].add(coming.row(row).id)
+    return _Ordered(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks})
+
+
+def _rest(turns: Turns, on_here: _OnHere) -> list[Batch]:
     """Per ask, what has to be placed on instances that are still to come. Tasks on instances that were warned count
     among the ordinary ones: the shortfall is bought in the same tick (DESIGN D10)."""
-    warned = _tasks_on_warned(state)
+    warned = _tasks_on_warned(turns.present.moment.state)
     return [
         _still_allowed(
             replace(ask.batch, count=unplaced + (0 if ask.moves else warned[ask.run.number])),
             ask.run,
-            len(counted_on[ask.run.id]),
+            len(on_here.in_use[ask.run.id]),
         )
-        for ask, unplaced in zip(asks, not_here, strict=True)
+        for ask, unplaced in zip(turns.asks, on_here.unplaced, strict=True)
     ]
-
-
-def _place_on_ordered(
-    asked: list[Batch],
-    coming: Supply,
-    fitness: Mapping[str, Fitness],
-    dealing: FairShare | None,
-) -> _Ordered:
-    if dealing is None:
-        found = place(asked, coming, fitness=fitness)
-        tasks, unplaced = counted(found), found.unplaced.tolist()
-    else:
-        tasks, unplaced = dealing.placed(asked, coming, fitness)
-    return _Ordered(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks})
 
 
 def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
@@ -170,9 +167,7 @@ def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, se
 
 
 def _with_spreads(
-    runs: tuple[RunPlaces, ...],
-    asks: Sequence[Ask],
-    placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]],
+    runs: tuple[RunPlaces, ...], asks: Sequence[Ask], placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]]
 ) -> tuple[RunPlaces, ...]:
     """placed: instances with the tasks that are placed on them, by (ask, row), in this tick."""
     return tuple(
@@ -184,10 +179,7 @@ def _with_spreads(
 
 
 def _spread(
-    run: Run,
-    attribute: str,
-    asks: Sequence[Ask],
-    placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]],
+    run: Run, attribute: str, asks: Sequence[Ask], placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]]
 ) -> Spread:
     """Where the tasks of the run's group are, those that were placed in this tick among them."""
     spread, tasks = Spread(attribute, {}), Counter[str]()
@@ -219,62 +211,6 @@ def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[st
     )
 
 
-def _launches(
-    moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]], dealing: FairShare | None
-) -> list[Launch]:
-    """As many of the tasks that were placed, (ask, instance id, count) each, as the tick and a cell may start."""
-    state, policy = moment.state, moment.policy
-    launches: list[Launch] = []
-    room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
-    if dealing is not None and placed:
-        cell_of = {name: state.instances[name].cell for _, name, _ in placed}
-        may_start = LaunchRoom(room, cell_room, max(1, policy.max_promised_documents // 2))
-        placed = dealing.launched(_startable(moment, asks, placed), cell_of, may_start)
-    next_index = {
-        number: iter(asks[number].run.tasks.startable(moment.now, room, asks[number].among).tolist())
-        for number in {number for number, _, _ in placed}
-    }
-    for number, instance_id, count in placed:
-        instance, run = state.instances[instance_id], asks[number].run
-        indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))
-        room -= len(indexes)
-        cell_room[instance.cell] -= len(indexes)
-        first = len(launches)
-        launches += [
-            _launch(state, run, index, instance, (first + offset) // policy.wave_size)
-            for offset, index in enumerate(indexes)
-        ]
-    return launches
-
-
-def _startable(
-    moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]]
-) -> list[tuple[int, str, int]]:
-    """Without the places of tasks that are backing off."""
-    left = {
-        number: asks[number].run.tasks.startable_count(moment.now, asks[number].among)
-        for number in {number for number, _, _ in placed}
-    }
-    found = []
-    for number, name, count in placed:
-        if (now := min(count, left[number])) > 0:
-            left[number] -= now
-            found.append((number, name, now))
-    return found
-
-
-def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[Launch]:
-    """As many of them as the tick and the cells may start, the first ones first, in waves that follow each other."""
-    room = policy.max_launches_per_tick - len(state.attempts.with_status(AttemptStatus.INTENT))  # sent now or later
-    cell_room, found = _cell_room(state, policy), list[Launch]()
-    for launch in launches:
-        if len(found) < room and cell_room[launch.cell] > 0:
-            cell_room[launch.cell] -= 1
-            number = state.next_wave + len(found) // policy.wave_size
-            found.append(replace(launch, wave=number, started_by=state.started_by(number)))
-    return found
-
-
 def _beside_elsewhere(asks: Sequence[Ask], here: Supply, in_use: Mapping[str, set[str]]) -> list[Batch]:
     """Per ask, what is to be placed. Instances that may be given nothing, such as warned ones, count among those that
     a run may use for as long as it has tasks there; the kernel sees none of them."""
@@ -296,23 +232,6 @@ def group_is_running(state: State, group: str) -> bool:
     """Whether a task of the group is live anywhere."""
     numbers = {run.number for run in state.runs.values() if run.group == group}
     return any(runs[number] for runs in state.attempts.runs_on_instance.values() for number in numbers)
-
-
-def _launch(state: State, run: Run, index: int, instance: Instance, wave: int) -> Launch:
-    """wave: how many waves of this tick are full already."""
-    key = next_key(run.id, index, int(run.tasks["attempts"][index]), int(run.tasks["launch"][index]))
-    number = state.next_wave + wave
-    return Launch(key, number, state.started_by(number), instance.id, instance.cell)
-
-
-def _cell_room(state: State, policy: Policy) -> defaultdict[str, int]:
-    """How many launches each cell can still be given: what is begun and not sent takes from its rate."""
-    room: defaultdict[str, int] = defaultdict(lambda: policy.launches_per_cell)
-    for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
-        instance = state.instance_of(row)
-        if instance is not None:
-            room[instance.cell] -= 1
-    return room
 
 
 def _instances_in_use(state: State, runs: Sequence[Run]) -> dict[str, set[str]]:
@@ -337,3 +256,70 @@ def _tasks_on_warned(state: State) -> Counter[int]:
         if run.terms.service is not None:
             del found[run.number]
     return found
+
+
+def place_now(
+    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness], share: FairShare | None = None
+) -> tuple[Counter[tuple[int, int]], list[int]]:
+    """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
+
+    Instances join in any order. If the first run in the queue filled each one that joins, it would take what was bought
+    for the last run, and more would be bought tick after tick. So everything that is here or on its way is filled in
+    one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
+    would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
+    bought to spread them.
+
+    share: where several share the cluster, who gets how much of what is here or on its way if it does not suffice.
+    """
+    ours = [emptying(batch) for batch in batches]
+    meant = None if share is None else share.meant_for(batches, lineup, fitness)
+    meant = meant or _meant_for(batches, lineup, fitness)
+    if meant is None:
+        found = place(ours, lineup.here, fitness=fitness)
+        return found.tasks(), found.unplaced.tolist()
+    now, waits = meant
+    queue = Queue.of(ours)
+    free = PassState(lineup.here, queue)
+    first, unplaced = _first(queue, now, free, fitness, share is not None)
+    left = [batch.count - n + rest for batch, n, rest in zip(batches, now, unplaced, strict=True)]
+    asked = [n - wait for n, wait in zip(left, waits, strict=True)]
+    if share is not None:
+        asked = share.within_caps(batches, asked, first)
+    second = place_further(queue.counting(asked), free, fitness=fitness)
+    return first + second.tasks(), [
+        n - count + rest for n, count, rest in zip(left, asked, second.unplaced.tolist(), strict=True)
+    ]
+
+
+def _first(
+    queue: Queue, counts: Sequence[int], free: PassState, fitness: Mapping[str, Fitness], are_shared: bool
+) -> tuple[Placed, list[int]]:
+    """What starts here, and how many tasks of each batch found no place after all."""
+    if are_shared:
+        placed, unplaced = placed_in_slices(queue, np.array(counts, dtype=np.int64), free, fitness)
+        return placed, unplaced.tolist()
+    found = place_further(queue.counting(counts), free, fitness=fitness)
+    return found.tasks(), found.unplaced.tolist()
+
+
+def _meant_for(
+    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+) -> tuple[list[int], list[int]] | None:
+    """How many tasks of each batch would fall on instances that are here if all were, and how many of those that are to
+    be spread over an attribute would fall on the others; None where it makes no difference."""
+    spread = [spread_attribute(batch.strategy) is not None for batch in batches]
+    alike = len({batch.need for batch in batches if batch.count}) < 2
+    if not 0 < lineup.ready < len(lineup.supply) or (alike and not any(spread)):
+        return None
+    together = place(batches, lineup.supply, fitness=fitness)
+    here = together.row < lineup.ready
+    now, later = (
+        np.bincount(together.batch[chosen], weights=together.count[chosen], minlength=len(batches)).astype(int)
+        for chosen in (here, ~here)
+    )
+    return now.tolist(), np.where(spread, later, 0).tolist()
+
+
+def emptying(batch: Batch) -> Batch:
+    """Unless its run says otherwise, idle instances come last, so that they can be released."""
+    return batch if batch.strategy else replace(batch, strategy=EMPTYING)

@@ -1,15 +1,14 @@
-"""How do environments come to the tasks that they want? From the state to rollout's slots, and from its steps to
-actions."""
+"""Environments: from the state to the slots of a rollout, and from its steps to actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from argosy.model.actions import Action, EnvironmentFailed, RetireRun, SetSlots, StopAttempt
+from argosy.model.actions import Action, DrainTask, EnvironmentFailed, Launch, RetireRun, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment
@@ -19,8 +18,6 @@ from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.serving_rows import all_are_well, failing_rows, healthy_rows
 from argosy.model.tasks import TERMINAL, TaskStatus
-from argosy.scheduler.placing.kept_instances import emptied_for
-from argosy.scheduler.placing.on_demand_base import base_of, lacking
 from argosy.scheduler.services.daemon_environments import daemon_rollout
 from argosy.scheduler.services.deployments import (
     DeploymentStanding,
@@ -33,11 +30,41 @@ from argosy.scheduler.services.deployments import (
     suspended_runs,
 )
 from argosy.scheduler.services.rollout import Slot, SlotStatus, Step, step
-from argosy.scheduler.services.targets import begin_to_drain
+from argosy.scheduler.services.targets import begin_to_drain, drained_first, target_steps
+from argosy.scheduler.supply.kept_instances import emptied_for
+from argosy.scheduler.turns.asks import base_of, lacking
 from argosy.scheduler.upkeep.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
 
 STATUSES = tuple(SlotStatus)
 NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False, target_group="", drain_s=0.0, content="")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSteps:
+    """The result of `service_steps`: what services and daemons need in one tick.
+
+    Example: a deployment of service `web` starts a second task beside the old one, which is told to stop once the new
+    one is healthy. In the first tick `steps` is (SetSlots("web-2", (0,)),) and `grows` is True; in the last one `steps`
+    is (StopAttempt of the old task,), or (DrainTask,) while a load balancer still sends it requests.
+    """
+
+    stops: Sequence[Action]  # those that were handed in, put off where a load balancer has to let go first
+    steps: Sequence[Action]
+    launches: Sequence[Launch]  # of daemons, for their room is kept for them
+    given_up: frozenset[str]  # ids of runs of which nothing is launched or bought in this very tick
+    grows: bool  # a service wants more tasks: they are placed in the next tick, and nothing goes that could take them
+
+
+def service_steps(moment: Moment, stops: Iterable[StopAttempt]) -> ServiceSteps:
+    """stops: what has to end for other reasons."""
+    wanted = rollouts(moment)
+    ends = (*drained_first(moment, stops),)
+    steps = (*drained_first(moment, (each for each in wanted if not isinstance(each, Launch))),)
+    told = {each.key for each in (*ends, *steps) if isinstance(each, StopAttempt | DrainTask)}
+    runs = moment.state.runs
+    launches = tuple(each for each in wanted if isinstance(each, Launch))
+    grows = any(isinstance(each, SetSlots) and each.wanted and not runs[each.run_id].is_daemon for each in wanted)
+    return ServiceSteps(ends, (*steps, *target_steps(moment, told)), launches, frozenset(given_up_by(steps)), grows)
 
 
 @dataclass(frozen=True, slots=True)

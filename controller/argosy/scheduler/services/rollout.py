@@ -1,9 +1,20 @@
-"""Which slots of an environment start next, and which are stopped?
+"""Rollouts: which slots of an environment start next, and which are stopped?
 
-A pure function of numbers. Of its tasks an environment never loses more at a time to our own acts than its update
-policy allows, and never has more of them: what is healthy is stopped only while enough others are healthy, and what is
-new starts only while there is room. Hand-over before a spot interruption, scaling, deployments and roll-backs are all
-the same question: which slots stay, and which go?
+The problem: deployments, roll-backs, scaling and hand-over before a spot interruption must replace tasks while enough
+of them serve. The idea: all are the same question, which slots stay and which go. A slot stays if it is of the target
+revision, on an instance that stays, and among the first `desired`. Everything else goes, but a healthy task is stopped
+only while `minHealthyPercent` of the others are healthy, and a new one starts only below `maxOverPercent`.
+
+Example: two tasks are desired, at least 100 % healthy and at most 50 % over. Two healthy tasks of the old revision run.
+The first step starts one new task (three are allowed). Once that one is healthy, one of the old ones is stopped.
+
+>>> terms = ServiceTerms(2, 100, 50, 0.0, 0.0, rolls_back=False, target_group="", drain_s=0.0, content="")
+>>> old = [Slot("web-1", index, SlotStatus.HEALTHY, is_target=False) for index in (0, 1)]
+>>> step(old, 2, terms).starts, step(old, 2, terms).stops
+(1, ())
+>>> now = step([*old, Slot("web-2", 0, SlotStatus.HEALTHY, is_target=True)], 2, terms)
+>>> now.starts, [(slot.run_id, slot.index) for slot in now.stops]
+(1, [('web-1', 0)])
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
 """Which instance is emptied for a run that finds room on none?
 
+The problem: a run needs a whole instance of 8 GPUs, and every instance runs a few small tasks. Stopping tasks for it is
+unjust or not allowed. The idea: one instance takes no new work until its tasks have ended by themselves. Example: i-1
+has tasks that end in 20 and 5 minutes, i-2 one that ends in 10. Both would take the run; i-2 is empty first, so it is
+chosen.
+
 One that takes its tasks once it is empty, or whose going lets one be bought that does: it frees an instance, its vCPUs
 and its dollars, and that has to be what is short. Tasks of batch runs end there by themselves. Those of services move
 as they do from a warned instance: others start elsewhere first (`services.rollout`). So an instance with such tasks is
@@ -16,14 +21,12 @@ from argosy.catalogue.quotas import quota_key
 from argosy.market.cover import tasks_per_instance
 from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.model.instances import Instance
-from argosy.model.moment import Moment
-from argosy.model.pools import Offer
 from argosy.model.runs import Run
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.placing.asks import batch_of, shunned_by
+from argosy.scheduler.buying.orders import MarketView
+from argosy.scheduler.turns.asks import batch_of, shunned_by
 
 MOST_TRIED = 8  # instances with tasks of services, for which it is asked where those could go
 
@@ -32,18 +35,16 @@ MOST_TRIED = 8  # instances with tasks of services, for which it is asked where 
 class DrainChoice:
     """One tick's. row: an instance of that place as it looks without so many attempts of each run."""
 
-    moment: Moment
+    market: MarketView
     instances: Sequence[Instance]
     row: Callable[[int, Mapping[int, int]], InstanceRow]
-    offers: Sequence[Offer]
     limits: OrderLimits
-    fitness: Mapping[str, Fitness]
     _others: Supply | None = field(init=False, default=None)
     _runs: Mapping[int, Run] = field(init=False)  # by Run.number
     _soonest: list[tuple[bool, float, int]] | None = field(init=False, default=None)  # the same for whoever asks
 
     def __post_init__(self) -> None:
-        self._runs = {run.number: run for run in self.moment.state.runs.values()}
+        self._runs = {run.number: run for run in self.market.moment.state.runs.values()}
 
     def candidates(self, batch: Batch) -> Iterator[int]:
         """Places of the instances that help, those first that are empty soonest; those with tasks of services last.
@@ -62,13 +63,13 @@ class DrainChoice:
     def room(self, where: int, batch: Batch) -> int:
         """How many tasks of the batch the instance takes once it is empty; daemons stay."""
         empty = Supply.of([self.row(where, self.runs_on(where))])
-        left = place([replace(batch, max_instances=None)], empty, fitness=self.fitness)
+        left = place([replace(batch, max_instances=None)], empty, fitness=self.market.fitness)
         return batch.count - int(left.unplaced.sum())
 
     def runs_on(self, where: int, *, serves: bool | None = None) -> dict[int, int]:
         """By Run.number, of runs but daemons, their live attempts there. serves: only those of services, or of none."""
         name, found = self.instances[where].id.encode(), dict[int, int]()
-        on_it: Mapping[int, int] = self.moment.state.attempts.runs_on_instance.get(name, {})
+        on_it: Mapping[int, int] = self.market.moment.state.attempts.runs_on_instance.get(name, {})
         for number, count in on_it.items():
             run = self._runs.get(number)
             if run is not None and count and not run.is_daemon and serves in (None, run.terms.serves):
@@ -78,7 +79,7 @@ class DrainChoice:
     def _empty_in(self, instance: Instance) -> tuple[bool, float]:
         """Whether tasks of services are there, and in how many seconds the last of the others is expected to end;
         infinite where nothing runs, or something of which nothing is known."""
-        table, now = self.moment.state.attempts, self.moment.now
+        table, now = self.market.moment.state.attempts, self.market.moment.now
         longest, serves = -math.inf, False
         for row in table.on_instance(instance.id):
             run, started_at = self._runs.get(int(table["run"][row])), float(table["started_at"][row])
@@ -88,13 +89,13 @@ class DrainChoice:
                 serves = serves or not run.is_daemon
             else:
                 past = now - started_at if started_at else 0.0
-                longest = max(longest, run.expected_seconds(self.moment.policy.attempt_s) - past)
+                longest = max(longest, run.expected_seconds(self.market.moment.policy.attempt_s) - past)
         return serves, max(0.0, longest) if serves or longest > -math.inf else math.inf
 
     def _opens(self, where: int, batch: Batch) -> bool:
         """Whether one that takes a task may be bought once this instance is gone."""
         gone, limits = self.instances[where], self.limits
-        kind = self.moment.catalogue.get(gone.instance_type)
+        kind = self.market.moment.catalogue.get(gone.instance_type)
         key = gone.cell, gone.purchase.value, quota_key(gone.instance_type, gone.purchase.value)
         vcpus = {each: left + (each == key and kind is not None) * (kind.vcpus if kind else 0)
                  for each, left in limits.vcpus_left.items()}  # fmt: skip
@@ -106,18 +107,18 @@ class DrainChoice:
                 usd_per_hour=limits.usd_per_hour + gone.price_usd_per_hour,
             )
         )
-        fits = tasks_per_instance(replace(batch, count=1), self.offers).tolist()
-        able = [offer for offer, tasks in zip(self.offers, fits, strict=True) if tasks]
+        fits = tasks_per_instance(replace(batch, count=1), self.market.offers).tolist()
+        able = [offer for offer, tasks in zip(self.market.offers, fits, strict=True) if tasks]
         return any(after.most(offer, Choice.of(able, offer.whole.cpu_units)) > 0 for offer in able)
 
     def _has_room_elsewhere(self, where: int) -> bool:
         """For the tasks of services that are there."""
-        state, name = self.moment.state, self.instances[where].id
+        state, name = self.market.moment.state, self.instances[where].id
         if self._others is None:
             self._others = Supply.of([self.row(each, {}) for each in range(len(self.instances))])
         not_here, shunned = f"not(ec2InstanceId in [{name}])", shunned_by(state)
         batches = []
         for number, count in self.runs_on(where, serves=True).items():
-            batch = batch_of(state, self._runs[number], self.moment.now, shunned)
+            batch = batch_of(state, self._runs[number], self.market.moment.now, shunned)
             batches.append(replace(batch, count=count, constraints=(*batch.constraints, not_here)))
-        return not place(batches, self._others, fitness=self.fitness).unplaced.any()
+        return not place(batches, self._others, fitness=self.market.fitness).unplaced.any()

@@ -1,5 +1,9 @@
 """For which runs is room taken from others, and whose tasks are stopped for it?
 
+Example: queue `prod` may take room after 60 s. `maxInstances` is reached, and its run r2 has waited for 70 s with two
+tasks. Two exchanges are made: two tasks of queue `batch` are stopped, and their instances are kept for r2 for three
+minutes, because a task has up to two minutes to answer SIGTERM.
+
 Only where the sharing document says so, for runs of queues that may, when nothing more may be bought and after they
 have waited for a while. Who has to go is a pure step (`argosy.sharing.victims`); here is what it looks at, and how much
 of it may happen.
@@ -13,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.market.buy import NO_FITNESS, Order
 from argosy.market.daemons import daemons_of
 from argosy.market.limits import is_quota
 from argosy.model.actions import NoteHeld, StopAttempt, YieldInstance
@@ -22,19 +25,17 @@ from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.checkpoints import since_checkpoint_s
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
-from argosy.model.pools import Offer
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.sharers import queue_of_run
 from argosy.model.sharing import Reclaim
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.buying.budget import RunBudget
-from argosy.scheduler.buying.capacity import DEPLOYMENT, DEPLOYMENT_USD, order_limits
-from argosy.scheduler.placing.kept_instances import kept_for_runs
+from argosy.scheduler.buying.orders import DEPLOYMENT, DEPLOYMENT_USD, MarketView, OrderedPlaces, order_limits
 from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.supply.kept_instances import kept_for_runs
 from argosy.scheduler.supply.rows import row_of, uses_by_number
 from argosy.scheduler.taking_room.drain_choice import DrainChoice
 from argosy.scheduler.turns.caps import CapRoom, part_of, units_of
@@ -51,18 +52,13 @@ HOUR_S = 3600.0
 Acts = list[NoteHeld | YieldInstance | StopAttempt]
 
 
-def reclaims(
-    moment: Moment,
-    places: Places,
-    order: Order,
-    budgets: Mapping[str, RunBudget],
-    offers: Sequence[Offer],
-    fitness: Mapping[str, Fitness] = NO_FITNESS,
-) -> Acts:
-    """Who waits for room that it may take; and what is kept, and stopped, for those who have waited for long enough.
-    places: with all that starts in this tick. budgets: by run id; who has one must be able to pay for what is lost."""
+def reclaims(market: MarketView, ordered: OrderedPlaces, budgets: Mapping[str, RunBudget]) -> Acts:
+    """The runs that wait for room that they may take; and what is kept, and stopped, for those that have waited for
+    long enough. ordered: with all that starts in this tick. budgets: by run id; a run with one must be able to pay for
+    the work that is lost."""
+    moment, places = market.moment, ordered.places
     sharing, reclaim = moment.state.sharing, moment.state.sharing.reclaim
-    held = _held(moment, places, order) if reclaim is not None else {}
+    held = _held(moment, ordered) if reclaim is not None else {}
     acts: Acts = [] if held.keys() == sharing.held_since.keys() else [NoteHeld(tuple(sorted(held)))]
     ripe = {
         run_id: each
@@ -70,7 +66,7 @@ def reclaims(
         if reclaim is not None and moment.now - sharing.held_since.get(run_id, moment.now) >= reclaim.after_s
     }
     if ripe and reclaim is not None:
-        acts += _Reclaiming(moment, reclaim, ripe, places, budgets, (offers, fitness)).acts()
+        acts += _Reclaiming(market, reclaim, ripe, places, budgets).acts()
     return acts
 
 
@@ -86,11 +82,11 @@ class _RunWithoutRoom:
         return self.places.run
 
 
-def _held(moment: Moment, places: Places, order: Order) -> dict[str, _RunWithoutRoom]:
+def _held(moment: Moment, ordered: OrderedPlaces) -> dict[str, _RunWithoutRoom]:
     """By id, the runs that may take room and for whose tasks nothing may be bought."""
     queues = moment.state.sharing.queues()
     found = {}
-    for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
+    for its, shortfall in ordered.runs():
         queue = queues.get(its.run.terms.queue) or queues[DEFAULT_QUEUE]
         if queue.preempts and queue.weight and shortfall.tasks and _is_of_all(moment, shortfall.reason):
             found[its.run.id] = _RunWithoutRoom(its, min(shortfall.tasks, its.left_over.count))
@@ -107,16 +103,15 @@ class _Reclaiming:
 
     def __init__(
         self,
-        moment: Moment,
+        market: MarketView,
         reclaim: Reclaim,
         held: Mapping[str, _RunWithoutRoom],
         places: Places,
         budgets: Mapping[str, RunBudget],
-        market: tuple[Sequence[Offer], Mapping[str, Fitness]],
     ) -> None:
-        """places: with all that starts in this tick. market: what may be bought, and users' own functions."""
-        self.moment, self.reclaim, self.budgets, (offers, self.fitness) = moment, reclaim, budgets, market
-        state = moment.state
+        """places: with all that starts in this tick."""
+        moment, state = market.moment, market.moment.state
+        self.moment, self.reclaim, self.budgets, self.fitness = moment, reclaim, budgets, market.fitness
         self.kept = kept_for_runs(state, moment.now)
         self.order = FairOrder.of(state, list(state.runs.values()))
         self.promised = Counter[int]()
@@ -133,7 +128,7 @@ class _Reclaiming:
                 self.standing.move(self.order.row[run.id], self._takes(run))
         spared = self.kept.keys() | {launch.instance_id for launch in places.launches}
         self.instances = [each for each in state.instances.values() if each.placeable and each.id not in spared]
-        self._emptying = DrainChoice(moment, self.instances, self._row, offers, order_limits(moment), self.fitness)
+        self._emptying = DrainChoice(market, self.instances, self._row, order_limits(moment))
         self._rows: IntArray = np.zeros(0, dtype=np.int64)  # of the holders, in the table of attempts
         self._uses, self._daemons = uses_by_number(state), daemons_of(state)
         self._usd_left, self._queues = _usd_left(moment, reclaim), state.sharing.queues()
@@ -329,8 +324,8 @@ class _Reclaiming:
 
 def _lifting(moment: Moment, places: Places) -> ShareLevels:
     """As places were dealt out in this tick: else what is taken would be taken back."""
-    if places.dealing is not None:
-        return places.dealing.lifting
+    if places.share is not None:
+        return places.share.levels
     alive = [each for each in moment.state.instances.values() if each.alive]
     sizes = np.array([each.total for each in alive], dtype=np.int64).reshape(-1, 3)
     prices = np.array([each.price_usd_per_hour for each in alive])

@@ -103,6 +103,12 @@ def _summed(run: IntArray, amounts: IntArray, runs: int) -> IntArray:
     return found
 
 
+def instances_left(moment: Moment) -> int:
+    """maxInstances less what is alive, and what fleets may still launch."""
+    alive = sum(instance.alive for instance in moment.state.instances.values())
+    return moment.policy.max_instances - alive - sum(moment.promised.values())
+
+
 def usd_of_all(moment: Moment) -> float:
     """What all instances that are alive or may still come cost an hour."""
     state, coming = moment.state, 0.0

@@ -7,7 +7,7 @@ So what was dealt out is placed, who did not find all his places is left out, an
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,15 +21,44 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.place import place, place_further
 from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import Supply
-from argosy.scheduler.placing.asks import Ask
 from argosy.scheduler.supply.roster import Lineup
+from argosy.scheduler.turns.asks import Ask
 from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part_of, units_of
 from argosy.scheduler.turns.fair_order import FairOrder, Within
 from argosy.scheduler.turns.share_levels import ShareLevels
-from argosy.scheduler.turns.slices import Placed, counted, placed_in_slices
 from argosy.sharing.bounds import LENT, NO_CAP
-from argosy.sharing.columns import MOST, IntArray, Limits
+from argosy.sharing.columns import MOST, BoolArray, IntArray, Limits
 from argosy.sharing.fill import Filled
+
+SLICES = 8  # in which the tasks of a batch are placed
+MOST_PASSES = 64  # batches times slices: each of them looks at all instances
+Placed = Counter[tuple[int, int]]  # (batch, row) -> tasks
+
+
+def placed_in_slices(
+    queue: Queue, counts: IntArray, state: PassState, fitness: Mapping[str, Fitness]
+) -> tuple[Placed, IntArray]:
+    """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks, instead of the queue's
+    own. Takes the places out of the state."""
+    placed, unplaced = Placed(), np.zeros_like(counts)
+    has_gpus = np.array([kind.gpus > 0 for kind in queue.kinds], dtype=np.bool_)[queue.kind]
+    for asked in _slices(counts, has_gpus):
+        if asked.any():
+            found = place_further(queue.counting(asked.tolist()), state, fitness=fitness)
+            placed.update(found.tasks())
+            unplaced += found.unplaced
+    return placed, unplaced
+
+
+def _slices(counts: IntArray, has_gpus: BoolArray) -> Iterator[IntArray]:
+    """(batches,) tasks that are placed one after the other: those with GPUs, for the others find cpu and memory
+    elsewhere as well; then a part of each of the others, and so on."""
+    yield np.where(has_gpus, counts, 0)
+    others = np.where(has_gpus, 0, counts)
+    slices = max(1, min(SLICES, MOST_PASSES // max(1, len(counts))))
+    for number in range(slices):
+        yield others * (number + 1) // slices - others * number // slices
+
 
 ROUNDS = 8  # of dealing out; what is left then goes to who comes first
 
@@ -118,7 +147,7 @@ class FairShare:
 
     order: FairOrder
     asks: Sequence[Ask]
-    lifting: ShareLevels
+    levels: ShareLevels
     used: IntArray  # (sharers, 5) what the live attempts count there
     caps: QueueCaps | None = None  # where any queue has one
 
@@ -146,7 +175,7 @@ class FairShare:
         free = self.within_caps(batches, wants, {}) == wants
         found = place(batches, supply, fitness=fitness) if free else None
         if found is not None and not found.unplaced.any():
-            return counted(found), found.unplaced.tolist()
+            return found.tasks(), found.unplaced.tolist()
         queue = Queue.of(batches)
         first, state = self._dealt_out(batches, queue, supply, fitness)
         left = [batch.count for batch in batches]
@@ -155,7 +184,7 @@ class FairShare:
         asked = self.within_caps(batches, left, first)
         rest = place_further(queue.counting(asked), state, fitness=fitness)
         unplaced = [n - ask + none for n, ask, none in zip(left, asked, rest.unplaced.tolist(), strict=True)]
-        return first + counted(rest), unplaced
+        return first + rest.tasks(), unplaced
 
     def within_caps(
         self, batches: Sequence[Batch], counts: Sequence[int], placed: Mapping[tuple[int, int], int]
@@ -173,13 +202,13 @@ class FairShare:
         self, batches: Sequence[Batch], queue: Queue, supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, PassState]:
         state, placed = PassState(supply, queue), Placed()
-        needs = np.array([self.lifting.takes(ask.run) for ask in self.asks], dtype=np.int64).reshape(-1, 5)
+        needs = np.array([self.levels.takes(ask.run) for ask in self.asks], dtype=np.int64).reshape(-1, 5)
         left = np.array([batch.count for batch in batches], dtype=np.int64)
         may, used = np.ones(len(batches), dtype=bool), self.used.copy()
         sharer = np.array([self.order.row[ask.run.id] for ask in self.asks], dtype=np.int64)
         given_in_all = np.zeros(len(batches), dtype=np.int64)
         for _ in range(ROUNDS):
-            limits = Limits.of(self.lifting.capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
+            limits = Limits.of(self.levels.capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
             within = None if self.caps is None else self.caps.within(given_in_all)
             counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():

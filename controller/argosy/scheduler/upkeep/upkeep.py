@@ -1,9 +1,10 @@
-"""What do runs and attempts that already exist need: preparation, stops, resolution, verification, closing?"""
+"""What runs and attempts that exist need: preparation, stops, resolution, verification, closing."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from argosy.lifecycle.closed_cells import CLOSED
 from argosy.model.actions import (
+    Action,
     CloseRun,
     DeregisterDefinition,
     FoldHistory,
@@ -60,6 +62,32 @@ SAID_AGAIN = {
     StopCause.UNHEALTHY: UNHEALTHY,
 }
 UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
+
+
+@dataclass(frozen=True, slots=True)
+class Chores:
+    """The result of `chores`. Example: of a run that was cancelled with one task running, `stops` has one action."""
+
+    repairs: Sequence[ReviveTasks | MendState]
+    timeouts: Sequence[HaltRun]
+    stops: Sequence[StopAttempt]
+    look_ups: Sequence[LookUpHosts]
+    unknown: Sequence[StopOrphan | ResolveLaunches]  # tasks without a row, and launches without a reply
+
+
+def chores(moment: Moment) -> Chores:
+    """What is due in any tick, whether anything may start or not."""
+    state, now = moment.state, moment.now
+    look_ups = host_look_ups(state, now, moment.policy)
+    unknown: list[StopOrphan | ResolveLaunches] = [*orphans(state), *resolutions(moment)]
+    return Chores((*repairs(state),), (*run_timeouts(state, now),), (*stops(moment),), (*look_ups,), unknown)
+
+
+def last_chores(moment: Moment, functions: OwnFunctions) -> list[Action]:
+    """What is due at the end of any tick. functions: the users' own that work."""
+    state, now = moment.state, moment.now
+    found: list[Action] = [*halts(state, functions), *verifications(moment), *waits_that_are_over(state)]
+    return [*found, *closings(state, now), *folds(state, now)]
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:

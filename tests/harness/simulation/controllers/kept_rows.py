@@ -19,8 +19,8 @@ from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import Codes, Supply
-from argosy.scheduler.placing.asks import asks_of
 from argosy.scheduler.supply.roster import Lineup, Roster
+from argosy.scheduler.turns.asks import asks_of
 
 COLUMNS = ("free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour")
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.placing.asks import place_now, standing_constraints
+from argosy.scheduler.placing.places import place_now
 from argosy.scheduler.supply.roster import Lineup
+from argosy.scheduler.turns.asks import standing_constraints
 from argosy.spec.terms import terms_of_form
 from tests.builders import spec
 

@@ -12,7 +12,7 @@ from argosy.model.actions import YieldInstance
 from argosy.model.events import LaunchAccepted
 from argosy.model.resources import Resources
 from argosy.model.state import State
-from argosy.scheduler.placing.kept_instances import SEEN, first_fit, kept_for_runs, longest_stay_s, needed_from
+from argosy.scheduler.supply.kept_instances import SEEN, first_fit, kept_for_runs, longest_stay_s, needed_from
 from tests.builders import NOW, POLICY, begun, moment_of, task, task_arn, told
 from tests.shared_clusters import cluster, decided, launches, run
 

@@ -14,8 +14,8 @@ from argosy.model.moment import Moment
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.scheduler.placing.places import assign
-from argosy.scheduler.supply.outlook import Outlook, expected_end
 from argosy.scheduler.supply.roster import Roster
+from argosy.scheduler.supply.rows import Outlook, expected_end
 from tests.builders import (
     CELL,
     NOW,

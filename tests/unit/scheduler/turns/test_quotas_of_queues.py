@@ -13,7 +13,7 @@ from argosy.model.events import LaunchAccepted, SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.policy import VcpuQuota
 from argosy.model.state import State
-from argosy.scheduler.buying.capacity import order_in_turn
+from argosy.scheduler.buying import orders
 from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
@@ -63,7 +63,8 @@ def bought(state: State, *known: VcpuQuota, **policy: Any) -> tuple[Counter[str]
     moment = moment_of(state, policy=replace(POLICY, vcpu_quotas=known, growth_per_tick=100, **policy))
     moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
     offers = offers_of(state.pools.values(), moment.catalogue, NOW, moment.policy, None, daemons_of(state))
-    places, order = order_in_turn(moment, assign(moment, Roster()), offers)
+    ordered = orders.bought(orders.MarketView(moment, offers, {}), assign(moment, Roster()))
+    places, order = ordered.places, ordered.order
     types = Counter[str]()
     for (pool, _), count in order.instances.items():
         types[state.pools[pool].instance_type] += count

@@ -9,7 +9,7 @@ import numpy as np
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.pass_state import PassState
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.turns.slices import MOST_PASSES, Placed, placed_in_slices
+from argosy.scheduler.turns.fair_share import MOST_PASSES, Placed, placed_in_slices
 
 
 def instance(name: str, cpu_units: int, memory_mib: int, gpus: int = 0) -> InstanceRow:

@@ -105,7 +105,14 @@ def open_to(run: Run, moment: Moment, needed: Mapping[str, float]) -> frozenset[
 
 
 def first_fit(needs: Resources, free: Resources, ends: Ends, now: float) -> float:
-    """When so much is free at the earliest; where it never is, when all have ended, so that the instance may go."""
+    """When that much is free at the earliest; if it never is, when all have ended, so that the instance may go.
+
+    One task of 2 vCPUs ends in 60 s, another in 300 s. A task of 3 vCPUs finds room beside 1 free vCPU in 60 s.
+
+    >>> ends = [(300.0, Resources(2048, 0, 0)), (60.0, Resources(2048, 0, 0))]
+    >>> first_fit(Resources(3072, 0, 0), Resources(1024, 0, 0), ends, now=0.0)
+    60.0
+    """
     left = [*free]
     if all(has >= need for has, need in zip(left, needs, strict=True)):
         return now

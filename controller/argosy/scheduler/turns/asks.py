@@ -1,12 +1,11 @@
-"""What does each run in the queue ask for, and which of its tasks start on the instances that are here?"""
+"""What each run in the queue asks for."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,42 +13,21 @@ from numpy.typing import NDArray
 from argosy.market.fallback import purchases
 from argosy.market.offers import CELL_ATTRIBUTE, GPU_MEMORY_ATTRIBUTE, GPU_MODEL_ATTRIBUTE, PURCHASE_ATTRIBUTE
 from argosy.market.on_demand import is_ever_available
-from argosy.model.instances import Purchase
+from argosy.model.attempts import StopCause
+from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance
 from argosy.model.run_terms import ARM64, RUNNER_ATTRIBUTE, RUNNER_PROTOCOL, RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.placement.demand import Batch, Queue, WeightedConstraint
-from argosy.placement.fitness import Fitness
-from argosy.placement.pass_state import PassState
-from argosy.placement.place import place, place_further
-from argosy.placement.strategy import spread_attribute
-from argosy.scheduler.placing.kept_instances import kept_for_runs, needed_from, off_limits, open_to
-from argosy.scheduler.placing.on_demand_base import tasks_of_base
-from argosy.scheduler.supply.outlook import expected_end
-from argosy.scheduler.supply.roster import Lineup
-from argosy.scheduler.turns.slices import Placed, counted, placed_in_slices
+from argosy.placement.demand import Batch, WeightedConstraint
+from argosy.scheduler.supply.kept_instances import kept_for_runs, needed_from, off_limits, open_to
+from argosy.scheduler.supply.rows import expected_end
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
-EMPTYING = ("least-waste", "busy-first", "best-fit")  # the default, for instances that can be let go
 NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
-
-
-class Dealing(Protocol):
-    """Who gets how much where room does not suffice (`scheduler.turns.fair_share`)."""
-
-    def meant_for(
-        self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
-    ) -> tuple[list[int], list[int]] | None:
-        """As `_meant_for`; None where there is room for all."""
-
-    def within_caps(
-        self, batches: Sequence[Batch], counts: Sequence[int], placed: Mapping[tuple[int, int], int]
-    ) -> list[int]:
-        """As many of these counts as the caps of queues allow beside what is placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,68 +165,31 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
     return found
 
 
-def place_now(
-    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness], dealing: Dealing | None = None
-) -> tuple[Counter[tuple[int, int]], list[int]]:
-    """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
-
-    Instances join in any order. If the first run in the queue filled each one that joins, it would take what was bought
-    for the last run, and more would be bought tick after tick. So everything that is here or on its way is filled in
-    one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
-    would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
-    bought to spread them.
-
-    dealing: where several share the cluster, who gets how much of what is here or on its way if it does not suffice.
-    """
-    ours = [emptying(batch) for batch in batches]
-    meant = None if dealing is None else dealing.meant_for(batches, lineup, fitness)
-    meant = meant or _meant_for(batches, lineup, fitness)
-    if meant is None:
-        found = place(ours, lineup.here, fitness=fitness)
-        return counted(found), found.unplaced.tolist()
-    now, waits = meant
-    queue = Queue.of(ours)
-    free = PassState(lineup.here, queue)
-    first, unplaced = _first(queue, now, free, fitness, dealing is not None)
-    left = [batch.count - n + rest for batch, n, rest in zip(batches, now, unplaced, strict=True)]
-    asked = [n - wait for n, wait in zip(left, waits, strict=True)]
-    if dealing is not None:
-        asked = dealing.within_caps(batches, asked, first)
-    second = place_further(queue.counting(asked), free, fitness=fitness)
-    return first + counted(second), [
-        n - count + rest for n, count, rest in zip(left, asked, second.unplaced.tolist(), strict=True)
-    ]
+def base_of(run: Run, moment: Moment) -> int:
+    """As many as the spec says; 0 where on-demand can never be bought: they stay on spot then."""
+    base = run.terms.on_demand_base
+    return base if base and is_ever_available(run, moment.state, moment.policy) else 0
 
 
-def _first(
-    queue: Queue, counts: Sequence[int], free: PassState, fitness: Mapping[str, Fitness], are_shared: bool
-) -> tuple[Placed, list[int]]:
-    """What starts here, and how many tasks of each batch found no place after all."""
-    if are_shared:
-        placed, unplaced = placed_in_slices(queue, np.array(counts, dtype=np.int64), free, fitness)
-        return placed, unplaced.tolist()
-    found = place_further(queue.counting(counts), free, fitness=fitness)
-    return counted(found), found.unplaced.tolist()
+def lacking(run: Run, moment: Moment, base: int) -> int:
+    """How many more of the run's tasks are to be on on-demand instances than are, or are about to start there."""
+    table, instances = moment.state.attempts, moment.state.instances
+    rows = [row for row in table.of_run(run.number) if table["stop_cause"][row] == StopCause.NONE]
+    names = (bytes(table["instance"][row]).decode() for row in rows)
+    found = (instances.get(name) for name in names)
+    return max(0, base - sum(each is not None and _stays_on_demand(each) for each in found))
 
 
-def _meant_for(
-    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
-) -> tuple[list[int], list[int]] | None:
-    """How many tasks of each batch would fall on instances that are here if all were, and how many of those that are to
-    be spread over an attribute would fall on the others; None where it makes no difference."""
-    spread = [spread_attribute(batch.strategy) is not None for batch in batches]
-    alike = len({batch.need for batch in batches if batch.count}) < 2
-    if not 0 < lineup.ready < len(lineup.supply) or (alike and not any(spread)):
+def _stays_on_demand(instance: Instance) -> bool:
+    return instance.purchase is Purchase.ON_DEMAND and not instance.leaves
+
+
+def tasks_of_base(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:
+    """(tasks of the run,) those that are asked for on on-demand instances alone; None = no such."""
+    base = base_of(run, moment)
+    wanted = lacking(run, moment, base) if base else 0
+    if not wanted:
         return None
-    together = place(batches, lineup.supply, fitness=fitness)
-    here = together.row < lineup.ready
-    now, later = (
-        np.bincount(together.batch[chosen], weights=together.count[chosen], minlength=len(batches)).astype(int)
-        for chosen in (here, ~here)
-    )
-    return now.tolist(), np.where(spread, later, 0).tolist()
-
-
-def emptying(batch: Batch) -> Batch:
-    """Unless its run says otherwise, idle instances come last, so that they can be released."""
-    return batch if batch.strategy else replace(batch, strategy=EMPTYING)
+    chosen = np.zeros(run.task_count, dtype=np.bool_)
+    chosen[run.tasks.startable(until, wanted)] = True
+    return chosen

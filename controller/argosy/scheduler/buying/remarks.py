@@ -1,0 +1,100 @@
+"""Why a run's tasks wait, as its user reads it, where that has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from argosy.market.buy import Shortfall
+from argosy.market.cover import alike
+from argosy.market.limits import AT_ONCE
+from argosy.model.actions import Remark
+from argosy.model.dependencies import Dependency
+from argosy.model.moment import Moment
+from argosy.model.runs import Run
+from argosy.model.setbacks import Subject, What
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.model.wording import date_and_time
+from argosy.placement.demand import Batch
+from argosy.scheduler.buying.budget import CappedRuns
+from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
+from argosy.scheduler.placing.places import RunPlaces
+
+ORDERED = "waiting for ordered instances to join the cluster"
+NOT_ORDERED = "no instance is ordered for it yet: {} are ordered at once, those for others first; the next tick goes on"
+TAKEN_DOWN = "nothing is started or bought any more: the deployment is being taken down"
+NAMED = 3  # runs in one sentence
+
+
+def why_held(state: State) -> Iterator[Remark]:
+    """Of runs of which nothing may start yet, where that has changed. What keeps a run from being prepared comes
+    first: somebody may have to mend it."""
+    for run in state.runs.values():
+        if not run.held or run.halted or Subject(What.PREPARE, run.id) in state.setbacks:
+            continue
+        sentence = _sentence(state, run)
+        if sentence != run.waiting:
+            yield Remark(run.id, sentence, unaffordable=False)
+
+
+def why_none_may_start(state: State, run: Run) -> str:
+    """Of a run whose pending tasks all wait for one of another run each; "" for any other."""
+    if not (run.unmet and run.tasks.must_meet):
+        return ""
+    pending = run.tasks["status"] == TaskStatus.PENDING
+    if not pending.any() or (run.tasks["met"][pending] == run.tasks.must_meet).any():
+        return ""
+    awaited = [each for each in run.terms.depends_on if each.one_to_one and each.run_id in run.unmet]
+    return f"its pending tasks wait, each for its own one of {_names(awaited)}{_standing_still(state, awaited)}"
+
+
+def _sentence(state: State, run: Run) -> str:
+    if run.not_before:
+        return f"starts not before {date_and_time(run.not_before)}"
+    awaited = [each for each in run.terms.depends_on if not each.one_to_one and each.run_id in run.unmet]
+    what = "end" if all(each.on_end for each in awaited) else "succeed"
+    return f"waits for {_names(awaited)} to {what}{_standing_still(state, awaited)}"
+
+
+def _names(awaited: Sequence[Dependency]) -> str:
+    shown = [each.run_id for each in awaited[:NAMED]]
+    if more := len(awaited) - len(shown):
+        shown.append(f"{more} more")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+
+
+def _standing_still(state: State, awaited: Sequence[Dependency]) -> str:
+    """Of those that the controller does not work on."""
+    still = [each for each in awaited if each.run_id in state.suspended]
+    return f"; the controller fails at {_names(still)} and tries it again" if still else ""
+
+
+def last_remarks(state: State) -> list[Remark]:
+    """What a run said that it waits for will not come any more."""
+    runs = [run for run in state.runs.values() if not (run.complete or run.halted or run.waiting == TAKEN_DOWN)]
+    return [Remark(run.id, TAKEN_DOWN, unaffordable=False) for run in runs]
+
+
+def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], capped: CappedRuns) -> list[Remark]:
+    """Why a run's tasks wait, when that has changed."""
+    found, short_of_money = [], capped.sentences
+    known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
+    for its, shortfall in runs:
+        run, limit = its.run, shortfall.reason
+        if run.complete:
+            continue  # what it says is how its closing goes
+        sentence = short_of_money.get(run.id, "")
+        if run.id not in short_of_money and shortfall.tasks and limit != AT_ONCE:
+            key = alike(its.left_over), limit
+            if key not in known:
+                known[key] = why_nothing_is_bought(moment, its.left_over, limit)
+            sentence = known[key]
+        elif run.id not in short_of_money and (its.left_over.count or its.coming):
+            is_ordered = its.coming or shortfall.tasks < its.left_over.count
+            sentence = ORDERED if is_ordered else NOT_ORDERED.format(moment.policy.growth_per_tick)
+        elif run.id not in short_of_money:
+            sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
+        unaffordable = run.id in capped.unaffordable
+        if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
+            found.append(Remark(run.id, sentence, unaffordable))
+    return found

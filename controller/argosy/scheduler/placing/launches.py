@@ -1,0 +1,92 @@
+"""Which of the tasks that were placed start in this tick, within the rates of the tick and of each cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+from argosy.model.actions import Launch
+from argosy.model.attempts import AttemptStatus
+from argosy.model.instances import Instance
+from argosy.model.moment import Moment
+from argosy.model.policy import Policy
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.scheduler.turns.asks import Ask
+from argosy.scheduler.turns.fair_share import LaunchRoom
+from argosy.scheduler.turns.turns import Turns
+from argosy.scheduler.upkeep.upkeep import next_key
+
+
+def launches(turns: Turns, placed: Sequence[tuple[int, str, int]]) -> list[Launch]:
+    """As many of the tasks that were placed, (ask, instance id, count) each, as the tick and a cell may start."""
+    moment, asks, dealing = turns.present.moment, turns.asks, turns.share
+    state, policy = moment.state, moment.policy
+    found: list[Launch] = []
+    room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
+    if dealing is not None and placed:
+        cell_of = {name: state.instances[name].cell for _, name, _ in placed}
+        may_start = LaunchRoom(room, cell_room, max(1, policy.max_promised_documents // 2))
+        placed = dealing.launched(_startable(moment, asks, placed), cell_of, may_start)
+    next_index = {
+        number: iter(asks[number].run.tasks.startable(moment.now, room, asks[number].among).tolist())
+        for number in {number for number, _, _ in placed}
+    }
+    for number, instance_id, count in placed:
+        instance, run = state.instances[instance_id], asks[number].run
+        indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))
+        room -= len(indexes)
+        cell_room[instance.cell] -= len(indexes)
+        first = len(found)
+        found += [
+            _launch(state, run, index, instance, (first + offset) // policy.wave_size)
+            for offset, index in enumerate(indexes)
+        ]
+    return found
+
+
+def _startable(
+    moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]]
+) -> list[tuple[int, str, int]]:
+    """Without the places of tasks that are backing off."""
+    left = {
+        number: asks[number].run.tasks.startable_count(moment.now, asks[number].among)
+        for number in {number for number, _, _ in placed}
+    }
+    found = []
+    for number, name, count in placed:
+        if (now := min(count, left[number])) > 0:
+            left[number] -= now
+            found.append((number, name, now))
+    return found
+
+
+def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[Launch]:
+    """As many of them as the tick and the cells may start, the first ones first, in waves that follow each other."""
+    room = policy.max_launches_per_tick - len(state.attempts.with_status(AttemptStatus.INTENT))  # sent now or later
+    cell_room, found = _cell_room(state, policy), list[Launch]()
+    for launch in launches:
+        if len(found) < room and cell_room[launch.cell] > 0:
+            cell_room[launch.cell] -= 1
+            number = state.next_wave + len(found) // policy.wave_size
+            found.append(replace(launch, wave=number, started_by=state.started_by(number)))
+    return found
+
+
+def _launch(state: State, run: Run, index: int, instance: Instance, wave: int) -> Launch:
+    """wave: how many waves of this tick are full already."""
+    key = next_key(run.id, index, int(run.tasks["attempts"][index]), int(run.tasks["launch"][index]))
+    number = state.next_wave + wave
+    return Launch(key, number, state.started_by(number), instance.id, instance.cell)
+
+
+def _cell_room(state: State, policy: Policy) -> defaultdict[str, int]:
+    """How many launches each cell can still be given: what is begun and not sent takes from its rate."""
+    room: defaultdict[str, int] = defaultdict(lambda: policy.launches_per_cell)
+    for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+        instance = state.instance_of(row)
+        if instance is not None:
+            room[instance.cell] -= 1
+    return room

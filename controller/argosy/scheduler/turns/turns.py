@@ -1,0 +1,40 @@
+"""Whose turn it is in one tick: the runs in order, what each asks for, and how scarce room is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.scheduler.supply.present import Present
+from argosy.scheduler.turns.asks import NO_BOUND, Ask, asks_of
+from argosy.scheduler.turns.caps import CapRoom, prices
+from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
+from argosy.scheduler.turns.fair_share import FairShare, QueueCaps
+from argosy.scheduler.turns.share_levels import ShareLevels, long_run_launches
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The result of `whose_turn`, the second phase of a tick.
+
+    Example: queue `a` has 4 tasks running and run r1 with 10 pending; queue `b` has none running and run r2 with 5
+    pending. Then `asks` are those of r2 (5 tasks) and r1 (10), because `b` uses less for its weight, and `share` gives
+    `b` the first 4 places before the two take turns. With one queue alone, `share` is None: first come, first served.
+    """
+
+    present: Present
+    asks: Sequence[Ask]  # in the order of their turns
+    share: FairShare | None  # None: no run shares with others, and no queue has a cap
+
+
+def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns:
+    """at_most: by run id, the number of tasks that it may ask for."""
+    moment, lineup, state = present.moment, present.lineup, present.moment.state
+    order = FairOrder.of(state, present.runs, latest_starts(moment, present.runs))
+    asks, room = asks_of(moment, order.runs, at_most), CapRoom.of(state)
+    if not order.is_shared and (room is None or not asks):
+        return Turns(present, asks, None)
+    usd_per_hour = prices(moment, lineup)
+    caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, usd_per_hour)
+    levels = ShareLevels.of(state, lineup.supply.total.T, usd_per_hour, long_run_launches(moment))
+    return Turns(present, asks, FairShare(order, asks, levels, levels.used(state, order), caps))
