@@ -1,1 +1,3 @@
-"""What tests, measures and shows Argosy and is no part of it: the simulation, measurements, the TensorFlow demo."""
+"""Programs that test, measure and demonstrate Argosy and are not part of it.
+The simulation, the measurements and the TensorFlow demo.
+"""

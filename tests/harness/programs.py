@@ -1,4 +1,4 @@
-"""Programs of the harness, made as the commands of `argosy` are: `python -m tests.harness.simulate --json`."""
+"""Command lines for the harness, built like those of `argosy`: `python -m tests.harness.simulate --json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from argosy.cli.command import Body, command
 
 
 def program(*bodies: Body, about: str | None = None) -> typer.Typer:
-    """One function is the program; several are its subcommands. about: the first line of the help of several."""
+    """One function is the program; several are its subcommands. about: the first line of help for several."""
     app = typer.Typer(
         help=about,
         no_args_is_help=len(bodies) > 1,

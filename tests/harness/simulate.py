@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from tests.harness.simulation.plan import TrialPlan
     from tests.harness.simulation.scale.run import ScaleRun
 
-MEMBERS = 0.3  # of the trials: users come through entrances of queues
-UPDATED = 0.3  # of the trials: users change their runs while these are open
-SCHEDULED = 0.3  # of the trials: what the clock starts is in the mix
+MEMBERS = 0.3  # share of trials in which users come through entrances of queues
+UPDATED = 0.3  # share of trials in which users change open runs
+SCHEDULED = 0.3  # share of trials that include a schedule
 FEW_TRIALS = 20  # starting another process takes a second
 COMMAND = "python -m tests.harness.simulate"
-LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
+LONGEST_S = 7 * 86_400.0  # duration of a user's run, in virtual time
 USUAL_INSTANCES = 6
 
 
@@ -104,7 +104,7 @@ def _kinds(faults: str) -> frozenset[str]:
 
 
 def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
-    """At this size interruption is the only fault: the others need small worlds, where every call is checked."""
+    """Interruption is the only fault at this size: the others need small worlds, where every call is checked."""
     from tests.harness.simulation.faults import ALL
     from tests.harness.simulation.scale.report import report_of
     from tests.harness.simulation.scale.run import ScaleRun, Size

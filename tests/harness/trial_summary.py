@@ -1,4 +1,4 @@
-"""How do simulated trials read? A few lines for a person; JSON never goes through here."""
+"""The summary of simulated trials as text for people; JSON never goes through here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trials(report: Report) -> str:
 
 def _journal(report: Report) -> str:
     deaths = report["followersDeaths"]
-    return f"{report['journalLines']:,} lines, read by a follower who died {deaths:,} times"
+    return f"{report['journalLines']:,} lines, read by a follower that died {deaths:,} times"
 
 
 def at_size(report: Report) -> str:
@@ -63,7 +63,7 @@ def _not_run(kinds: Sequence[str]) -> str:
 
 
 def found(told: Report) -> str:
-    """One violation, with the line that plays it again."""
+    """One violation, with the command that replays it."""
     head = f"\nseed {told['seed']} violates {told['invariant']}: {told['sentence']}\n  {told['replay']}"
     return "\n".join([head, *told["story"]])
 

@@ -1,1 +1,1 @@
-"""How well do placement, buying and the deadline policy do on recorded data?"""
+"""Placement, buying and the deadline policy, measured on recorded data."""

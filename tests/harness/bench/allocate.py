@@ -1,4 +1,6 @@
-"""What would be bought for a recorded backlog, and how far from the cheapest is that? `bench allocate`."""
+"""What would Argosy buy for a recorded backlog (`bench allocate`)?
+The report also says how far the cost is from the cheapest possible.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AllocationInput:
-    """What to buy, from which pools, and how hard to look."""
+    """What to buy, from which pools, and how long to search."""
 
     pools: Annotated[
         Path,
@@ -85,7 +87,7 @@ def allocate(session: Session, options: AllocationInput) -> None:
 
 
 def _again(problem: Problem, found: Allocation, seconds: float, clock: Clock) -> dict[str, Any]:
-    """The figures of a second plan that starts from the patterns of the first. The changes are the same every time."""
+    """The figures of a second plan that starts from the patterns of the first. The changes are the same in each run."""
     import numpy as np
 
     from argosy.market.allocation.allocate import allocate as allocated
@@ -121,7 +123,7 @@ def _report(found: Allocation, shapes: Sequence[str], seconds: float) -> dict[st
 
 
 def _remarks(problem: Any, found: Allocation, shapes: Sequence[str]) -> list[str]:
-    """Which shapes are left out, and why."""
+    """Which shapes are left out, with the reason."""
     lines = []
     for number, shape in enumerate(shapes):
         if problem.unplaceable[number]:
@@ -138,7 +140,7 @@ def _sized(problem: Any, number: int) -> str:
 
 
 def _pools(found: Allocation, names: Sequence[PoolName], shapes: Sequence[str]) -> list[dict[str, Any]]:
-    """One entry per pool that something is bought from, in the order of the file."""
+    """One entry per pool with purchases, in the order of the file."""
     entries: dict[int, dict[str, Any]] = {}
     for lot in found.lots:
         name = names[lot.pool]

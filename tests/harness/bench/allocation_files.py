@@ -1,4 +1,4 @@
-"""How do a CSV of pools and a CSV of a backlog become an allocation problem for `bench allocate`?"""
+"""An allocation problem from a CSV of pools and a CSV of a backlog, for `bench allocate`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PoolName:
 
 
 def read_pools(path: Path) -> tuple[list[PoolName], Offered]:
-    """The pools of `pools.csv`, in its order. InvalidInput with the line of every fault, or when it offers nothing.
+    """The pools of `pools.csv`, in its order. InvalidInput with the line of every fault, or if the file offers nothing.
 
     Where cpu, memory and gpus are all empty, the catalogue gives the size of the type. The column maxTasks is optional:
     the most tasks on one instance.

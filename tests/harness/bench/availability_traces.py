@@ -1,4 +1,4 @@
-"""How does a folder of recorded spot availability become arrays for `bench deadline`?"""
+"""Recorded spot availability, read from a folder into arrays for `bench deadline`."""
 
 from __future__ import annotations
 

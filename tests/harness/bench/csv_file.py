@@ -1,4 +1,4 @@
-"""How is a CSV file with a header read, and where exactly is it wrong? Faults are collected and told together."""
+"""A CSV file with a header, read with the place of every fault. Faults are collected and reported together."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Final
 from argosy.client.errors import InvalidInput
 
 _MAX_FAULTS: Final = 20  # shown for one file
-_MAX_DIGITS: Final = 30  # of a whole number: more are not converted
+_MAX_DIGITS: Final = 30  # digits of a whole number: longer ones are not converted
 
 
 @dataclass(slots=True)
 class CsvFile:
-    """One file and its faults so far. `columns`: those that it must have."""
+    """One file and its faults so far. `columns`: the required columns."""
 
     path: Path
     columns: Sequence[str]
@@ -26,7 +26,7 @@ class CsvFile:
     _ids: set[str] = field(default_factory=set)
 
     def records(self) -> Iterator[Record]:
-        """Every record. InvalidInput when the file is not a CSV with these columns, or in the end for all faults."""
+        """Every record. InvalidInput if the file is not a CSV with these columns, or at the end with all faults."""
         try:
             with self.path.open(newline="", encoding="utf-8-sig") as file:
                 reader = csv.reader(file, strict=True)
@@ -52,7 +52,7 @@ class CsvFile:
             self._further += 1
 
     def is_known(self, text: str) -> bool:
-        """Whether an id was there before; it is from now on."""
+        """Whether the id has occurred before. Remembers it."""
         known = text in self._ids
         self._ids.add(text)
         return known
@@ -71,14 +71,14 @@ class CsvFile:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a file. A cell that is wrong is noted as a fault, and a harmless value is returned for it."""
+    """One record of a file. A wrong cell is noted as a fault, and a harmless value is returned in its place."""
 
     file: CsvFile
     line: int
     cells: Mapping[str, str]
 
     def text(self, column: str) -> str:
-        """The cell; "" where the file has no such column."""
+        """The cell; "" if the file has no such column."""
         return self.cells.get(column, "")
 
     def filled(self, column: str) -> str:

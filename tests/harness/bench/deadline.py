@@ -1,4 +1,6 @@
-"""What does the deadline policy cost on recorded availability of spot, and does it miss anything? `bench deadline`."""
+"""What does the deadline policy cost on recorded spot availability (`bench deadline`)?
+Any missed deadline is reported.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ class Tally:
 
     @classmethod
     def together(cls, tallies: Any) -> Tally:
-        """The sum of several."""
+        """The sum of several totals."""
         whole = cls()
         for tally in tallies:
             for name, value in tally.sums.items():
@@ -114,7 +116,7 @@ def _hours(text: str, work: float) -> list[float]:
 
 
 def _setting(options: ReplayInput, hours: float) -> Setting:
-    """A job with a deadline after `hours`, in steps of a change-over or a fraction of it, at most six minutes."""
+    """A job with a deadline after `hours`, in steps of at most a change-over and six minutes."""
     from tests.harness.bench.replay import Setting
 
     step_s = options.change / max(1, round(options.change / 360))

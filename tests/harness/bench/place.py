@@ -1,4 +1,4 @@
-"""How fast and how well are recorded tasks placed on recorded instances? `bench place`."""
+"""How fast and how well are recorded tasks placed on recorded instances (`bench place`)?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do a CSV of instances and a CSV of tasks become a supply and a queue for `bench place`?"""
+"""A supply and a queue from a CSV of instances and a CSV of tasks, for `bench place`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_tasks(
 ) -> tuple[tuple[str, ...], Queue]:
     """The ids and the queue of `tasks.csv`. InvalidInput with the line of every fault.
 
-    A row's own strategy takes the place of `strategy`; its constraint is added to `constraints`.
+    A row's own strategy replaces `strategy`; its constraint is added to `constraints`.
     """
     ids: list[str] = []
     kinds: dict[tuple[str, ...], int] = {}
@@ -70,7 +70,7 @@ def read_tasks(
 
 
 def chain_of(text: str) -> tuple[str, ...]:
-    """`spread:attribute:zone,binpack:memory` as a chain."""
+    """Parse `spread:attribute:zone,binpack:memory` into a chain."""
     return tuple(part.strip() for part in text.split(","))
 
 
@@ -86,7 +86,7 @@ def _batch(record: Record, strategy: tuple[str, ...] | None, constraints: tuple[
     faults = check_constraints([constraint] if constraint else []) + check_strategy(chain) + check_ports(host_ports)
     for fault in faults:
         record.fault(fault.rstrip("."))
-    # A chain that is given is followed to the letter; only the default keeps GPU instances free of other work.
+    # An explicit chain is followed exactly; only the default keeps GPU instances free of other work.
     return Batch(
         *_size(record),
         count=1,
@@ -98,7 +98,7 @@ def _batch(record: Record, strategy: tuple[str, ...] | None, constraints: tuple[
 
 
 def _ports(record: Record) -> tuple[tuple[int, str], ...]:
-    """`80/tcp;53/udp`; tcp where no protocol is given."""
+    """Parse `80/tcp;53/udp`; the protocol defaults to tcp."""
     found = []
     for part in filter(None, record.text("hostPorts").replace(";", " ").split()):
         number, _, protocol = part.partition("/")

@@ -1,9 +1,9 @@
-"""What does a job with a deadline cost on a recorded trace of spot availability, and does it meet the deadline?
+"""What does a job with a deadline cost on a recorded trace of spot availability?
 
-One worker with one checkpointed job, as in "Can't Be Late" (NSDI'24): time in steps, a change-over before every new
-instance, and a policy that is asked at each step. `stance_of` is the function that the controller decides with. It is
-measured against greedy (spot, or waiting for it, until only on-demand can still meet the deadline), on-demand alone,
-and the least cost in hindsight, which bounds every policy.
+One worker with one checkpointed job, as in "Can't Be Late" (NSDI'24). Time passes in steps, each new instance costs a
+change-over, and a policy is asked at each step. `stance_of` is the function that the controller decides with. It is
+compared with greedy (spot, or waiting for it, until only on-demand can still meet the deadline), with on-demand alone,
+and with the least cost in hindsight, which bounds every policy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argosy.market.progress import Progress, stance_of
 from argosy.model.purchases import Stance
 
 PurchasePolicy = Callable[[Progress, Stance, float], Stance]
-"""(the job, the stance before, for how many seconds spot has been available) -> the stance now, like `stance_of`."""
+"""(the job, the previous stance, seconds for which spot has been available) -> the stance now, like `stance_of`."""
 Costs = NDArray[np.float64]
 """USD, or hours at the on-demand price, by steps of work left."""
 
@@ -31,7 +31,7 @@ class Setting:
     window_s: float
     change_s: float
     step_s: float
-    spot_price: float = 0.3  # of on-demand's: the median spot discount of the catalogue of 2022 is 70 %
+    spot_price: float = 0.3  # share of the on-demand price: the median spot discount of the catalogue of 2022 is 70 %
 
     @property
     def steps(self) -> int:
@@ -67,7 +67,7 @@ class _Worker:
 
 
 def greedy(job: Progress, before: Stance, spot_for_s: float) -> Stance:
-    """Spot or nothing, until the slack is gone; then on-demand to the end."""
+    """Spot or nothing until the slack is used up; then on-demand to the end."""
     return Stance.FIRM if before is Stance.FIRM or job.slack_s < job.margin_s else Stance.SPOT
 
 
@@ -131,7 +131,7 @@ def least_cost(available: NDArray[np.bool_], work: int, change: int, spot: float
 
 
 def _step(following: list[Costs], left: int, price: float) -> Costs:
-    """The cost of being on an instance for this step, with `left` steps of its change-over to go."""
+    """The cost of using an instance in this step, with `left` steps of its change-over to go."""
     if left:
         cost = following[left - 1] + price
     else:
@@ -144,8 +144,8 @@ def _step(following: list[Costs], left: int, price: float) -> Costs:
 def windows(data: NDArray[np.int64], gap_s: float, setting: Setting, jobs: int) -> Iterator[NDArray[np.bool_]]:
     """Whether spot is available in each step of a job's window, for up to `jobs` starts spread evenly over a trace.
 
-    data: how many instances were available at each point, `gap_s` seconds apart. A job needs one; a trace of several
-    gives windows for the first, the middle and the last of them, each available while at least so many are.
+    data: the number of available instances at each point, `gap_s` seconds apart. A job needs one instance. A trace of
+    several gives windows for the first, the middle and the last of them; instance k is available while at least k are.
     """
     steps = int(len(data) * gap_s // setting.step_s)
     sampled = data[(np.arange(steps) * setting.step_s / gap_s).astype(np.int64)]

@@ -1,8 +1,9 @@
 """TensorFlow through the whole of Argosy on one machine: `make demo-tensorflow`.
 
-Trains a small CNN on scikit-learn's digits, classifies all of them in shards with one interruption, after which a
-retry continues from a checkpoint, and trains a tiny network through the 1-, 4- and 8-GPU task definitions, with CPUs in
-place of GPUs. The programs are those of the images; they run with the Python of an environment that has TensorFlow.
+Trains a small CNN on scikit-learn's digits and classifies all of them in shards. One interruption is injected, and the
+retry continues from a checkpoint. Then it trains a tiny network through the 1-, 4- and 8-GPU task definitions, with
+CPUs in place of GPUs. The programs are those of the images; they run with the Python of an environment that has
+TensorFlow.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ TRAINER = "tensorflow-inference/examples/digits.py"
 INFERENCE = "tensorflow-inference/run.yaml"
 BENCHMARKS = tuple(f"tensorflow-benchmark/run-{count}-gpu.yaml" for count in (1, 4, 8))
 IMAGES = 1797
-SHARD = 300  # few and large: starting TensorFlow costs ten seconds of processor time
-SECONDS_PER_IMAGE = 0.025  # pretended, so that an interruption finds a task in the middle of its images
+SHARD = 300  # few and large: starting TensorFlow takes ten seconds of processor time
+SECONDS_PER_IMAGE = 0.025  # simulated work, so that an interruption finds a task in the middle of its images
 BATCH = 50
-PROCESSES = 3  # tasks at once; more would only slow each other down on two cores
-UPLOADS = {"images": "images/digits/", "model": "models/digits/"}  # folder -> where it lies in the bucket
-# A tiny network on two logical CPUs, so that it takes no GPU and a second.
+PROCESSES = 3  # concurrent tasks; more would slow each other down on two cores
+UPLOADS = {"images": "images/digits/", "model": "models/digits/"}  # folder -> its place in the bucket
+# A tiny network on two logical CPUs: it needs no GPU and takes a second.
 TINY = ["--model", "tiny", "--cpu-devices", "2", "--batch-size", "32", "--steps", "200", "--precision", "float32"]
 
 
@@ -90,7 +91,7 @@ def _check(python: Path) -> None:
 
 
 def _train(python: Path, out: Path, log: StepLog) -> None:
-    """Images, their truth and a SavedModel below `out`. Raises CliError."""
+    """Images, their labels and a SavedModel below `out`. Raises CliError."""
     log.step("writing the digits as PNG files and training a small CNN on the first 900 of them")
     for folder in ("images", "model"):
         shutil.rmtree(out / folder, ignore_errors=True)
@@ -112,7 +113,7 @@ def _upload(inside: Session, folder: Path, prefix: str) -> str:
 
 
 def inference_changes(images: str, model: str) -> Any:
-    """Turns the run spec beside the image into the demo's: other images, another model, a slower pace."""
+    """Turn the run spec beside the image into the demo's: other images, another model, a slower pace."""
 
     def changed(spec: Mapping[str, Any]) -> dict[str, Any]:
         environment = {
@@ -146,7 +147,7 @@ def _submit(inside: Session, file: Path, changes: Any, log: StepLog) -> Any:
 
 
 class DuringWork(RunSupervisor):
-    """Takes an instance away as soon as one of its tasks has reported finished images."""
+    """Reclaims an instance as soon as one of its tasks has reported finished images."""
 
     notice_s = 10.0  # long enough to finish a batch and write a checkpoint
     time_limit_s = 900.0
@@ -165,7 +166,7 @@ class DuringWork(RunSupervisor):
 
 
 class Undisturbed(RunSupervisor):
-    """Takes no instance away: an interrupted measurement would be worth nothing."""
+    """Reclaims no instance: an interrupted measurement would be worthless."""
 
     interrupts = False
     time_limit_s = 900.0

@@ -1,4 +1,6 @@
-"""What did the TensorFlow demo measure? Every figure is read from runs, parts and records; none is assumed."""
+"""What did the TensorFlow demo measure?
+Every figure is read from runs, parts and records; none is assumed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Classified:
     truth: Sequence[int]
 
     def accuracy(self, first: int = 0) -> float:
-        """Share (0..1) of the images from number `first` on with the right label. ValueError for an image twice."""
+        """Share (0..1) of the images from number `first` on with the right label. ValueError if one occurs twice."""
         if len({row["index"] for row in self.rows}) != len(self.rows):
             raise ValueError("an image was classified twice")
         rows = [row for row in self.rows if row["index"] >= first]
@@ -44,7 +46,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def part_facts(inside: Session, view: View, manifest: View) -> list[dict[str, float]]:
-    """What each part's metadata says of how it was made: images, errors, resumed, seconds."""
+    """How each part was made, from its metadata: images, errors, resumed, seconds."""
     bucket, _ = layout.split_s3(str(view["output"]))
     found = []
     for entry in manifest["entries"]:
@@ -68,7 +70,7 @@ def summary(
     found: Classified,
     measured: Sequence[View],
 ) -> dict[str, Any]:
-    """What summary.json holds; money unrounded in USD, shares 0..1. `ended` are the benchmark runs."""
+    """The content of summary.json; money unrounded in USD, shares 0..1. `ended`: the benchmark runs."""
     fresh = sum(each["images"] - each["resumed"] for each in facts)
     seconds = sum(each["seconds"] for each in facts)
     pinned = [gpu for each in measured for gpu in each["pinnedGpus"]]

@@ -1,1 +1,3 @@
-"""Does everything end well, whatever goes wrong? The real controller in a small AWS on a virtual clock, with faults."""
+"""Does every run end correctly, whatever fails?
+The real controller in a small AWS on a virtual clock, with faults.
+"""

@@ -1,4 +1,4 @@
-"""What do many trials say together? Seeds over processes, a summary, and the fewest faults that show a violation."""
+"""A campaign of many trials: seeds over processes, a summary, and the fewest faults that show a violation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.harness.simulation.trial import Trial
 from tests.harness.simulation.verdict import Verdict
 
 CHUNK = 8  # seeds a process takes at once
-SHOWN = 5  # violations told in full
+SHOWN = 5  # violations shown in full
 
 
 def run_trial(plan: TrialPlan) -> Verdict:
@@ -32,7 +32,7 @@ def run_all(plans: Iterable[TrialPlan], processes: int) -> Iterator[Verdict]:
 
 
 def shrink(plan: TrialPlan, invariant: str, run: Callable[[TrialPlan], Verdict] = run_trial) -> TrialPlan:
-    """The plan with as few kinds of faults as still violate that invariant."""
+    """The plan with the fewest kinds of faults that still violate that invariant."""
     for kind in sorted(plan.kinds):
         smaller = replace(plan, kinds=plan.kinds - {kind})
         if any(found.invariant == invariant for found in run(smaller).violations):

@@ -1,8 +1,7 @@
-"""What can go wrong, how often, and when? Kinds of faults that can be mixed, drawn from one seed.
+"""Kinds of faults, their rates and their times, drawn from one seed.
 
-What users ask for and what an owner deploys counts as well where it strains the controller: caps, deadlines, images.
-
-Each trial switches each kind on or off and draws its intensity: that way rare faults also meet alone, and not only
+Requests of users and deployments of an owner count as faults too if they strain the controller: caps, deadlines,
+images. Each trial switches each kind on or off and draws its intensity, so rare faults also occur alone, and not only
 among all the others. Everything follows from the seed and the order of the draws, so a seed repeats.
 """
 
@@ -13,24 +12,24 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators: a new one goes to the end
-    # kind: least and greatest chance, for each call, message, instance or trial as said
-    "reply-lost": (0.005, 0.05),  # a call: the effect is there, the reply is not
+KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators: a new kind goes to the end
+    # kind: least and greatest chance, for each call, message, instance or trial as noted
+    "reply-lost": (0.005, 0.05),  # a call: it takes effect, and the reply is lost
     "effect-lost": (0.005, 0.05),  # a call: neither effect nor reply
     "server-error": (0.005, 0.05),  # a call: 500, with or without the effect
-    "throttle": (0.05, 0.3),  # a call is refused because there were too many
+    "throttle": (0.05, 0.3),  # a call is refused because of its rate
     "time-out": (0.002, 0.01),  # a call hangs for a minute, with or without the effect
     "crash": (0.002, 0.02),  # a call: the controller dies before or after it
-    "page-failure": (0.02, 0.1),  # a further page of a listing: it breaks off
+    "page-failure": (0.02, 0.1),  # a further page of a listing: the listing breaks off
     "listing-lag": (0.1, 0.6),  # a task: listings and descriptions do not show it for up to 5 minutes
     "events-lost": (0.02, 0.3),  # a message never arrives
     "events-doubled": (0.05, 0.3),  # a message arrives again later
     "events-late": (0.05, 0.4),  # a message comes up to 10 minutes late, and so out of order
-    "poison": (0.01, 0.1),  # a message brings a broken one along
-    "interruption": (0.5, 15.0),  # an instance, per hour: EC2 takes it back with a warning
-    "storm": (0.3, 1.0),  # a trial: every instance of a pool is taken back at once
+    "poison": (0.01, 0.1),  # a message comes with a broken one
+    "interruption": (0.5, 15.0),  # an instance, per hour: EC2 reclaims it with a warning
+    "storm": (0.3, 1.0),  # a trial: every instance of a pool is reclaimed at once
     "host-loss": (0.1, 4.0),  # an instance, per hour: it dies without a warning
-    "rebalance": (0.5, 8.0),  # an instance, per hour: EC2 advises to leave it
+    "rebalance": (0.5, 8.0),  # an instance, per hour: EC2 recommends a rebalance
     "shortage": (0.2, 0.8),  # a pool: it delivers nothing for a while
     "no-register": (0.05, 0.6),  # an instance never joins the cluster
     "bad-gpu": (0.1, 0.5),  # an instance registers without its GPUs
@@ -41,18 +40,18 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "store-outage": (0.3, 1.0),  # a trial: DynamoDB does not answer for some minutes
     "destroy": (0.1, 0.1),  # a trial: the deployment is torn down in the middle
     "events-reordered": (0.1, 0.5),  # a message is overtaken by those of the next half minute
-    "failure-lies": (0.01, 0.1),  # a launch: the answer speaks of failures, and yet the task starts
+    "failure-lies": (0.01, 0.1),  # a launch: the answer reports failures, and yet the task starts
     "pull-storm": (0.3, 1.0),  # a trial: no image can be pulled on any instance of a pool for some minutes
     "clock-jump": (1.0, 10.0),  # a controller, per hour: its clock jumps, up to 5 minutes off, forward or back
     "overlap": (0.3, 1.0),  # a trial: up to 8 controllers at once, rather than one or two
     "two-versions": (0.3, 1.0),  # a trial: some controllers are of an invented next version, with its state format
     "absence": (0.1, 0.5),  # a trial: no controller works for up to 3 hours
     "token-misbehaviour": (0.3, 0.9),  # a launch: ECS forgets the client token at once
-    "deregistered": (0.5, 4.0),  # an idle instance, per hour: it is taken out of the cluster, and lives on
+    "deregistered": (0.5, 4.0),  # an idle instance, per hour: it is removed from the cluster, and lives on
     "protected": (0.05, 0.3),  # an instance: EC2 refuses to end it, for as long as faults strike
     "fleet-replaced": (0.3, 1.0),  # a trial: a pool gets another fleet, its own is deleted and its instances live on
     "os-shutdown": (0.3, 1.0),  # an instance: its system ends the containers, and the agent reports their exit codes
-    "refused": (0.002, 0.01),  # a call: it and all of its kind are refused for up to 80 s, as though they were wrong
+    "refused": (0.002, 0.01),  # a call: it and all of its kind are refused for up to 80 s, as if they were wrong
     "freeze": (0.001, 0.005),  # a call: the process stands still before or after it, for up to an hour
     "pages": (0.3, 1.0),  # a trial: listings and queries come in pages of a few entries
     "no-start-time": (0.05, 0.3),  # a message about a task that has ended does not say when it started
@@ -60,39 +59,39 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "bad-program": (0.1, 0.4),  # a run: many of its attempts fail
     "instant": (0.1, 0.5),  # a run: some programs take no time at all
     "hours": (0.02, 0.1),  # a run: its programs take hours
-    "time-limit": (0.1, 0.4),  # a run: attempts, or the whole run, may take less time than some need
-    "tight-budget": (0.1, 0.5),  # a run: its budget is from half of a first minute to twice of what it needs
-    "tight-hourly-cap": (0.1, 0.4),  # a run: an hour may cost from less than the cheapest instance to a few
-    "deadline": (0.1, 0.4),  # a run: it is to be done within minutes or hours
+    "time-limit": (0.1, 0.4),  # a run: the time-out of attempts, or of the whole run, may be too short for some
+    "tight-budget": (0.1, 0.5),  # a run: its budget is between half of a first minute and twice of what it needs
+    "tight-hourly-cap": (0.1, 0.4),  # a run: its hourly cap is from below the cheapest instance to a few of them
+    "deadline": (0.1, 0.4),  # a run: its deadline is minutes or hours away
     "many-runs": (0.05, 0.2),  # a trial: up to a dozen runs
     "cancel": (0.05, 0.3),  # a run: its user cancels it
-    "retry": (0.5, 1.0),  # a trial: users try runs again that ended without all their results
-    "quota": (0.2, 0.6),  # a trial: EC2 gives out a few instances' vCPUs at a time, which the settings may know
+    "retry": (0.5, 1.0),  # a trial: users retry runs that ended without all their results
+    "quota": (0.2, 0.6),  # a trial: EC2 grants a few instances' vCPUs at a time, which the settings may know
     "new-image": (0.2, 0.7),  # a trial: deployments make new versions of the launch templates
     "further-cell": (0.3, 0.7),  # a trial: the deployment has a second Region
     "cell-left-out": (0.3, 1.0),  # such a trial: deployments leave the second Region out, and put it back later
     "cell-destroyed": (0.2, 0.6),  # such a trial: the stack of the second Region is destroyed, and put back later
     "own-fault": (0.01, 0.1),  # a tick, twice at most: the controller's own code fails at one run, for up to 25 minutes
     "most-tasks": (0.1, 0.4),  # a trial: instances of one type or of all run fewer tasks than they have room for
-    "torn-document": (0.7, 1.0),  # a trial: a stored document of one run cannot be read any more
+    "torn-document": (0.7, 1.0),  # a trial: a stored document of one run becomes unreadable
     "own-program": (0.1, 0.5),  # a run: it brings a program of its own, which only instances with our runner can start
-    "no-runner": (0.05, 0.4),  # an instance joins without our runner, because that could not be installed
+    "no-runner": (0.05, 0.4),  # an instance joins without our runner, because its installation failed
     "service": (0.5, 1.0),  # a trial: a service is deployed again and again, scaled and frozen, with its own tasks
     "dependency": (0.2, 0.8),  # a run: it waits for an earlier one, as a whole or task by task, or for a time
-    "cluster-scaled": (0.3, 0.8),  # a trial: a user wants a number of instances kept, changes his mind, and ends it
+    "cluster-scaled": (0.3, 0.8),  # a trial: a user wants a number of instances kept, changes it, and ends it
     "queue": (0.3, 1.0),  # a trial: its users share the cluster by queues, and the owner changes their shares
-    "call-lost": (0.1, 0.5),  # an urgent message: the call of the controller for it never comes
+    "call-lost": (0.1, 0.5),  # an urgent message: its call of the controller never arrives
     "tick-disabled": (0.2, 0.6),  # a trial: an update of the stack disables the controller's tick
     "daemon": (0.4, 1.0),  # a trial: a daemon is deployed again and again, frozen and thawed, with its own tasks
     "preemption": (0.4, 1.0),  # a trial: its users share the cluster by queues, and one of them may take room
 }
-PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
+PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY
 BLOCK = 64  # numbers drawn at once
-# The share of kinds that are on in a trial, drawn for each trial. With most kinds on at once hardly a task starts while
-# there are faults; with few, much work is under way when they strike (swarm testing, ISSTA'12).
+# The share of kinds that are on, drawn for each trial. With most kinds on at once hardly a task starts while faults
+# strike; with few, much work is under way when they strike (swarm testing, ISSTA'12).
 SHARES_ON = (0.05, 0.15, 0.3, 0.75)
-SHARE = 62  # number of the generator that draws it: kinds that were added later leave it out, so that seeds stay theirs
+SHARE = 62  # number of the generator that draws it: later kinds leave it out, so that old seeds stay the same
 
 
 def kinds_of(text: str) -> frozenset[str]:
@@ -106,7 +105,7 @@ def kinds_of(text: str) -> frozenset[str]:
 
 
 def _singular(name: str) -> str:
-    """`interruptions` will do for `interruption`."""
+    """Accepts `interruptions` for `interruption`."""
     return name.removesuffix("s") if name not in KINDS and name.removesuffix("s") in KINDS else name
 
 
@@ -126,7 +125,7 @@ class _Numbers:
 class Faults:
     """The faults of one trial. `rates` says which are on and how strongly; `seen` counts what really happened.
 
-    Each kind has its own generator, so that leaving one kind out changes the others as little as possible.
+    Each kind has its own generator, so leaving one kind out changes the others as little as possible.
     """
 
     def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:
@@ -151,7 +150,7 @@ class Faults:
         return True
 
     def note(self, kind: str) -> None:
-        """It happened, without being drawn."""
+        """Count a fault that happened without being drawn."""
         self.seen[kind] += 1
 
     def on(self, kind: str) -> bool:

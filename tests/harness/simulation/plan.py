@@ -1,8 +1,8 @@
-"""What is a trial made of? What its user asked for, and what its seed decides.
+"""The plan of a trial: what its caller asked for, and what its seed decides.
 
-The seed decides how long the faults last, how often controllers work and what is submitted. Trials are small and vary
-much: some are dense (a tick every other second), some sparse (one a minute, as the schedule has it). The number of
-ticks stays about the same, because ticks are what a trial costs.
+The seed decides how long the faults last, how often controllers work and what is submitted. Trials are small and vary a
+lot: some are dense (a tick every other second), some sparse (one a minute, like the schedule). The number of ticks
+stays about the same, because the cost of a trial is its ticks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.model.policy import Policy
 from tests.harness.simulation.faults import ALL, Faults
 from tests.harness.simulation.world.workload import SimulatedJob
 
-SHORTEST_S, LONGEST_S = 120.0, 1_500.0  # of the phase of faults
+SHORTEST_S, LONGEST_S = 120.0, 1_500.0  # duration of the phase of faults
 FEWEST_STEPS, MOST_STEPS = 8, 26  # in it
 MOST_CONTROLLERS = 8
 ABSENT_S = 3 * 3600.0  # longer than ECS remembers stopped tasks
@@ -27,7 +27,7 @@ TEST_POLICY = Policy(linger_s=60.0)
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:
-    """What is asked of a trial. `tasks`, `controllers` and `faulty_s` 0, and no `jobs`: as the seed decides."""
+    """The request for a trial. `tasks`, `controllers` and `faulty_s` 0, and no `jobs`: the seed decides."""
 
     seed: int
     kinds: frozenset[str] = ALL
@@ -44,7 +44,7 @@ class TrialPlan:
     every_kind: bool = False
     """Whether all `kinds` are on, rather than a random part of them."""
     words: tuple[str, ...] = ()
-    """Of the command line that no other member stands for."""
+    """Options of the command line that no other member stands for."""
     policy: Policy = TEST_POLICY
     types: tuple[str, ...] = TYPES
     faulty_s: float = 0.0
@@ -52,23 +52,23 @@ class TrialPlan:
     schedules: float = 0.0
     """The chance that it has a schedule."""
     updates: float = 0.0
-    """The chance that its users change their runs while these are open."""
+    """The chance that its users change open runs."""
     members: float = 0.0
     """The chance that users come through entrances of queues, and that one of them proves nothing."""
     limit_s: float = 4 * 3600.0
-    """How long everything may take to come to its end once the faults have ended."""
+    """How long everything may take to end once the faults have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What the seed decides about the course of a trial; times in seconds."""
+    """What the seed decides about a trial; times in seconds."""
 
     faulty_s: float
     pace_s: float
     """Between two steps, on average."""
     controllers: int
     current: int
-    """Those of this version, if some may be of the next one; 0 = there is no next version."""
+    """Controllers of this version, if some may be of the next one; 0 = there is no next version."""
     absent_at: float
     """From when no controller works, counted from the start; infinite = never."""
     absent_s: float

@@ -1,7 +1,7 @@
-"""Does everything end well, whatever goes wrong on the way? One trial: from a seed to a verdict.
+"""One trial: from a seed to a verdict.
 
-First comes a phase of safety, in which the faults strike. Then comes one of liveness, in which the faults have ended
-and everything has to come to its end: every run closed, every instance given back, every count exact.
+First comes a phase of safety, in which the faults strike. Then comes a phase of liveness, in which the faults have
+ended and everything has to end: every run closed, every instance given back, every count exact.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from tests.harness.simulation.world.world import START, Behaviour, World, share
 
 HOME = ("us-east-1", ("us-east-1a", "us-east-1b"))
 FURTHER = ("eu-west-1", ("eu-west-1a",))
-ANOTHER = 0.25  # the chance of each other controller to work in the same step
-LEASED = 0.5  # of the trials: in the others all controllers work at once, and only the commit keeps them apart
+ANOTHER = 0.25  # the chance that each other controller works in the same step
+LEASED = 0.5  # share of trials with a lease: in the others only the commit keeps controllers apart
 JUMP_S = 300.0
 SKEW_S = 120.0
 BUSY_S, IDLE_S = 15.0, 110.0  # between ticks once the faults have ended; a sweep every 120 s leaves ticks without one
-ONE_BY_ONE = ("hours", "quota", "tight-hourly-cap")  # with them one instance may be all that there is
-RECORDED = 5  # of so many trials one is recorded and replayed: that takes half of the trial's time again
+ONE_BY_ONE = ("hours", "quota", "tight-hourly-cap")  # with them one instance may be the whole supply
+RECORDED = 5  # one of this many trials is recorded and replayed, which takes half of the trial's time again
 FREED_S = 1800.0  # how long a trial goes on after the faults once the deployment is torn down
 
 
 class Trial:
-    """One seed's world and everything in it. What is built first knows nothing of what is built later."""
+    """One seed's world and everything in it. Parts that are built first do not depend on later ones."""
 
     def __init__(self, plan: TrialPlan) -> None:
         self.plan = plan
@@ -135,7 +135,7 @@ class Trial:
         return judged(self._evidence())
 
     def run_faulty_phase(self) -> None:
-        """The faults strike, and users submit, cancel and try again."""
+        """The faults strike, and users submit, cancel and retry."""
         world, outline, seed = self.world, self.outline, self.plan.seed
         self.deployment.members = Members(seed, share(seed, "members") < self.plan.members)
         self.auditor.facts.came = self.deployment.members.came
@@ -165,7 +165,7 @@ class Trial:
             self._step(self.faults.between(0.3, 1.7) * outline.pace_s, everybody=False)
 
     def end_faults(self) -> None:
-        """From now on nothing goes wrong any more, and one controller works."""
+        """From now on nothing fails any more, and one controller works."""
         self.faults_ended_at = self.world.now
         self.auditor.faults_ended()
         self.faults.active = False
@@ -219,7 +219,7 @@ class Trial:
         self.auditor.trail.add(self.world.now, who, dict(told))
 
     def _disable_tick(self) -> None:
-        """CloudFormation makes the rule what the template says, where a new version has changed that."""
+        """CloudFormation resets the rule to the template, where a new version has changed it."""
         self.services.bus.enabled.discard(TICK_RULE)
 
     def _call(self) -> None:
@@ -233,7 +233,7 @@ class Trial:
             self.teardown.begin()
 
     def _step(self, seconds: float, *, everybody: bool = True) -> None:
-        """Users ask for what they want, one controller works, or all do, and then time passes."""
+        """Users ask for what they want, one or all controllers work, and then time passes."""
         self.users.act()
         self.service.ask()
         self.daemon.ask()
@@ -255,7 +255,7 @@ class Trial:
         if any(self.faults.seen[kind] for kind in ONE_BY_ONE):
             limit_s += sum(job.tasks * max(job.longest_s, job.longest_attempt_s) for job in self.jobs.values())
         if self.faults.seen["torn-document"]:
-            limit_s += MOST_S  # what cannot be read stays suspended for so long before it is given up
+            limit_s += MOST_S  # what cannot be read stays suspended for this long before it is given up
         while not self.auditor.violations:
             self._step(pause_s)
             self.service.act(self.auditor.environments.is_settled(NAME))
@@ -284,7 +284,7 @@ class Trial:
 
     @property
     def _are_others_done(self) -> bool:
-        """Whether nothing is to come of services, of the size that is kept and of schedules."""
+        """Whether services, the minimum size and schedules have nothing left to do."""
         is_done = self.service.is_over and self.kept_size.is_over
         return is_done and (self.clock is None or self.clock.is_done)
 
@@ -321,7 +321,9 @@ def _world(seed: int, region: str, zones: tuple[str, ...], behaviour: Behaviour,
 
 def _prices(seed: int, catalogue: Mapping[str, MachineType]) -> PriceFunction:
     """Spot prices between 70 and 130 % of the typical one, new every half hour. In half of the trials with a further
-    cell they are lower there."""
+    cell
+    they are lower there.
+    """
     is_cheap = share(seed, "the further cell is cheap") < 0.5
 
     def price(instance_type: str, zone: str, at: float) -> float:

@@ -1,4 +1,4 @@
-"""What came of a trial? Its violations, the story of the first of them, and figures."""
+"""The verdict on a trial: its violations, the story of the first of them, and figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STORY_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is there to judge once a trial is over."""
+    """The evidence once a trial is over."""
 
     seed: int
     regions: Regions
@@ -43,7 +43,7 @@ class Verdict:
     seed: int
     violations: list[Violation]
     story: list[str]
-    """What happened to that which the first violation names."""
+    """The story of what the first violation names."""
     seen: Counter[str]
     virtual_s: float
     settled_s: float  # from the end of the faults to rest
@@ -51,7 +51,7 @@ class Verdict:
     launches: int
     tasks: int
     usd: float
-    useful_usd: float  # what the controller's ledgers say that attempts which succeeded used
+    useful_usd: float  # usage of successful attempts, according to the controller's ledgers
     controller_usd: float
     instance_hours: float
     makespan_s: float
@@ -59,7 +59,7 @@ class Verdict:
     conflicts: int
     write_units: int
     retries: int
-    """Runs that users tried again."""
+    """Runs that users retried."""
     lines: int
     """Of the journal."""
     followers_deaths: int

@@ -1,8 +1,8 @@
-"""What does the auditor of a trial see, and whom does it tell?
+"""The auditor of a trial: it observes every effect and passes it to the checkers.
 
-It sees each effect before the controller hears of it, reads each commit as it is stored, and knows what really runs on
-the instances. It tells one checker per family of invariants, and keeps what they find. I11 is its own: no secret is in
-the log.
+It sees each effect before the controller does, reads each commit as it is stored, and knows what really runs on the
+instances. There is one checker per family of invariants; the auditor keeps what they find. It checks I11 itself: no
+secret is in the log.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Auditor:
             self.trail.add(self.facts.world.now, f"{call.service} {call.operation} ({outcome})", "")
 
     def hear(self, message: JSON) -> None:
-        """A sink of the world: what really happens, before it can get lost on its way."""
+        """A sink of the world: it receives what really happens, before messages can be lost."""
         self.trail.add(self.facts.world.now, message["detail-type"], short(message))
         for checker in self._checkers:
             checker.heard(message)
@@ -167,8 +167,9 @@ class Auditor:
             checker.at_rest(rest)
 
     def not_over(self, sentence: str) -> None:
-        """The trial does not come to its end: says what is still open. It counts where a damaged run is named as well:
-        one that was set aside has ended."""
+        """The trial does not come to its end: report what is still open.
+        The report counts even if it names a damaged run, because a run that was set aside has ended.
+        """
         stored, instances = self.stored, self.facts.regions.instances()
         runs = {name: (each.status, each.counts, each.waiting) for name, each in stored.records.items()}
         live = [f"{each.key[1:]} on {each.instance} is {each.status}" for each in stored.live.values()]
@@ -182,11 +183,11 @@ class Auditor:
         self.facts.unattended_until = self.facts.world.now
 
     def faults_ended(self) -> None:
-        """From now on nothing goes wrong any more."""
+        """From now on nothing fails any more."""
         self.facts.faults_ended_at = self.facts.world.now
 
     def teardown_begun(self) -> None:
-        """From now on everything is let go."""
+        """From now on every instance is let go."""
         self.facts.is_tearing_down = True
 
     def torn_down(self) -> None:
@@ -194,7 +195,7 @@ class Auditor:
         self.facts.torn_down, self.facts.torn_down_at = True, self.facts.world.now
 
     def cell_closed(self, region: str) -> None:
-        """From now on nothing may start there, and what is there has to go."""
+        """From now on nothing may start in this cell, and its instances have to go."""
         self.facts.closed[region] = self.facts.world.now
 
     def cell_opened(self, region: str) -> None:

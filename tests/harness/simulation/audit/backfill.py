@@ -1,10 +1,10 @@
-"""Does a task start in room that is kept for others only where it is gone in time?
+"""Does a task start in reserved room only if it will be gone in time?
 
-S12, from what is stored: where a task starts on an instance that is kept for another run, it is gone at the latest
-before the run could start there at the earliest. At the latest: by its time-out with two minutes to answer it, or half
-as long again as the longest of at least five tasks of its run; and a minute to start. At the earliest: when enough of
-those have ended that were there before, or all of them where that is never enough, none sooner than the shortest task
-of its run; of a run of which fewer than five tasks have ended, nobody knows.
+S12, judged by what is stored: a task that starts on an instance reserved for another run is gone before that run could
+start there. The latest time at which it is gone: its time-out plus two minutes to react, or one and a half times the
+longest of at least five tasks of its run; plus a minute to start. The earliest time at which the other run could start:
+when enough of the earlier tasks have ended (all of them where that is never enough), each no sooner than the shortest
+task of its run. It is unknown for a run of which fewer than five tasks have ended.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 Place = tuple[int, int]
 SEEN, LONGER, STOPPING_S, STARTING_S = 5, 1.5, 120.0, 60.0
-COMMITTED_S = 30.0  # a tick may take, from its decision to its commit
+COMMITTED_S = 30.0  # a tick may take this long, from its decision to its commit
 
 
 def kept_for(facts: TrialFacts, instance: JSON) -> str:
-    """The run that waits and that the instance is kept for now; "" = none."""
+    """The waiting run that the instance is reserved for now; "" = none."""
     stored = facts.stored
     if facts.world.now >= float(instance.get("yields_until", 0.0)) or not instance.get("yields_to"):
         return ""
@@ -35,12 +35,12 @@ def kept_for(facts: TrialFacts, instance: JSON) -> str:
 
 
 class BackfillChecker(Checker):
-    """Intents on instances that are kept, judged by what was stored before, while the clocks of controllers agree."""
+    """Intents on reserved instances, judged by what was stored before, while the clocks of controllers agree."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self.judged = 0
-        """Intents in room that was kept for others."""
+        """Intents in room that was reserved for others."""
         self._live: dict[Place, StoredAttempt] = {}
         self._instances: dict[str, JSON] = {}
         self._guests: set[AttemptKey] = set()

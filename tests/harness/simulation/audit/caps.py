@@ -1,12 +1,12 @@
-"""Caps of queues, the terms of runs that their users change, and who owns a run.
+"""Caps of queues, changed terms of runs, and the owners of runs.
 
-S8: a transaction with a new intent of a queue leaves it within its caps, each task counted with the part that it takes
-of its instance; and where nothing was on its way, an order is no larger than what the caps leave to all that wait.
-S9: where the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` that is
-stored with it allows, works on no further instance above `maxInstances`, and has money left of its budget. What began
-under earlier terms may go on. A change is kept: it is in every later record.
-S11: the stored owner of a run is the member that has proven it, and empty where none has. A run that came through the
-entrance of a queue is changed through it, and stays in that queue.
+S8: a transaction with a new intent of a queue leaves the queue within its caps; each task counts with its part of its
+instance. Where nothing was incoming, an order is no larger than what the caps leave to all waiting runs.
+S9: where the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` stored
+with it allows, begins on no further instance above `maxInstances`, and has money left of its budget. What began under
+earlier terms may go on. A change is permanent: every later record contains it.
+S11: the stored owner of a run is the member that has proven it, and empty if none has. A run that came through the
+entrance of a queue is changed through that entrance, and stays in that queue.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 
 
-Targets = Mapping[tuple[str, str], int]  # pool, which of its two targets
+Targets = Mapping[tuple[str, str], int]  # pool, and which of its two targets
 
 ABOUT = 1.01  # amounts are kept in whole units
 _TARGETS = ("spot_target", "on_demand_target")
 
 
 class CapChecker(Checker):
-    """What each queue uses after every transaction that begins something for it."""
+    """The usage of each queue after every transaction that begins something for it."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -66,7 +66,7 @@ class CapChecker(Checker):
                 self.facts.violated("S8", f"queue {name} uses {used:g} {unit}, and its cap is {most:g}", name)
 
     def _judge_all(self, before: Targets) -> None:
-        """Where an order is placed, all instances that are alive or owed cost no more than the deployment may."""
+        """After an order, all instances that are alive or owed cost no more than the deployment allows."""
         stored, most = self.facts.stored, self.facts.stored.sharing.usd_per_hour
         grown = any(count > before.get(key, 0) for key, count in self._targets.items())
         alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
@@ -83,7 +83,7 @@ class CapChecker(Checker):
             self.facts.violated("S8", told)
 
     def _judge_order(self, before: Targets, use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]) -> None:
-        """What is ordered is for those who wait: together they may have no more than their caps leave them."""
+        """Orders are for waiting runs: together these may have no more than their caps leave them."""
         grown = {key: count - before.get(key, 0) for key, count in self._targets.items() if count > before.get(key, 0)}
         waiting = {self._queue(run_id, queues) for run_id in self._waiting()} - {""}
         if not grown or not waiting or self._others_may_order():
@@ -95,13 +95,13 @@ class CapChecker(Checker):
                 ordered = sum(price(key) * count for key, count in grown.items())
                 self.judged += 1
                 if ordered > left * ABOUT + 1e-9:
-                    told = f"{ordered:g} {Cap._fields[unit]} are ordered where the caps leave {left:g} to who waits"
+                    told = f"{ordered:g} {Cap._fields[unit]} are ordered where the caps leave {left:g} to waiting runs"
                     self.facts.violated("S8", told, *sorted(waiting))
 
     def _judge_kept(
         self, ordered: int, waiting: set[str], use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]
     ) -> None:
-        """What a queue that does not lend lacks of the instances that it is guaranteed is not ordered for others."""
+        """Instances guaranteed to a queue that does not lend are not ordered for others."""
         promised = {
             name: each.guarantee.amount
             for name, each in queues.items()
@@ -114,7 +114,7 @@ class CapChecker(Checker):
             self.facts.violated("S8", told, *sorted(promised))
 
     def _others_may_order(self) -> bool:
-        """Something that is no run of a queue, or replacements of what was warned."""
+        """Something that belongs to no run of a queue, or replacements of instances with a warning."""
         stored = self.facts.stored
         warned = any(each.get("interrupted_at") for each in stored.instances.values())
         return bool(stored.environments or stored.floor.instances or self.facts.policy.min_instances or warned)
@@ -137,7 +137,7 @@ class CapChecker(Checker):
         return Counter((each.key.run_id, each.instance) for each in live if each.instance and each.key.run_id in known)
 
     def _queue(self, run_id: str, queues: Mapping[str, ShareQueue]) -> str:
-        """ "" = it is of none."""
+        """The queue; "" = none."""
         job = self.facts.jobs.get(run_id)
         if job is None or job.is_daemon:
             return ""
@@ -158,7 +158,7 @@ class CapChecker(Checker):
         return {(key, name): max(0, each[name]) for key, each in self.facts.stored.pools.items() for name in _TARGETS}
 
     def _price(self, key: tuple[str, str]) -> float:
-        """At least so much an hour: EC2's spot price."""
+        """The minimum price of an hour: EC2's spot price."""
         return float(self.facts.stored.pools[key[0]]["spot_usd_per_hour"])
 
 
@@ -179,7 +179,7 @@ class UpdateChecker(Checker):
         after: defaultdict[str, list[StoredAttempt]] = defaultdict(list)
         for each in self.facts.stored.live.values():
             if not each.instance:
-                continue  # it has ended, and what became of it is found out later
+                continue  # it has ended, and its outcome is found out later
             after[each.key.run_id].append(each)
             if each.key not in fresh:
                 before[each.key.run_id].append(each)
@@ -223,7 +223,7 @@ class MembersChecker(Checker):
             if record is None or not record.queue:  # not taken in yet, or nothing of it can be read
                 continue
             if record.proven_owner != came.owner:
-                told = f"it is of {record.proven_owner or 'nobody'}, and {came.owner or 'nobody'} has proven it"
+                told = f"it is of {record.proven_owner or 'no member'}, and {came.owner or 'no member'} has proven it"
                 self.facts.violated("S11", told, run_id)
             if came.queue not in ("", record.queue):
                 told = f"it came through the queue {came.queue}, and is in {record.queue}"

@@ -1,7 +1,7 @@
-"""Does nothing begin in a cell that is closed, and does what is there go?
+"""Does a closed cell start nothing and empty itself?
 
 `closed`: in a cell that is being destroyed, or that the deployment has left out, no fleet is raised and no task starts,
-and no instance is left once its watchdog has looked (decision 17).
+and no instance is left after its watchdog has run (decision 17).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, O
 
 JSON = dict[str, Any]
 
-UNDER_WAY_S = 30.0  # what a controller had begun before the cell was closed: a tick
-FREED_S = 1800.0  # by then the cell's watchdog has looked twice
+UNDER_WAY_S = 30.0  # time for what a controller had begun before the cell was closed: a tick
+FREED_S = 1800.0  # by then the cell's watchdog has run twice
 
 
 class CellChecker(Checker):
-    """What happens in closed cells."""
+    """Events in closed cells."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ec2", "modify_fleet"): self._steered, ("ecs", "run_task"): self._launched}
@@ -52,6 +52,6 @@ class CellChecker(Checker):
                 self.facts.violated("closed", f"{task['taskArn']} is started in a closed cell", task["taskArn"])
 
     def _is_shut(self, region: str, seconds: float) -> bool:
-        """Whether the cell has been closed for so long, not counting what stands still meanwhile."""
+        """Whether the cell has been closed for that long, not counting time in which processes stand still."""
         since = self.facts.closed.get(region)
         return since is not None and self.facts.world.now - since > seconds + self.facts.stands_still_s

@@ -1,9 +1,9 @@
-"""The cluster's history and the metrics of each tick, against what is stored.
+"""The cluster's history and the metrics of each tick, compared with what is stored.
 
-C1: a sample counts the runs, tasks and instances that are stored in the same commit. C2: while anything is there, no
-commit comes later than five minutes after the sample before it. C3: when all has ended, the last sample says so. C4: an
-order is what the stored targets have grown by.
-`figures`: the pending and running tasks and the live instances that a tick reports for its metrics and its log line are
+C1: a sample counts the runs, tasks and instances that are stored in the same commit. C2: while anything exists, no
+commit comes later than five minutes after the previous sample. C3: when all has ended, the last sample says so. C4: an
+order equals the growth of the stored targets.
+`figures`: the pending and running tasks and the live instances that a tick reports in its metrics and its log line are
 those of the state that it has committed, without suspended runs.
 """
 
@@ -23,11 +23,11 @@ JSON = dict[str, Any]
 
 
 Targets = dict[str, tuple[int, int]]
-A_TICK_S = 120.0  # from the moment that a tick decides for to its commit, retries included
+A_TICK_S = 120.0  # from the moment that a tick decides for until its commit, retries included
 
 
 class ClusterCourseChecker(Checker):
-    """Samples and orders as they are stored, against the stored state and the world."""
+    """Samples and orders as they are stored, compared with the stored state and the world."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -58,7 +58,7 @@ class ClusterCourseChecker(Checker):
     def _check(self, sample: ClusterSample) -> None:
         runs, instances = self._open_runs(), self._instances()
         if self.facts.damaged:
-            return  # what is open without a record that can be read is counted by nobody
+            return  # open runs without a readable record are not counted
         counts = [record.counts for record in runs]
         purchases = Counter(each["purchase"] for each in instances)
         wanted = {
@@ -99,14 +99,14 @@ class ClusterCourseChecker(Checker):
 
 
 def _as_met(pool: JSON) -> tuple[int, int]:
-    """What a fleet that is stored for the first time was told by others, as EC2 showed it."""
+    """The target of a fleet that is stored for the first time, as others had set it and EC2 showed it."""
     told = (pool["confirmed_spot"], pool["spot_target"]), (pool["confirmed_on_demand"], pool["on_demand_target"])
     spot, on_demand = (target if shown < 0 else shown for shown, target in told)
     return spot, on_demand
 
 
 class FigureChecker(Checker):
-    """Each report, against the stored state that it is about."""
+    """Each report, compared with the stored state that it describes."""
 
     def ticked(self, report: TickReport, version: int | None) -> None:
         stored = self.facts.stored

@@ -1,11 +1,12 @@
-"""Does a daemon have one task on each instance that matches, and no influence on which instances there are?
+"""Does a daemon have one task on each matching instance?
 
-N1: at most one of its tasks is on an instance, during an update that starts first two. N2: none is started where it is
-not wanted. N3: once nothing goes wrong any more, an instance that matches and can be reached has a task of the target
-within two minutes after both are there, unless a reason is told. N4: no stop of ours leaves fewer instances with a
-healthy task than the least. N5: what is frozen starts nothing. N6: no work takes its room, unless the controller fails
-at it. N7: nothing is ordered while only daemons are open. N8: a deployment completes with a healthy task on every
-instance. That only daemons run on an instance never keeps it, or a controller at work, say `idle` and `awake`.
+It has no influence on which instances exist. N1: at most one of its tasks is on an instance; during an update that
+starts first, two. N2: none is started where it is not wanted. N3: once faults have ended, a matching instance that can
+be reached has a task of the target within two minutes after both exist, unless a reason is given. N4: no stop of ours
+leaves fewer instances with a healthy task than the minimum. N5: a frozen daemon starts nothing. N6: no work takes its
+room, unless the controller's code fails at the daemon. N7: nothing is ordered while only daemons are open. N8: a
+deployment completes with a healthy task on every instance. `idle` and `awake` check that daemons alone keep neither an
+instance nor a working controller.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 
 FOLLOWED_S = 120.0
-PAUSE_S = 400.0  # after the faults and after a change: by then pauses after crashes are over
-A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
+PAUSE_S = 400.0  # after the faults and after a change: pauses after crashes are over by then
+A_TICK_S = 60.0  # from the moment that a tick decides for until its commit
 
 
 class DaemonChecker(Checker):
@@ -42,7 +43,7 @@ class DaemonChecker(Checker):
         self._lacking_since: dict[tuple[str, str], float] = {}
         self._targets: dict[str, int] = {}
         self._open_at = 0.0
-        """When anything but daemons was open last."""
+        """When anything but daemons was last open."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ec2", "modify_fleet"): self._ordered}
@@ -93,7 +94,7 @@ class DaemonChecker(Checker):
                     self._violated("N2", env, f"starts {intent.key} on {intent.instance}", intent.instance)
 
     def _check_stops(self, env: Environment, before: Mapping[AttemptKey, StoredAttempt]) -> None:
-        """What is healthy for certain is stopped only while enough other instances may have a healthy task."""
+        """A task that is certainly healthy is stopped only while enough other instances may have a healthy task."""
         if env.deleting or env.target is None:
             return
         hosts = {name for name, each in self.facts.stored.instances.items() if self._stays(env.target.run_id, each)}
@@ -153,7 +154,7 @@ class DaemonChecker(Checker):
                 self._violated("N3", env, f"has no task on {name} for {now - since:.0f} s", name)
 
     def _check_room(self, commit: Commit) -> None:
-        """Of each instance that was given work by this commit."""
+        """The room left on each instance that was given work by this commit."""
         stored = self.facts.stored
         worked_on = {each.instance for each in commit.intents if not self._is_daemon(each.key.run_id)}
         for name in worked_on & stored.instances.keys():
@@ -176,7 +177,7 @@ class DaemonChecker(Checker):
                     self._violated("N6", env, f"has no room on {name}, which was given work: {free} is free", name)
 
     def _ordered(self, request: JSON, reply: JSON) -> None:
-        """Until the tick after the last other run has ended, an order may be for that."""
+        """Until the tick after the last other run has ended, an order may be for that run."""
         fleet = self.facts.regions.fleet(request["FleetId"])
         before, self._targets[fleet.fleet_id] = self._targets.get(fleet.fleet_id, 0), fleet.total_target
         quiet_s = self.facts.world.now - self._open_at - A_TICK_S - self.facts.stands_still_s

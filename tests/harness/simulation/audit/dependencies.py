@@ -1,8 +1,9 @@
-"""Does a run, or a task, begin only after what it waits for?
+"""Does a run or a task begin only after its dependencies?
 
-`S7`: when the intent of an attempt is stored, its run's time has come; every run that it depends on as a whole has
-ended, well where that is asked; and so has the task of the same index of each run that it depends on task by task. What
-was met stays so when the other run is tried again later. A run that cannot begin any more has no attempt.
+`S7`: when the intent of an attempt is stored, three things hold. Its run's start time has come. Every run that it
+depends on as a whole has ended, successfully where the spec asks for that. The task of the same index has ended in each
+run that it depends on task by task. A dependency that was met stays met when the other run is retried. A run that can
+never begin has no attempt.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ JSON = Mapping[str, Any]
 
 
 class DependencyChecker(Checker):
-    """Every commit with an intent, against all that was ever stored of the runs that it waits for."""
+    """Every commit with an intent, compared with all that was ever stored of the runs that it waits for."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -36,7 +37,7 @@ class DependencyChecker(Checker):
                 self._check(intent, job.spec)
 
     def _look(self) -> None:
-        """What has ended once has ended for those that wait for it."""
+        """An end counts for the runs that depend on it, even after a retry."""
         awaited = {each["run"] for job in self.facts.jobs.values() for each in job.spec.get("dependsOn", ())}
         for run_id in awaited & self.facts.stored.records.keys():
             record = self.facts.stored.records[run_id]

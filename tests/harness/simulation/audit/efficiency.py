@@ -1,8 +1,7 @@
-"""Is nothing done or ordered in vain?
+"""Is every call and every order needed?
 
-`repeated`: no call is made again and again with the same request, and nothing is stored again as it was. `awake`: no
-controller works on once everything has come to its end. `order`: one controller raises no fleet above the tasks that
-need it.
+`repeated`: no call is repeated again and again with the same request, and nothing is stored again unchanged. `awake`:
+no controller works on after everything has ended. `order`: one controller raises no fleet above the tasks that need it.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from tests.harness.simulation.world.workload import PLAIN_MIB, VCPUS
 
 JSON = dict[str, Any]
 
-ONCE_IN_S = {  # the same call, on average: stops are asked for again once a minute
+ONCE_IN_S = {  # seconds between equal calls, on average: stops are repeated once a minute
     ("ecs", "stop_task"): 45.0,
     ("ecs", "deregister_task_definition"): 45.0,
     ("ec2", "modify_fleet"): 20.0,
     ("ec2", "terminate_instances"): 20.0,
     ("ec2", "describe_fleet_history"): 45.0,
 }
-FREE = 6  # beside so many that lost replies and crashes lead to; several controllers may each be told nothing
+FREE = 6  # extra calls that lost replies and crashes explain; several controllers may each get no reply
 ABSENT_S = 300.0  # between two ticks; a trial's steps are shorter
 AWAKE_S = 900.0  # sweeps that confirm that nothing is left, at the longest pauses between steps
 
 
 class EfficiencyChecker(Checker):
-    """Calls and orders that have no reason."""
+    """Calls and orders without a reason."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -46,7 +45,7 @@ class EfficiencyChecker(Checker):
         return {operation: self._checked(operation) for operation in ONCE_IN_S}
 
     def ticked(self, report: TickReport, version: int | None) -> None:
-        """A controller that was not called for long has not worked on meanwhile: the rule of its ticks may be off."""
+        """A controller that was not called for a long time has not worked: the rule of its ticks may be off."""
         now = self.facts.world.now
         if now - self._ticked_at > ABSENT_S:
             self._quiet_since = None
@@ -72,7 +71,7 @@ class EfficiencyChecker(Checker):
         return check
 
     def _count(self, operation: Operation, request: JSON) -> None:
-        """How often it was made, against the time since the first."""
+        """The number of calls, and the time since the first."""
         call, now = f"{operation[1]} {json.dumps(request, default=str, sort_keys=True)}", self.facts.world.now
         first_at = self._first_at.setdefault(call, now)
         times = self._times[call] = self._times.get(call, 0) + 1
@@ -81,8 +80,9 @@ class EfficiencyChecker(Checker):
             self.facts.violated("repeated", f"{times} times within {now - first_at:.0f} s: {call[:200]}")
 
     def _check_order(self, fleet_id: str) -> None:
-        """By how much the fleet was raised, against the instances that tasks without a sound one fill. What it owed
-        before is left out: what it was believed to hold may have ended unheard."""
+        """The raise of the fleet, compared with the instances filled by tasks without a sound one.
+        Instances that the fleet owed before are left out: members it was believed to have may have ended unnoticed.
+        """
         facts = self.facts
         fleet = facts.regions.fleet(fleet_id)
         before, self._targets[fleet_id] = self._targets.get(fleet_id, 0), fleet.total_target
@@ -94,7 +94,7 @@ class EfficiencyChecker(Checker):
             facts.violated("order", f"{missing} instances are ordered, for tasks that fill {need}", fleet_id)
 
     def _instances_for(self, run_id: str) -> int:
-        """How many instances the run's tasks fill that are not done, and work on none that stays."""
+        """The number of instances filled by tasks of the run that are not done and run on no instance that stays."""
         stored = self.facts.stored
         if self.facts.jobs[run_id].is_daemon:
             return 0  # nothing is bought for one
@@ -103,7 +103,7 @@ class EfficiencyChecker(Checker):
         return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.spec_of(run_id)))
 
     def _at_least_fit(self, spec: Mapping[str, Any]) -> int:
-        """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""
+        """The minimum number of tasks on an instance of a trial; 1 where more than cpu may decide that."""
         needs = spec.get("resources", {})
         is_plain = not any(job.is_daemon for job in self.facts.jobs.values())
         is_plain = is_plain and "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
@@ -115,7 +115,7 @@ class EfficiencyChecker(Checker):
         return each is not None and each["status"] == "ACTIVE" and not (each["interrupted_at"] or each["cordon"])
 
     def _is_quiet(self) -> bool:
-        """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""
+        """Whether every submitted run has ended, and no instance of ours is alive or requested."""
         facts = self.facts
         done = len(facts.stored.records) == len(facts.jobs)
         services = any(not env.is_daemon for env in facts.stored.environments.values())

@@ -1,15 +1,15 @@
-"""Does a service keep as many healthy tasks as its update policy promises, and does it come to what is wanted?
+"""Does a service keep the healthy tasks that its update policy promises, and reach its target?
 
-E1: no stop of ours leaves fewer healthy tasks than the least, and none is sent before it is stored. E2: no start of
-ours leads to more active tasks than the most. E3: once nothing goes wrong any more, exactly the desired tasks of the
-target revision run, as many of them as its base where spot cannot take them, unless a reason is told. E4: what is
-frozen starts and replaces nothing. E5: tasks of a service are never taken away, numbered anew or done. E6: what counts
-against a deployment are ends that were its tasks' own. E7: a deleted service leaves no record and no task. E8: a
-deployment completes with its tasks healthy and no other alive. E9: a revision whose content runs already gets no run of
-its own. E10: what an environment has cost counts every run that it ever had. E11: with a health command, a task counts
-as healthy only if the command ever said so, and only one of which it said the opposite is stopped as unhealthy. E12:
-what fails outside of a deployment is counted, only ends of the tasks' own are, and it is well again when all are
-healthy. E13: what a user has frozen, daemons too, stays so until somebody thaws or deletes it.
+E1: no stop of ours leaves fewer healthy tasks than the minimum, and none is sent before it is stored. E2: no start of
+ours leads to more active tasks than the maximum. E3: once faults have ended, exactly the desired tasks of the target
+revision run, with as many as its base where spot cannot take them, unless a reason is given. E4: a frozen service
+starts and replaces nothing. E5: tasks of a service are never removed, renumbered or done. E6: only failures of its own
+tasks count against a deployment. E7: a deleted service leaves no record and no task. E8: a deployment completes with
+its tasks healthy and no other alive. E9: a revision whose content already runs gets no new run. E10: the cost of an
+environment counts every run that it ever had. E11: with a health command, a task counts as healthy only after the
+command succeeded, and is stopped as unhealthy only after it failed. E12: failures outside of a deployment are counted,
+only those of its own tasks are, and the service is healthy again when all tasks are. E13: what a user has frozen,
+daemons too, stays frozen until a user thaws or deletes it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 
 WANTED = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
-REPLACED = "argosy: the service does not want this task any more"  # how our own stops are told ECS
+REPLACED = "argosy: the service does not want this task any more"  # the reason that our own stops give to ECS
 UNHEALTHY = "argosy: the health command of the task's container kept failing"
-A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
-SETTLED_S = 3600.0  # by then a service is as it is wanted: pauses after crashes grow to five minutes
+A_TICK_S = 60.0  # from the moment that a tick decides for until its commit
+SETTLED_S = 3600.0  # by then a service has reached its target: pauses after crashes grow to five minutes
 ROUNDING_USD = 0.0001
-FROZEN_S = 300.0  # for so long it is looked at while it is frozen
+FROZEN_S = 300.0  # seconds for which it is observed while it is frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class EnvironmentChecker(Checker):
         self._running_since: dict[str, float] = {}
         """By ARN of a task that really runs."""
         self._own_ends: Counter[str] = Counter()
-        """By run, the tasks that ended or could not start by themselves, on hosts that stood."""
+        """By run, the tasks that ended or could not start by themselves, on healthy hosts."""
         self._waits_since: dict[str, tuple[Any, float]] = {}
-        """By name of the environment: what it was about then."""
+        """By name of the environment: its state at that time."""
         self._had: dict[str, set[str]] = {}
         """By name of the environment, the runs that it ever had."""
         self._frozen: dict[str, float] = {}
@@ -68,7 +68,7 @@ class EnvironmentChecker(Checker):
         self._thawed: Counter[str] = Counter()
         """By name, how often it was thawed."""
         self.deployments: Counter[str] = Counter()
-        """By status, those that were seen to end."""
+        """By status, the deployments that were seen to end."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ecs", "stop_task"): self._stopped}
@@ -113,7 +113,7 @@ class EnvironmentChecker(Checker):
                 self._violated("E3", env, f"runs {self._really_healthy(env)} after {waited_s:.0f} s without faults")
 
     def _services(self) -> list[tuple[str, Environment]]:
-        """Of daemons, `DaemonChecker` speaks."""
+        """`DaemonChecker` judges daemons."""
         return [(name, env) for name, env in self.facts.stored.environments.items() if not env.is_daemon]
 
     def at_rest(self, rest: Rest) -> None:
@@ -126,7 +126,7 @@ class EnvironmentChecker(Checker):
                 self.facts.violated("E7", f"task {index} of {run_id} runs at rest", *arns)
 
     def is_settled(self, name: str) -> bool:
-        """Whether what really runs is what is wanted, or somebody has frozen it a while ago."""
+        """Whether what really runs is what is wanted, or a user froze it a while ago."""
         env = self.facts.stored.environments.get(name)
         if env is None or env.target is None:
             return True
@@ -137,7 +137,7 @@ class EnvironmentChecker(Checker):
         return done and as_desired and self._on_demand(env.target.run_id) >= min(self._base(env), env.desired)
 
     def _base(self, env: Environment) -> int:
-        """How many of its tasks are to be where spot cannot take them."""
+        """The number of its tasks that have to run where spot cannot take them."""
         job = self.facts.jobs.get(env.target.run_id) if env.target else None
         return int(job.spec.get("capacity", {}).get("onDemandBase", 0)) if job else 0
 
@@ -152,14 +152,15 @@ class EnvironmentChecker(Checker):
         return found
 
     def _has_reason(self, env: Environment) -> bool:
-        """Why it is not as it is wanted, as users are told."""
+        """Why it has not reached its target, as users see it."""
         record = self.facts.stored.records.get(env.target.run_id) if env.target else None
         is_held = any(self._is_suspended(run_id) for run_id in env.runs())
         return env.deleting or record is None or is_held or bool(env.frozen_reason or record.halted or record.waiting)
 
     def _really_healthy(self, env: Environment) -> dict[str, int]:
-        """By run, the tasks that run on instances and have done so for long enough; those that have not are found
-        under a name of their own."""
+        """By run, the tasks that have run on instances for long enough; younger ones are listed under a name of their
+        own.
+        """
         found: Counter[str] = Counter()
         runs = set(env.runs())
         for (run_id, _), arns in self.facts.arns.items():
@@ -189,7 +190,7 @@ class EnvironmentChecker(Checker):
             launched = [each.key[1:] for each in commit.intents if each.key in now.live]
             changed = env.frozen_reason == before.env.frozen_reason and (starts or acts)
             if launched or changed:
-                done = f"launched {launched}, {starts} wanted anew, {len(acts)} replaced"
+                done = f"launched {launched}, {starts} wanted again, {len(acts)} replaced"
                 self._violated("E4", env, f"is frozen ({env.frozen_reason}), and yet: {done}")
         self._check_deployment(before.env, now)
         self._check_failures(before.env, now, commit)
@@ -204,7 +205,7 @@ class EnvironmentChecker(Checker):
             is_the_same = env.created_at == self._frozen[name] and not (env.deleting or env.left)
             self._thawed[name] += is_the_same
             if is_the_same and self._thawed[name] > self.facts.thaws_asked[name]:
-                self._violated("E13", env, "was frozen by a user, and is not any more, although nobody has thawed it")
+                self._violated("E13", env, "was frozen by a user, and is not any more, although no user has thawed it")
         self._frozen = frozen
 
     def _check_adoption(self, before: Environment, env: Environment) -> None:
@@ -225,7 +226,7 @@ class EnvironmentChecker(Checker):
             self._violated("E10", env, f"has cost {env.past_usd} by its closed runs, which have cost {closed}")
 
     def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
-        """What is healthy for certain is stopped only while enough others may be."""
+        """A task that is certainly healthy is stopped only while enough others may be healthy."""
         facts = self.facts
         late_s = A_TICK_S + facts.stands_still_s + facts.clocks_differ_s
         hurt = [each for each in acts if self._healthy_for_s(each) >= late_s]
@@ -235,7 +236,7 @@ class EnvironmentChecker(Checker):
             self._violated("E1", env, f"{stopped} are stopped, {len(left)} healthy tasks are left of {least}")
 
     def _check_health(self, env: Environment, before: _Known, now: _Known) -> None:
-        """What is stored of a task's health is what its agent has told, at some time."""
+        """The stored health of a task is one that its agent has reported at some time."""
         for key, each in now.live.items():
             was, told = before.live.get(key), self._told_of(each)
             if told is None:
@@ -247,7 +248,9 @@ class EnvironmentChecker(Checker):
                 self._violated("E11", env, f"{key} {did}, and its health command only ever said {sorted(told)}")
 
     def _told_of(self, each: StoredAttempt) -> set[str] | None:
-        """All that the health command of its main container ever said; None where ECS has forgotten the task."""
+        """Everything that the health command of its main container ever reported; None where ECS has forgotten the
+        task.
+        """
         task = self.facts.regions.task_by_id(each.task_id) if each.task_id else None
         return None if task is None else task.containers[0].healths
 
@@ -275,7 +278,7 @@ class EnvironmentChecker(Checker):
             self._violated("E8", env, f"{sentence}, and {others[:5]} are alive")
 
     def _check_failures(self, before: Environment, now: _Known, commit: Commit) -> None:
-        """Outside of a deployment. What a task's row counts beyond 1 was soon after its start."""
+        """Outside of a deployment. What a task's row counts beyond 1 happened soon after its start."""
         env, deployment, target = now.env, now.env.deployment, now.env.target
         if deployment is None or target is None or deployment != before.deployment or not deployment.has_ended:
             return
@@ -300,7 +303,7 @@ class EnvironmentChecker(Checker):
             self.facts.violated("E5", f"tasks of {run_id} are {done}, and a service's are never done", run_id)
         for each in stored.intended:
             if each.run_id == run_id and (each.index >= len(attempts) or attempts[each.index] < each.attempt - 1):
-                sentence = f"task {each.index} of {run_id} had attempt {each.attempt}, and is numbered anew"
+                sentence = f"task {each.index} of {run_id} had attempt {each.attempt}, and is numbered again"
                 self.facts.violated("E5", sentence, run_id)
 
     def _starts(self, run_id: str, commit: Commit) -> int:
@@ -310,14 +313,14 @@ class EnvironmentChecker(Checker):
         return sum(old == TaskStatus.CANCELLED and row[0] in WANTED for old, row in zip(was, after, strict=False))
 
     def _active(self, now: _Known) -> int:
-        """Wanted tasks that were not told to stop."""
+        """Wanted tasks that were not asked to stop."""
         known = [run_id for run_id in now.env.runs() if not self._is_suspended(run_id)]
         wanted = sum(row[0] in WANTED for run_id in known for row in self.facts.stored.tables.get(run_id, []))
         ending = sum(bool(each.stop_cause) for each in now.live.values() if each.key.run_id in known)
         return wanted - ending + sum(each.key.run_id not in known and each.instance != "" for each in now.live.values())
 
     def _is_suspended(self, run_id: str) -> bool:
-        """Then nobody knows more of its tasks than which of them have a place."""
+        """Then only the places of its tasks are known."""
         record = self.facts.stored.records.get(run_id)
         return record is not None and bool(record.suspended_at)
 
@@ -374,16 +377,18 @@ class EnvironmentChecker(Checker):
         return service
 
     def _violated(self, invariant: str, env: Environment, sentence: str) -> None:
-        """Its runs are named, so that what is said of a damaged one does not count."""
+        """Its runs are named, so that a violation of a damaged run does not count."""
         self.facts.violated(invariant, f"environment {env.name} {sentence}", *env.runs())
 
 
 def _least(terms: ServiceTerms, desired: int) -> int:
-    """Healthy tasks that our own acts leave: the percentage rounded up, and one less where nothing could move else."""
+    """Healthy tasks that our own acts must leave: the percentage rounded up, or one less where no task could move
+    otherwise.
+    """
     least = -(-desired * terms.min_healthy_percent // 100)
     return least if _most(terms, desired) > desired else max(0, min(least, desired - 1))
 
 
 def _most(terms: ServiceTerms, desired: int) -> int:
-    """Active tasks that our own acts lead to."""
+    """Active tasks that our own acts may lead to."""
     return desired - (-desired * terms.max_over_percent // 100)

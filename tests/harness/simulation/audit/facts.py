@@ -1,4 +1,4 @@
-"""What every checker of a trial knows and is told: the trail of events, the shared facts, a checker's interface."""
+"""The facts that every checker of a trial shares, the trail of events, and a checker's interface."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHOWN = (
 
 
 class AuditTrail:
-    """The latest events and calls. It keeps references: nothing is turned into text until it is asked for."""
+    """The latest events and calls. It keeps references: text is produced only on request."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, str, Any]] = deque(maxlen=KEPT)
@@ -62,7 +62,7 @@ class AuditTrail:
 
 
 def short(message: JSON) -> JSON:
-    """The members of an event that tell what happened."""
+    """The members of an event that describe what happened."""
     detail = message["detail"]
     return {name: detail[name] for name in _SHOWN if name in detail}
 
@@ -70,12 +70,12 @@ def short(message: JSON) -> JSON:
 Operation = tuple[str, str]
 """Service and operation, e.g. ("ecs", "run_task")."""
 EffectCheck = Callable[[JSON, JSON], None]
-"""Looks at the request and the reply of a call that took effect."""
+"""Reads the request and the reply of a call that took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """names: what to look for in the trail."""
+    """names: terms to search the trail for."""
 
     invariant: str
     sentence: str
@@ -90,14 +90,14 @@ class Commit:
     version_before: int
     tables_before: Mapping[str, list[tuple[int, ...]]]
     intents: list[StoredAttempt]
-    """Those that are new."""
+    """The new intents."""
     retried: frozenset[str]
     """Ids of runs that a user has retried, while their tasks become pending again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What a trial leaves behind."""
+    """The results of a trial."""
 
     objects: Mapping[tuple[str, str], StoredObject]
     bill: Bill
@@ -115,13 +115,13 @@ class TrialFacts:
     one_controller: bool = False
     """Then its calls are in the order of its commits."""
     nothing_goes_wrong: bool = False
-    """Then the controller hears of everything, and soon."""
+    """Then the controller receives every event soon."""
     stands_still_s: float = 0.0
-    """For how long a controller may stand still in the middle of a tick, and then go on with it."""
+    """For how long a controller may stand still in the middle of a tick before it continues."""
     clocks_differ_s: float = 0.0
-    """By how much the clocks of two controllers may differ, or one from what it was."""
+    """Largest difference between the clocks of two controllers, and largest jump of one."""
     offered: dict[str, SimulatedJob] = field(default_factory=dict)
-    """By run id, what deployments of a service bring along: they join `jobs` once there is such a run."""
+    """By run id, the jobs of a service's deployments: they join `jobs` once there is such a run."""
     stored: StoredState = field(default_factory=StoredState)
     trail: AuditTrail = field(default_factory=AuditTrail)
     violations: list[Violation] = field(default_factory=list)
@@ -130,7 +130,7 @@ class TrialFacts:
     written: Set[tuple[str, int, int]] = frozenset()
     """(run id, index, attempt) of the results that programs wrote. Some come from instances that were cut off."""
     is_tearing_down: bool = False
-    """Whether the kill switch is set: then nothing is kept any more, whatever was wished for before."""
+    """Whether the kill switch is set: then no instance is kept, whatever size was requested before."""
     torn_down: bool = False
     """Then nothing may start any more."""
     torn_down_at: float = 0.0
@@ -138,24 +138,24 @@ class TrialFacts:
     unattended_until: float = 0.0
     """Until then no controller worked at all."""
     faults_ended_at: float = 0.0
-    """From when nothing goes wrong any more; 0 = it still does."""
+    """From when nothing fails any more; 0 = faults still strike."""
     is_quiet: Callable[[], bool] = lambda: False
     """Whether the controller has left and is to come back with the next minute."""
     closed: dict[str, float] = field(default_factory=dict)
     """Region of a cell that is closed -> since when."""
 
     thaws_asked: Counter[str] = field(default_factory=Counter)
-    """By name of an environment, how often somebody has asked for its thaw."""
+    """By name of an environment, how often a user has asked for its thaw."""
 
     fires_answered: dict[str, str] = field(default_factory=dict)
-    """Times of the schedule that were answered (ISO 8601), and the verdict that whoever fires was told."""
+    """Times of the schedule that were answered (ISO 8601), and the verdict that the caller received."""
 
     damaged: set[str] = field(default_factory=set)
     """Ids of runs of which a stored document was torn."""
     came: Mapping[str, Came] = field(default_factory=dict)
     """By run id, how it came in."""
     ledger_is_lost: bool = False
-    """Whether one of them was a record, which holds what its run has cost."""
+    """Whether one of them was a record, which holds the cost of its run."""
 
     @property
     def world(self) -> World:
@@ -163,45 +163,46 @@ class TrialFacts:
         return self.regions.home
 
     def violated(self, invariant: str, sentence: str, *names: str) -> None:
-        """What is said of a damaged run does not count."""
+        """Violations of a damaged run do not count."""
         if any(run_id in sentence or run_id in names for run_id in self.damaged):
             return
         self.violations.append(Violation(invariant, sentence, self.world.now, names))
 
     def take_jobs(self) -> None:
-        """Those that were offered, and are stored as runs by now."""
+        """The jobs that were submitted and are stored as runs by now."""
         for run_id in self.offered.keys() & self.stored.records.keys():
             self.jobs[run_id] = self.offered.pop(run_id)
 
     def spec_of(self, run_id: str) -> Mapping[str, Any]:
-        """What a run asks for now: what was submitted, with what its users have changed since."""
+        """The current terms of a run: what was submitted, with the changes that its users have made since."""
         record = self.stored.records.get(run_id)
         return changed_form(self.jobs[run_id].spec, record.changes if record else {})
 
     def names(self, run_id: str, index: int) -> tuple[str, ...]:
-        """What to look for in the trail for the story of a task."""
+        """Terms to search the trail for the story of a task."""
         return tuple(self.arns[run_id, index]) or (f'"ARGOSY_TASK_INDEX", "value": "{index}"',)
 
 
 class Checker:
-    """One family of invariants. A checker is told of each kind of fact and reports to `facts.violated`."""
+    """One family of invariants. A checker receives each kind of fact and reports to `facts.violated`."""
 
     def __init__(self, facts: TrialFacts) -> None:
         self.facts = facts
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
-        """The operations whose effects it checks. They are checked before the controller hears of them."""
+        """The operations whose effects it checks, before the controller sees them."""
         return {}
 
     def heard(self, message: JSON) -> None:
-        """An event of the world, before it can get lost on its way."""
+        """An event of the world, before it can be lost on its way."""
 
     def committed(self, commit: Commit) -> None:
         """A transaction was stored: a controller's, which makes a new version, or one of the api."""
 
     def ticked(self, report: TickReport, version: int | None) -> None:
-        """A controller has carried a tick through. version: of the state that its report is about; None = it has
-        dropped that since."""
+        """A controller has completed a tick. version: of the state that its report describes; None = it has dropped
+        that since.
+        """
 
     def time_passed(self) -> None:
         """Between two steps of the trial."""

@@ -1,11 +1,11 @@
-"""What fleets are asked for, and the image that new instances start from.
+"""The targets of fleets, and the image that new instances start from.
 
 I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
-are steered. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that
-stood still before its call: it sends the call later than a teardown can wait for. What it orders goes with the fleets,
-which the stack deletes next; that no instance is left is checked at rest.
+are changed. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that stood
+still before its call and sends it later than a teardown can wait for. What that process orders goes with the fleets,
+which the stack deletes next; the checks at rest find any instance that is left.
 `image`: some minutes after a deployment has made a new version of the launch templates, every instance that starts has
-its image. That instances of the version before keep their tasks is `waste` (`instances`).
+its image. `waste` (`instances`) checks that instances of the previous version keep their tasks.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ class FleetChecker(Checker):
         return facts.torn_down and facts.world.now - facts.torn_down_at >= facts.stands_still_s
 
     def _check_allowed(self, fleet: Ec2Fleet) -> None:
-        """Not counted: what a fleet launched just before its target was lowered, until a sweep shows it, and what is
-        released, for targets are set before instances are ended."""
+        """Not counted: instances that a fleet launched just before its target was lowered, until a sweep shows them,
+        and
+        instances that are released, because targets are set before instances are ended.
+        """
         facts, known = self.facts, self.facts.stored.instances
         fleets = [each for each in facts.regions.fleets() if each.is_live and fleet_is_ours(each)]
         held = sum(name in known and not known[name]["released_at"] for each in fleets for name in each.members)
@@ -76,7 +78,7 @@ class FleetChecker(Checker):
     def unordered_raise(self, stored: StoredState, fleet: Ec2Fleet) -> str:
         """What is wrong with the fleet's new target; "" = nothing.
 
-        A target up to the number of members launches nothing. Any more is an order, on top of no more than the members
+        A target up to the number of members launches nothing. Anything above is an order, on top of at most the members
         or the old target.
         """
         before = self._targets.get(fleet.fleet_id, 0)
@@ -97,7 +99,7 @@ KNOWN_AFTER_S = 300.0  # two sweeps: they show it, and fleets are moved with the
 
 
 class ImageChecker(Checker):
-    """Launch templates, and the instances that start once nothing goes wrong any more."""
+    """Launch templates, and the instances that start once nothing fails any more."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)

@@ -1,9 +1,9 @@
-"""Is the cluster as large as a user wants it kept, by whatever we do ourselves?
+"""Is the cluster kept at the minimum size that a user set?
 
-F1: no instance that could take work is let go below the floor. F2: once nothing goes wrong any more the floor is
-reached, unless a reason is told. F3: no controller goes to rest while there is one. What is kept beyond it is `idle`.
-While the deployment is torn down everything goes, from the kill switch on and not only once that is complete: then no
-floor holds.
+Only our own acts are judged. F1: no instance that could take work is let go below the floor. F2: once faults have ended
+the floor is reached, unless a reason is given. F3: no controller goes to rest while there is a floor. `idle` checks
+what is kept beyond it. During a teardown every instance goes, from the kill switch on and not only once the teardown is
+complete: then no floor holds.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFac
 
 JSON = dict[str, Any]
 
-REACHED_S = 3_600.0  # by then it is: pools that are short are left alone for up to an hour, but then they say so
+REACHED_S = 3_600.0  # by then the floor is reached: short pools are left alone for up to an hour, but then they say so
 
 
 class FloorChecker(Checker):
-    """Commits that let instances go, and what really is there."""
+    """Commits that let instances go, compared with the instances that exist."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -52,12 +52,14 @@ class FloorChecker(Checker):
         if is_well or about != self._about:
             self._about, self._short_since = about, facts.world.now
         elif facts.world.now - self._short_since > REACHED_S:
-            sentence = f"{len(ours)} instances are there, {floor.instances} are to be kept, and no reason is told"
+            sentence = f"{len(ours)} instances are there, {floor.instances} are to be kept, and no reason is given"
             facts.violated("F2", sentence)
 
     def at_rest(self, rest: Rest) -> None:
         if self.facts.stored.floor.instances and not self.facts.is_tearing_down:
-            self.facts.violated("F3", f"{self.facts.stored.floor.instances} instances are to be kept, and nobody works")
+            self.facts.violated(
+                "F3", f"{self.facts.stored.floor.instances} instances are to be kept, and no controller works"
+            )
 
 
 def _is_sound(instance: JSON) -> bool:

@@ -1,9 +1,9 @@
-"""Does the history have one row for every attempt, and does each row say what really happened?
+"""Does the history have one true row for every attempt?
 
-H1: no attempt has two rows, and none that has one is alive. H2: a row names the ECS task, the instance and the exit
-code that there really were, and calls nothing a success that was none. H3: of a run that is over, the rows are as many
-as its attempts, and each ECS task that was started is among them. Attempts that were alive when their run was closed
-while it was suspended need no row, also if the run is retried (decision 25).
+H1: no attempt has two rows, and none with a row is alive. H2: a row names the ECS task, the instance and the exit code
+that really occurred, and calls nothing a success that was none. H3: a run that is over has as many rows as attempts,
+and each ECS task that was started is among them. Attempts that were alive when their run was closed while suspended
+need no row, also if the run is retried (decision 25).
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ JSON = dict[str, Any]
 AttemptName = tuple[str, int, int]
 """Run id, index, attempt."""
 UNWATCHED = (CANCELLED, GIVEN_UP.format(""))
-"""What is in the reason of a run that ended while it was suspended: nobody saw the ends of its last attempts."""
+"""The reason of a run that ended while it was suspended contains this: the ends of its last attempts were not seen."""
 
 
 class StartedTask(NamedTuple):
-    """One that ECS really started."""
+    """An attempt that ECS really started."""
 
     attempt: AttemptName
     instance: str
 
 
 class Unseen(NamedTuple):
-    """Attempts of a run whose ends nobody saw. counted: how many its record counts; attempts: index and attempt of
-    all that ECS started."""
+    """Attempts of a run whose ends were not seen.
+    counted: the number in its record; attempts: index and attempt of all that ECS started.
+    """
 
     counted: int
     attempts: Set[tuple[int, int]] = frozenset()
 
 
 class HistoryChecker(Checker):
-    """The rows of ended attempts as they are stored, against the world's own census."""
+    """The stored rows of ended attempts, compared with the world's own census."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -56,7 +57,7 @@ class HistoryChecker(Checker):
         self._rows: defaultdict[str, dict[tuple[int, int], EndedAttempt]] = defaultdict(dict)
         """By run, then by index and attempt."""
         self._unwatched: set[str] = set()
-        """Runs that ended while they were suspended, and were not retried since."""
+        """Runs that ended while they were suspended and have not been retried since."""
         self._unseen: dict[str, Unseen] = {}
         """By run that was retried after that."""
 
@@ -102,7 +103,7 @@ class HistoryChecker(Checker):
                     self._violated("H3", task.attempt, "ran, and is not in the history")
 
     def _note_unseen(self, record: RunRecord) -> None:
-        """What has no row when a run that was closed unwatched is retried is never going to have one."""
+        """Attempts without a row when a run that was closed unwatched is retried never get one."""
         if record.has_ended and any(reason in record.status_reason for reason in UNWATCHED):
             self._unwatched.add(record.id)
         elif record.id in self._unwatched:
@@ -112,7 +113,7 @@ class HistoryChecker(Checker):
             self._unseen[record.id] = Unseen(record.attempts - len(rows), started - rows)
 
     def _check_parts(self, record: RunRecord, rest: Rest) -> None:
-        """Beside the results of a run that is over lie all of its rows, as they were amended."""
+        """The results of a finished run include all of its rows, with their amendments."""
         found: dict[tuple[int, int], EndedAttempt] = {}
         for begin, part in zip(["", *(part.to for part in record.history)], record.history, strict=False):
             stored = rest.objects.get(split_s3(history_part_uri(record.output, begin, part.to)))

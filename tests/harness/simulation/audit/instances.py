@@ -1,11 +1,11 @@
-"""Every instance is known, needed and the deployment's own, and what EC2 announced of it is not forgotten.
+"""Is every instance known, needed and the deployment's own?
 
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
-are ended. R14: none costs money at rest. `idle`: none is kept for long without a task. `waste`: no sound instance is
-ended under a running task. Idle ones may be as many as a user wants kept.
-R12: once the message of an interruption or of advice to leave is deleted from the queue, it is stored, and no attempt
-is placed on that instance any more. The message is gone: a controller that starts then has nothing else to know it by.
-That holds for an instance that the state does not know yet as well.
+are ended. R14: none costs money at rest. `idle`: none is kept for long without a task, beyond the number that a user
+wants kept. `waste`: no sound instance is ended under a running task.
+R12: once the message of an interruption or a rebalance recommendation is deleted from the queue, it is stored, and no
+attempt is placed on that instance any more. The message is gone, so a controller that starts then has no other source.
+That also holds for an instance that the state does not know yet.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ JSON = dict[str, Any]
 
 
 KNOWN_AFTER_S = 1800.0  # by then every instance has an owner record
-STEP_S = 600.0  # a step of a trial that takes longer held a process that stood still
-IDLE_S = 1800.0  # beyond its linger: by then nobody counts an instance as busy on which nothing runs
+STEP_S = 600.0  # a step of a trial that takes longer contained a process that stood still
+IDLE_S = 1800.0  # beyond its linger: by then no instance counts as busy on which nothing runs
 
 
 class InstanceChecker(Checker):
@@ -34,7 +34,7 @@ class InstanceChecker(Checker):
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self._busy_at: dict[str, float] = {}
-        """When something last ran there."""
+        """When a task last ran there."""
         self._looked_at = self._away_until = 0.0
         self._kept: list[tuple[float, Floor]] = []
         """The numbers of instances that a user wanted kept, and since when."""
@@ -65,7 +65,7 @@ class InstanceChecker(Checker):
         self._check_idle(idle)
 
     def _note_floor(self) -> None:
-        """What was wanted until a moment ago may still be there."""
+        """Instances that were wanted until a moment ago may still be there."""
         now, floor = self.facts.world.now, self.facts.stored.floor
         if not self._kept or self._kept[-1][1].facts()[:3] != floor.facts()[:3]:
             self._kept.append((now, floor))
@@ -73,7 +73,7 @@ class InstanceChecker(Checker):
             self._kept.pop(0)
 
     def _check_idle(self, idle: list[Ec2Instance]) -> None:
-        """All of them, but for as many as somebody wanted kept lately."""
+        """All of them, except as many as a user wanted kept lately."""
         for instance in idle:
             floors = [floor for _, floor in self._kept if not floor.types or instance.instance_type in floor.types]
             most = max(floors, key=lambda floor: floor.instances, default=NO_FLOOR)
@@ -96,7 +96,7 @@ class InstanceChecker(Checker):
             self.facts.violated("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
 
     def _started(self, request: JSON, reply: JSON) -> None:
-        """Between two looks a task may begin and end."""
+        """Between two checks a task may begin and end."""
         for started in reply["tasks"]:
             task = self.facts.regions.task(started["taskArn"])
             if task is not None and not self._is_of_daemon(task.arn):
@@ -127,7 +127,7 @@ class InstanceChecker(Checker):
                 facts.violated("waste", f"{instance_id} was terminated under a running task", instance_id, arn)
 
     def _is_of_daemon(self, arn: str) -> bool:
-        """It runs on an instance for as long as that is there for others."""
+        """It runs on an instance for as long as that instance is there for others."""
         task = self.facts.regions.task(arn)
         daemons = (env.name for env in self.facts.stored.environments.values() if env.is_daemon)
         return task is not None and task.group in {f"{SERVICE_GROUP}{name}" for name in daemons}
@@ -138,7 +138,7 @@ class InstanceChecker(Checker):
         return any(each.task_id and arn.endswith(each.task_id) for each in running)
 
 
-KINDS = {  # of messages -> the member of a stored instance that they set; in the order of what is kept of others
+KINDS = {  # type of message -> the member of a stored instance that it sets; in the order of what is kept of others
     "EC2 Spot Instance Interruption Warning": "interrupted_at",
     "EC2 Instance Rebalance Recommendation": "rebalance_at",
 }
@@ -191,7 +191,7 @@ class WarningChecker(Checker):
 
 
 def _announcement(body: str) -> tuple[str, str] | None:
-    """Detail type and instance id, of a message that is whole."""
+    """Detail type and instance id, if the message is intact."""
     if not any(kind in body for kind in KINDS):
         return None
     try:

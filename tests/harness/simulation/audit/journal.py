@@ -1,9 +1,9 @@
-"""The journal says what every commit changed, all of it, and nothing else.
+"""Does the journal contain every change of every commit, and nothing else?
 
-A reader that has nothing but the lines folds them, from the first one on (`JournalFold`).
-`journal`: after each commit, the fold of all lines so far is what is stored: runs' statuses, tasks' statuses, live
-attempts, instances and targets. Lines come with the transaction that makes their version and in no other way, they are
-numbered without a gap, each item names the one before it, and expires three days later.
+A reader that has only the lines folds them, from the first one on (`JournalFold`).
+`journal`: after each commit, the fold of all lines so far equals what is stored: runs' statuses, tasks' statuses, live
+attempts, instances and targets. Lines come only with the transaction that makes their version. They are numbered
+without a gap, each item names the previous one, and an item expires three days later.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FoldedAttempt(NamedTuple):
 
 
 class JournalFold:
-    """Runs, tasks, live attempts, instances and pools, as the lines so far tell."""
+    """Runs, tasks, live attempts, instances and pools, according to the lines so far."""
 
     def __init__(self) -> None:
         self.runs: dict[str, str] = {}
@@ -43,7 +43,7 @@ class JournalFold:
         self.tasks: dict[str, list[TaskStatus]] = {}
         self.live: dict[TaskName, FoldedAttempt] = {}
         self.instances: dict[str, str] = {}
-        """Status by EC2 id, of those that are ours."""
+        """Status by EC2 id, of our own instances."""
         self.pools: dict[str, tuple[int, int]] = {}
         """Targets by key: spot, on-demand."""
         self.is_damaged = False
@@ -62,7 +62,7 @@ class JournalFold:
             kinds[subject](line)
 
     def statuses(self, run_id: str) -> list[TaskStatus]:
-        """Of each task as users see it: what is pending in a halted run counts as cancelled."""
+        """The status of each task as users see it: a pending task of a halted run counts as cancelled."""
         pending = TaskStatus.CANCELLED if run_id in self.halted else TaskStatus.PENDING
         return [pending if status is TaskStatus.PENDING else status for status in self.tasks[run_id]]
 
@@ -120,12 +120,12 @@ _MOVES: Mapping[str, Mapping[str, Any]] = {
     "task.inDoubt": {"status": AttemptStatus.IN_DOUBT},
     "task.launched": {"status": AttemptStatus.LAUNCHED},
     "task.running": {"status": AttemptStatus.RUNNING},
-    "task.left": {"instance": ""},  # it takes nothing there any more
+    "task.left": {"instance": ""},  # it takes no room there any more
 }
 
 
 class JournalChecker(Checker):
-    """Items of the partition CHANGES, and what they say together."""
+    """Items of the partition CHANGES, and the state that they add up to."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -134,7 +134,7 @@ class JournalChecker(Checker):
         """Every line with its sequence, as it was stored."""
         self._latest = 0
         self._items: list[JournalItem] = []
-        """Of the transaction that is being looked at."""
+        """Of the transaction that is being checked."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {
@@ -144,7 +144,7 @@ class JournalChecker(Checker):
         }
 
     def compare(self, seen: Sequence[JSON]) -> None:
-        """What a reader has been shown with what was stored, line by line."""
+        """The lines that a reader was shown, compared with what was stored, line by line."""
         shown = [(each["sequence"], each["type"], each.get("runId"), each.get("tasks")) for each in seen]
         stored = [(name, line["type"], line.get("runId"), line.get("tasks")) for name, line in self.sequence]
         if shown == stored:
@@ -166,7 +166,7 @@ class JournalChecker(Checker):
                 except (KeyError, IndexError) as fault:
                     self._violated(f"line {line} does not follow from the lines before it: {fault!r}")
         if self.fold.is_damaged:
-            return  # as a reader would be told: it has to list everything again
+            return  # a reader gets the same instruction: it has to list everything again
         for what, said, stored in self._comparisons():
             if said != stored:
                 self._violated(f"the lines say of {what}: {said}; stored is {stored}", what)
@@ -199,7 +199,7 @@ class JournalChecker(Checker):
             self._latest = version
 
     def _comparisons(self) -> list[tuple[str, Any, Any]]:
-        """What, as the lines tell it, and as it is stored."""
+        """What the lines say, and what is stored."""
         stored, fold = self.facts.stored, self.fold
         found: list[tuple[str, Any, Any]] = []
         for run_id, record in stored.records.items():

@@ -1,11 +1,11 @@
-"""Every launch starts one task, once, where it may run; its task definition stays while a run needs it.
+"""Does every launch start one task, once, where it may run?
 
-D4: a launch is sent only after its intent was stored. I1: at most one copy of an attempt runs. I5: no instance is
-over-committed, runs more tasks than its most, or gets a program of a user's own without our runner. I10: work is placed
-on the deployment's own instances. R12: nothing is placed on, or sent to, an instance that was warned. `kill`: nothing
-starts after teardown. `liveness`: no attempt is launched for ever.
-`definitions`: no definition that an open run is pinned to is deregistered; where nothing goes wrong, none of ours is
-active at rest.
+Its task definition stays while a run needs it. D4: a launch is sent only after its intent was stored. I1: at most one
+copy of an attempt runs. I5: no instance is over-committed, runs more tasks than its maximum, or gets a user's own
+program without our runner. I10: work is placed on the deployment's own instances. R12: nothing is placed on, or sent
+to, an instance with a warning. `kill`: nothing starts after teardown. `liveness`: no attempt is launched for ever.
+`definitions`: no definition that an open run is pinned to is deregistered; without faults, none of ours is active at
+rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 
 
-MOST_LAUNCHES = 25  # of one attempt: every refusal and every doubt takes one, and the pauses grow to minutes
+MOST_LAUNCHES = 25  # launches of one attempt: every refusal and every doubt takes one, and the pauses grow to minutes
 
 
 class LaunchChecker(Checker):
@@ -87,8 +87,10 @@ class LaunchChecker(Checker):
         self._check_runner(key, arn)
 
     def _check_what_runs(self, arn: str) -> None:
-        """The tasks on the instance that ECS has not ended, whatever is stored. Those of suspended runs as below, and
-        as little those of runs that nothing could be read of: they are strangers until they are stopped."""
+        """The tasks on the instance that ECS has not ended, whatever is stored.
+        Tasks of suspended runs count as below. Tasks of unreadable runs do not count: they are unknown until they are
+        stopped.
+        """
         task = self.facts.regions.task(arn)
         machine = self.facts.regions.find(task.instance.ec2_instance_id) if task else None
         if task is None or machine is None or self._suspended or self.facts.damaged:
@@ -97,7 +99,7 @@ class LaunchChecker(Checker):
         self._check_most_tasks(machine.instance_id, machine.instance_type, running)
 
     def _check_runner(self, key: AttemptKey, arn: str) -> None:
-        """A program of a user's own comes to instances only that can start it."""
+        """A user's own program comes only to instances that can start it."""
         job, task = self.facts.jobs.get(key.run_id), self.facts.regions.task(arn)
         agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
         needs_it = job is not None and "run" in job.spec
@@ -111,7 +113,7 @@ class LaunchChecker(Checker):
         return agent is not None and arn in agent.tasks
 
     def _check_target(self, key: AttemptKey) -> None:
-        """An intent that was never sent is not sent to an instance that is stored as warned."""
+        """An intent that was never sent is not sent to an instance whose warning is stored."""
         stored = self.facts.stored
         for live in stored.live.values():
             if live.key == key and live.status == AttemptStatus.INTENT and key in self._unsent:
@@ -123,19 +125,19 @@ class LaunchChecker(Checker):
     def _check_intent(self, intent: StoredAttempt) -> None:
         key, target = intent.key, intent.instance
         if key.launch > MOST_LAUNCHES:
-            self.facts.violated("liveness", f"{key} was launched {key.launch} times in vain", target)
+            self.facts.violated("liveness", f"{key} was launched {key.launch} times without success", target)
         instance = self.facts.stored.instances.get(target)
         is_daemon = key.run_id in self.facts.stored.records and self.facts.stored.records[key.run_id].is_daemon
         sick = instance is None or instance["interrupted_at"] or instance["rebalance_at"]
-        sick = sick or instance is None or (instance["cordon"] and not is_daemon)  # they run on all that stay
+        sick = sick or instance is None or (instance["cordon"] and not is_daemon)  # they run on all instances that stay
         if instance is None or sick or instance["status"] != "ACTIVE" or not instance["owned"]:
             invariant = "I10" if instance is None or not instance["owned"] else "R12"
             self.facts.violated(invariant, f"{key} is placed on {target}, which takes no work", target)
 
     def _check_room(self) -> None:
-        """A launch in doubt that has given its place back does not count, nor do the attempts of runs that were
-        suspended, where that happens unseen: it takes its place again when it turns out to have started. Whether it
-        runs still is seen later."""
+        """A launch in doubt that has given its place back does not count, nor do the attempts of suspended runs.
+        Such a launch takes its place again when it turns out to have started. Whether it still runs is seen later.
+        """
         stored = self.facts.stored
         self._suspended |= {run_id for run_id, record in stored.records.items() if record.suspended_at}
         self._gave_way |= {live.key for live in stored.live.values() if not live.instance}
@@ -183,7 +185,7 @@ class DefinitionChecker(Checker):
     def _deregistered(self, request: JSON, reply: JSON) -> None:
         facts, arn = self.facts, reply["taskDefinition"]["taskDefinitionArn"]
         if not facts.one_controller:
-            return  # one that was overtaken carries out what it committed before
+            return  # a controller that was overtaken carries out what it committed before
         for record in facts.stored.records.values():
             if record.task_definition == arn and not record.has_ended:
                 facts.violated("definitions", f"{arn} was deregistered while {record.id} is pinned to it", arn)

@@ -1,8 +1,8 @@
-"""Is all money in exactly one ledger, and does nothing cost more than it may?
+"""Is all money in exactly one ledger, and does every run keep to its limits?
 
-I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, their disks and
-addresses with them (decision 16), no run pays for time before its submission, and a run keeps to its budget and to its
-hourly cap (decision 12).
+I7: the controller's books are near the bill. I12: the cost of instances is in exactly one ledger, with their disks and
+addresses (decision 16); no run pays for time before its submission; a run keeps to its budget and to its hourly cap
+(decision 12).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ JSON = dict[str, Any]
 
 STOPPING_S = 300.0  # from the decision to stop a run until its last instance is gone, beside the gaps between ticks
 ROUNDING_USD = 1e-6
-UNSEEN_S = 900.0  # of each instance's life that the controller may not have seen
-SEEN_LATE_S = 60.0  # the same where nothing goes wrong
+UNSEEN_S = 900.0  # share of each instance's life that the controller may not have seen
+SEEN_LATE_S = 60.0  # the same without faults
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class MoneyChecker(Checker):
         self._committed_at = 0.0
         self._most_usd: dict[str, float] = {}  # by run, the largest budget that it ever had
         self._lives: defaultdict[str, dict[str, _Life]] = defaultdict(dict)  # by market, then by id
-        self._checked_usd: dict[str, float] = {}  # by run, what it had paid when it was last looked at
+        self._checked_usd: dict[str, float] = {}  # by run, what it had paid at the previous check
 
     def committed(self, commit: Commit) -> None:
         stored, now = self.facts.stored, self.facts.world.now
@@ -120,14 +120,16 @@ class MoneyChecker(Checker):
         billed, booked = rest.bill.usd(), float(self.facts.stored.root["spent_usd"])
         fleets = [each for each in self.facts.regions.fleets() if fleet_is_ours(each)]
         types = {pool.instance_type for fleet in fleets for pool in fleet.pools}
-        dearest = max(world.catalogue[name].on_demand_usd_per_hour for name in types)
-        slack = len(rest.bill.ended) * (UNSEEN_S + rest.unattended_s) / 3600 * dearest + 0.3 * billed
+        highest_usd = max(world.catalogue[name].on_demand_usd_per_hour for name in types)
+        slack = len(rest.bill.ended) * (UNSEEN_S + rest.unattended_s) / 3600 * highest_usd + 0.3 * billed
         if abs(billed - booked) > slack:
             self.facts.violated("I7", f"{booked:.2f} USD are booked, {billed:.2f} USD are billed")
 
     def _note_rates(self, commit: Commit, alive: list[JSON]) -> None:
-        """What the instances of each run with caps cost an hour: those where it works, has worked, or that were bought
-        for it. Where it begins to work, those that it works on keep to its hourly cap."""
+        """The hourly cost of the instances of each run with caps: those where it works or has worked, or that were
+        bought for
+        it. When it begins to work on an instance, the ones that it works on keep to its hourly cap.
+        """
         works = defaultdict(set)
         for live in self.facts.stored.live.values():
             works[live.key.run_id].add(live.instance)

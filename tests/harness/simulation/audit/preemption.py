@@ -1,8 +1,8 @@
-"""Is room taken only from those who may be stopped, and from nobody who stands lower for it in the end?
+"""Is room taken only from runs that may be stopped, and from none that ends up below the taker?
 
-S5, from what is stored: where attempts are asked to stop for a run, its queue may take room and theirs give it; none of
-theirs stands lower afterwards than that run's; none of their tasks was stopped too often before; no more work is lost
-in an hour than is allowed. And what was stopped is nobody's failure and no loss.
+S5, judged by what is stored, where attempts are asked to stop for a run: the run's queue may take room, and their queue
+may give it. No queue that gives stands below the run's queue afterwards. None of the tasks was stopped too often
+before. No more work is lost in an hour than is allowed. A stopped attempt counts neither as a failure nor as a loss.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Place = tuple[int, int]
 
 
 class PreemptionChecker(Checker):
-    """Stops, kept room, and what becomes of both."""
+    """Stops, reserved room, and what becomes of both."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self.stopped = 0
         """Attempts that were asked to stop for other runs."""
         self.guarded = 0
-        """Of them, those beside which it could be judged who stands lower."""
+        """Those of them where the order of the sharers could be judged."""
         self._live: dict[Place, StoredAttempt] = {}
         self._preempted: dict[tuple[str, int], int] = {}
         self._displaced: tuple[tuple[float, float], ...] = ()
@@ -84,7 +84,7 @@ class PreemptionChecker(Checker):
         return self._preempted.get((live.key.run_id, live.key.index), 0)
 
     def _is_clear(self) -> bool:
-        """Whether who shares the cluster is known: a run that is set aside holds places, and shares nothing."""
+        """Whether all sharers of the cluster are known: a run that is set aside holds places, and is no sharer."""
         stored = self.facts.stored
         open_runs = set(stored.root.get("runs", ()))
         known = open_runs <= self.facts.jobs.keys() & stored.records.keys()
@@ -103,7 +103,7 @@ class PreemptionChecker(Checker):
                 self.facts.violated("S5", sentence, taker, each.key.run_id)
 
     def _use(self) -> tuple[dict[Party, list[int]], Counter[str]]:
-        """What everybody uses, once all is as it was decided; and among how many the weight of a queue is divided."""
+        """The usage of all sharers after the decision, and the number that divides the weight of a queue."""
         stored = self.facts.stored
         use: dict[Party, list[int]] = {}
         for live in stored.live.values():
@@ -123,7 +123,7 @@ class PreemptionChecker(Checker):
             sums[axis] += tasks * need
 
     def _level(self, party: Party, use: Mapping[Party, list[int]], parts: Mapping[str, int]) -> tuple[bool, Fraction]:
-        """Who has no weight stands above all others."""
+        """A sharer without weight stands above all others."""
         weight = self.facts.stored.sharing.queues()[party[0]].weight
         alive = [each["total"] for each in self.facts.stored.instances.values() if each["status"] != "GONE"]
         whole = [sum(total[axis] for total in alive if total) for axis in range(3)]
@@ -161,7 +161,7 @@ class PreemptionChecker(Checker):
         return self.facts.stored.sharing.queues()[self._party(run_id)[0]]
 
     def _gives_up(self, run_id: str, run_says: bool | None) -> bool:
-        """As the document and the run's spec have it."""
+        """According to the document and the run's spec."""
         latest = self.facts.stored.sharing.latest
         queues = latest.document["queues"] if latest is not None else {}
         queue_says = queues.get(self._party(run_id)[0], {}).get("preemptible")

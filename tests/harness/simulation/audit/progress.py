@@ -1,10 +1,12 @@
-"""Stored progress only moves forward and says what really happened, and so do the markers of runs.
+"""Does stored progress only move forward and say what really happened?
 
-I2: at most one committed outcome per task. I3: terminal states stay. I4: counters agree with the tasks, and the
-manifest at rest. I8: user attempts and losses stay within their limits, are counted apart, and no task fails without
-a reason. I9: the version never decreases. R4: every task of every run has ended at rest, and every run is closed.
+The markers of runs do, too. I2: at most one committed outcome per task. I3: terminal states stay. I4: counters agree
+with the tasks, and with the manifest at rest. I8: user attempts and losses stay within their limits and are counted
+apart, and no task fails without a reason. I9: the version never decreases. R4: at rest, every task of every run has
+ended, and every run is closed.
 `marker`: `_SUCCESS` and `_FAILED` name a try of the run that is no later than the stored one. The marker of the present
-try comes when all tasks have ended, and that of success when all have succeeded. At rest it is about the last try.
+try comes when all tasks have ended, and that of success when all have succeeded. At rest it is the marker of the last
+try.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ class TaskRow(NamedTuple):
 
 
 class ProgressChecker(Checker):
-    """The tasks and runs as they are stored, against the ends of the attempts as they really were."""
+    """The tasks and runs as they are stored, compared with the real ends of the attempts."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
-        self._blamed: Counter[tuple[str, int]] = Counter()  # attempts that really ended on the user's account
-        self._refused: set[tuple[str, int]] = set()  # tasks of which a runner said that trying again cannot help
+        self._blamed: Counter[tuple[str, int]] = Counter()  # attempts that really ended through the user's fault
+        self._refused: set[tuple[str, int]] = set()  # tasks for which a runner said that a retry cannot help
         self._ended_well: set[tuple[str, int, int]] = set()
 
     def heard(self, message: JSON) -> None:
@@ -81,7 +83,7 @@ class ProgressChecker(Checker):
             self._blamed[key[:2]] += 1
 
     def _stands(self, detail: JSON) -> bool:
-        """Whether the task's instance was not going down."""
+        """Whether the task's instance was not shutting down."""
         host = self.facts.regions.host_of(str(detail.get("containerInstanceArn")))
         return host is not None and host.state == "running"
 
@@ -95,8 +97,7 @@ class ProgressChecker(Checker):
                 self._check_run(run_id, before, self._final(run_id, run_id in commit.retried))
 
     def _final(self, run_id: str, is_retried: bool) -> tuple[TaskStatus, ...]:
-        """The statuses that nothing may change. A task that a service does not want may be wanted again, until its run
-        is closed."""
+        """The final statuses. A service may want a task again that it had dropped, until its run is closed."""
         if self.facts.jobs[run_id].serves and not self.facts.stored.records[run_id].halted:
             return ()
         return _FINAL if is_retried else TERMINAL
@@ -150,7 +151,7 @@ class ProgressChecker(Checker):
             self.facts.violated("I2", sentence, *names)
 
     def _check_of_service(self, name: str, row: TaskRow, blamed: int, names: tuple[str, ...]) -> None:
-        """It is tried again for ever, and what is counted decides how long that takes."""
+        """It is retried for ever, and the count decides how long that takes."""
         if row.user_failures > blamed:
             self.facts.violated("I8", f"{name}: {row.user_failures} failures booked, {blamed} ended by itself", *names)
 
@@ -184,7 +185,7 @@ class ProgressChecker(Checker):
                 if entry["status"] != TaskStatus(row.status).name
                 or entry["keys"] != left(entry["index"], row.committed)
             ]
-        except (ArgosyError, ValueError) as fault:  # a part is missing, entries are missing or doubled
+        except (ArgosyError, ValueError) as fault:  # a part is missing, or entries are missing or repeated
             self.facts.violated("I4", f"the manifest of {job.run_id} is not whole: {fault}", job.run_id)
             return
         if lost := self._without_result(job, table, rest):
@@ -193,7 +194,7 @@ class ProgressChecker(Checker):
             self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
 
     def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: Rest) -> list[int]:
-        """Indexes of tasks whose exit code 0 counted, although they wrote nothing."""
+        """Indexes of tasks whose exit code 0 counted although they wrote nothing."""
         done = [index for index, row in enumerate(table) if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
         suffix = part_suffix(job.spec)
         return [index for index in done if split_s3(part_uri(job.output, index, suffix)) not in rest.objects]
@@ -223,7 +224,7 @@ def unfounded_failure(row: TaskRow, limit: int, policy: Policy, given_up: bool) 
 
     No task fails that has attempts left, unless its run was given up. limit: user attempts that the spec allows.
     """
-    least_losses = min(policy.max_losses, policy.max_start_failures)  # why each was lost is not stored
+    least_losses = min(policy.max_losses, policy.max_start_failures)  # the reason of each loss is not stored
     if given_up or row.status != TaskStatus.FAILED or row.user_failures >= limit or row.losses >= least_losses:
         return ""
     return f"failed after {row.user_failures} user attempts of {limit} and {row.losses} losses"
@@ -266,4 +267,4 @@ class MarkerChecker(Checker):
         self.facts.violated("marker", f"{run_id} {sentence}", run_id)
 
 
-# Nothing in a trial is refused for good, and nothing for as long as a run is to bear it.
+# In a trial, nothing is refused for good, and nothing for as long as a run can bear.

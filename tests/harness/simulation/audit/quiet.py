@@ -1,9 +1,9 @@
-"""Does the controller leave only when there is nothing to do, and does it come back in time?
+"""Does the controller leave only when idle, and come back in time?
 
-Q1: what is urgent brings a controller back within seconds, when calls are not lost. Q2: without a call one comes back
-with the schedule's next minute. Q3: none leaves while something is stored that has to go on: a run with an end that
-does not wait for a time or another run, a deployment that is not frozen, an attempt that begins or is to stop. Q4: none
-says that all is at rest while a run is open.
+Q1: an urgent event brings a controller back within seconds, if calls are not lost. Q2: without a call one comes back
+with the schedule's next minute. Q3: none leaves while stored work has to go on: a closing run that does not wait for a
+time or another run, a deployment that is not frozen, an attempt that begins or is to stop. Q4: none reports rest while
+a run is open.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation
 JSON = dict[str, Any]
 
 CALLED_S = 10.0  # from an urgent event to the end of the first tick after it
-MINUTE_S = 75.0  # between two ticks while nothing is to do: a minute, and what a tick with a sweep takes
-SETTLED_S = 200.0  # after the faults: a lease of a controller that is gone has ended, and so have crashes
+MINUTE_S = 75.0  # between two ticks while there is nothing to do: a minute, plus a tick with a sweep
+SETTLED_S = 200.0  # after the faults: the lease of a lost controller has expired, and crashes are over
 
 
 class QuietChecker(Checker):

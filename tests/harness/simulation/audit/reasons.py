@@ -1,8 +1,8 @@
-"""Is what users are told of their runs true at the time?
+"""Is every reason that users see true at the time?
 
-`reason`: what a run is said to wait for is there (an order, a limit that is reached, a pool that is short, a cap), and
-what it is said to have ended for has happened. Of sentences that tell of AWS's answers only this is judged: they come
-where something goes wrong.
+`reason`: what a run is said to wait for exists (an order, a limit that is reached, a short pool, a cap), and what it is
+said to have ended for has happened. Sentences about AWS's answers are judged only for that: they appear where something
+fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, O
 JSON = dict[str, Any]
 Truth = Callable[[RunRecord], bool]
 
-A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
+A_TICK_S = 60.0  # from the moment that a tick decides for until its commit
 ORDERED = 1  # instances of an order that takes the last room, and by which its fleet is not raised in the same commit
 TROUBLE = (
     "no task can be started: ",
@@ -32,7 +32,7 @@ TROUBLE = (
     "the history of run ",  # "... could not be folded"
     "nothing is started or bought any more: ",
 )
-EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is told next time
+EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is set next time
 _TARGETS = {
     Purchase.SPOT: ("spot_target", "confirmed_spot"),
     Purchase.ON_DEMAND: ("on_demand_target", "confirmed_on_demand"),
@@ -42,7 +42,7 @@ AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
 class ReasonChecker(Checker):
-    """The sentences in the records of runs, against what is stored and what users asked for."""
+    """The sentences in the records of runs, compared with what is stored and what users asked for."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -50,7 +50,7 @@ class ReasonChecker(Checker):
         self._judged: dict[str, str] = {}
         self._untrue_since: dict[tuple[str, str], float] = {}
         self._was_full = False
-        """Before the latest commit, by which the same tick may have withdrawn an order."""
+        """Before the latest commit, in which the same tick may have withdrawn an order."""
         self._pools: Mapping[str, Any] = {}
         """Before the latest commit, in which the same tick may have seen instances for the first time."""
         self._targets: Counter[str] = Counter()
@@ -114,7 +114,7 @@ class ReasonChecker(Checker):
 
     def _check(self, record: RunRecord, said: str, truths: Mapping[str, Truth]) -> None:
         judged = [is_true(record) for begins, is_true in truths.items() if said.startswith(begins)]
-        if all(judged):  # a sentence that none of them knows is not judged
+        if all(judged):  # a sentence that matches none of them is not judged
             self._untrue_since.pop((record.id, said), None)
             return
         since = self._untrue_since.setdefault((record.id, said), self.facts.world.now)
@@ -122,7 +122,7 @@ class ReasonChecker(Checker):
             self.facts.violated("reason", f"{record.id} is said to be so, and is not: {said}", record.id)
 
     def _asked(self, request: JSON, reply: JSON) -> None:
-        """Which cancellations the commit takes out of the inbox: each is named after its run."""
+        """The cancellations that the commit takes out of the inbox: each is named after its run."""
         keys = [action["Delete"]["Key"] for action in request["TransactItems"] if "Delete" in action]
         taken = [key["sk"]["S"] for key in keys if key["pk"] == {"S": INBOX} and "#cancel" in key["sk"]["S"]]
         self._cancelled |= {run_id for run_id in self.facts.jobs for name in taken if run_id in name}
@@ -136,8 +136,10 @@ class ReasonChecker(Checker):
         return booting or self._promised() > 0 or self._raised() > 0
 
     def _promised(self, stored: Mapping[str, Any] | None = None) -> int:
-        """What fleets may still launch, as far as EC2 has acknowledged what we want: spot beside on-demand, for an
-        instance of the one is none of the other."""
+        """What fleets may still launch, as far as EC2 has acknowledged the targets. Spot and on-demand are counted
+        apart,
+        because an instance of one market does not serve the other.
+        """
         pools = self.facts.stored.pools if stored is None else stored
         held = Counter(
             (key, each["purchase"])
@@ -161,7 +163,7 @@ class ReasonChecker(Checker):
         return alive + coming >= self.facts.policy.max_instances - ORDERED
 
     def _raised(self) -> int:
-        """Instances that the latest commit orders, beside what was given up before and may come yet."""
+        """Instances that the latest commit orders, plus those that were given up before and may still arrive."""
         return sum((self._wanted() - self._targets).values())
 
     def _wanted(self) -> Counter[str]:
@@ -202,13 +204,13 @@ def _always(record: RunRecord) -> bool:
 
 
 def _gets_a_definition(record: RunRecord) -> bool:
-    """Whether it has its turn to come: a service or daemon that is to have no task now is prepared all the same."""
+    """Whether its turn is still to come: a service or daemon that is to have no task now is prepared all the same."""
     is_to_serve = record.healthy_s is not None and not record.halted
     return is_to_serve and record.status == RunStatus.SUBMITTED and record.waiting.startswith(TO_REGISTER)
 
 
 def _can_launch(pool: Mapping[str, Any]) -> bool:
-    """A pool outlives its fleet: one of a cell that the deployment does not name any more has none."""
+    """A pool outlives its fleet: a pool of a cell that the deployment no longer names has none."""
     return bool(pool["fleet_id"]) and not pool["closed"]
 
 

@@ -1,9 +1,8 @@
-"""Does a schedule fire exactly once per time, and does no verdict vanish?
+"""Does a schedule fire exactly once per time, and does every verdict last?
 
-`schedule`: of one time there is one verdict that lasts (one that waited may become a run or a refusal), and at most one
-run; a run that a schedule starts is stored together with the verdict that names it. At rest every time that was
-answered has the verdict that was answered, or the one that followed from it, and every run that a verdict names is
-there.
+`schedule`: each time has one lasting verdict (one that waited may become a run or a refusal), and at most one run; a
+run that a schedule starts is stored together with the verdict that names it. At rest every time that was answered has
+the verdict of the answer, or the one that followed from it, and every run that a verdict names exists.
 """
 
 from __future__ import annotations

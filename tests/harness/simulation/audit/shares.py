@@ -1,11 +1,10 @@
-"""Has everybody who waits what is due to him, or is there a reason?
+"""Does every waiting sharer have its share, or a reason?
 
-Judged as S1 is (`sharing`): where the open runs are alike, nothing goes wrong and nothing is on its way, so that live
-attempts say how high each sharer stands, and places are all that is short.
-
-S2: no task waits for minutes while an instance has room for it, and a run that waits says why. S3: who has less than
-his share and waits gets a place before the longest attempt could have ended, and a bit. S4: where the same sharers have
-waited for two of the longest attempts, none of them has more than a task above another one, by weight.
+Judged under the conditions of S1 (`sharing`): the open runs are alike, nothing fails and nothing is incoming, so live
+attempts say how high each sharer stands, and only places are short.
+S2: no task waits for minutes while an instance has room for it, and a run that waits says why. S3: a waiting sharer
+below its share gets a place soon after the longest attempt could have ended. S4: where the same sharers have waited for
+two of the longest attempts, none of them has more than a task above another one, by weight.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ TROUBLE = (
     "foreign_since",
 )
 LIMITED = ("capacity", "placement", "timeout", "run", "dependsOn", "notBefore")  # what a spec may say of its own limits
-ROUNDS = 2  # of longest attempts, after which shares are even
+ROUNDS = 2  # longest attempts after which shares are even
 LATE_S = 180.0  # from the end of a task until another one has its place: late events, ticks once a minute
 
 
 class ShareChecker(SharingChecker):
-    """What waits beside what runs."""
+    """Waiting tasks beside running ones."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self.waited = 0
-        """Looks at somebody who waits with all places taken."""
+        """Checks of a waiting sharer while all places are taken."""
         self.compared = 0
         """Pairs of sharers that had waited for long enough."""
         self._free_since: dict[str, float] = {}
@@ -73,7 +72,7 @@ class ShareChecker(SharingChecker):
             self._is_even(heirs, parties, live)
 
     def _is_plain(self) -> bool:
-        """Whether nothing of the open runs' own keeps their tasks from a place, and their tasks end well."""
+        """Whether none of the open runs' own limits keeps their tasks from a place, and their tasks succeed."""
         for run_id in self._open():
             spec, job = self.facts.spec_of(run_id), self.facts.jobs[run_id]
             if any(spec.get(name) for name in LIMITED) or any((job.failing, job.hanging, job.unpullable, job.silent)):
@@ -81,7 +80,7 @@ class ShareChecker(SharingChecker):
         return True
 
     def _free(self, waiting: set[str]) -> list[str]:
-        """Ids of the instances with room for a task; all are alike. Without those that something is wrong with."""
+        """Ids of the healthy instances with room for a task; all are alike."""
         stored, used = self.facts.stored, Counter[tuple[str, int]]()
         needs = next((stored.records[run_id].needs for run_id in sorted(waiting)), None)
         if needs is None:

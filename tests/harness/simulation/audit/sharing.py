@@ -1,13 +1,13 @@
-"""Does nobody overtake who uses less for his weight, or who comes first in a queue?
+"""Is the sharer furthest below its share always served first?
 
-S1: where an intent of one sharer is stored, no other one waits with a task that would have fitted in its place and
-stands lower by more than a task. It is judged by what is stored, while nothing goes wrong, nothing is on its way and
-the open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another
-does, and a commit holds all that is begun. Who is guaranteed something may come first, and who has a cap may have to
-wait (`caps`). What was used lately counts as it is stored.
-
-S10, in the same cases: within a queue, or an owner's part of it, no run starts a task while one of higher priority, or
-an older one of the same, waits with one. Runs with deadlines are left out: no commit tells how long tasks last.
+S1: where an intent of one sharer is stored, no other sharer that stands lower by more than a task waits with a task
+that would have fitted in its place. It is judged by what is stored, while nothing fails, nothing is incoming and the
+open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another does,
+and a commit holds all that is begun. A sharer with a guarantee may come first, and one with a cap may have to wait
+(`caps`). Recent usage counts as it is stored.
+S10, in the same cases: within a queue, or an owner's part of it, no run starts a task while a run of higher priority,
+or an older one of the same priority, waits with one. Runs with deadlines are left out: no commit says how long tasks
+last.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ JSON = dict[str, Any]
 Party = tuple[str, str]  # queue, and the owner where it is shared by owners
 
 ONE = 64  # of a factor
-MOST_OPEN = 6  # runs: of more of them a commit may not hold what is begun
-SETTLED_S = 120.0  # a task waits if it may start for so long, and a run if it was prepared by the commit before
-STARTED = ("resources", "placement", "capacity", "run", "container")  # what of a spec decides where its tasks fit
+MOST_OPEN = 6  # runs: with more of them a commit may not hold all that is begun
+SETTLED_S = 120.0  # seconds after which a task that may start waits; a run waits if the previous commit prepared it
+STARTED = ("resources", "placement", "capacity", "run", "container")  # spec fields that decide where tasks fit
 
 
 class SharingChecker(Checker):
-    """Intents beside what waits."""
+    """Intents beside waiting tasks."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self.judged = 0
-        """Intents beside which somebody of another queue waited."""
+        """Intents beside which a run of another queue waited."""
         self.within = 0
-        """Intents beside which somebody of the same queue waited."""
+        """Intents beside which a run of the same queue waited."""
         self.remembered = 0
-        """Of these, those where the one used more lately than the other."""
+        """Those of them where one used more lately than the other."""
         self._parties: set[Party] = set()
         self._quiet_since: dict[str, float] = {}
-        """By run: since when it waits with everything that it needs, and nothing has become of its launches."""
+        """By run: since when it has waited with everything that it needs and no launch under way."""
 
     def committed(self, commit: Commit) -> None:
         stored = self.facts.stored
@@ -61,7 +61,7 @@ class SharingChecker(Checker):
         if len(queues) < 2 or not commit.intents or self._is_unclear():
             return
         if stored.sharing.recent.at and decided_with != self._parties:
-            return  # who shared the cluster then had other parts
+            return  # the sharers of the cluster had other parts then
         fresh = {intent.key for intent in commit.intents}
         before = self._live(parties, (each for each in stored.live.values() if each.key not in fresh))
         after = self._live(parties, stored.live.values())
@@ -79,7 +79,7 @@ class SharingChecker(Checker):
                         self.facts.violated("S1", told, run_id, other)
 
     def _is_in_order(self, run_id: str, other: str) -> None:
-        """Within a queue, or an owner's part of it; runs with deadlines have an order that no commit tells."""
+        """Within a queue, or an owner's part of it; the order of runs with deadlines is in no commit."""
         if any("deadline" in self.facts.spec_of(each).get("capacity", {}) for each in (run_id, other)):
             return
         self.within += 1
@@ -92,7 +92,7 @@ class SharingChecker(Checker):
         return -record.priority, record.number
 
     def _height(self, parties: dict[str, Party], run_id: str, live: Counter[Party], more: int = 0) -> Fraction | None:
-        """Of the run's sharer, with so many tasks more; None where it has no share."""
+        """The height of the run's sharer with that many more tasks; None where it has no share."""
         party = parties[run_id]
         weight = self.facts.stored.sharing.queues()[party[0]].weight
         parts = sum(each[0] == party[0] for each in {*parties.values()})
@@ -101,8 +101,10 @@ class SharingChecker(Checker):
         return Fraction((live[party] + more) * parts * ONE, weight * self._factor(party, parties))
 
     def _factor(self, party: Party, parties: dict[str, Party]) -> int:
-        """What its weight counts for what it used lately, in parts of ONE: its part by weight over the part that it
-        used, of what there is or all used together. As stored, not as the scheduler works it out."""
+        """The factor of its weight for recent usage, in parts of ONE: its part by weight over the part that it used, of
+        the
+        supply or of all usage together. Read from the store, not computed as the scheduler does.
+        """
         recent, queues = self.facts.stored.sharing.recent, self.facts.stored.sharing.queues()
         if not recent.at:
             return ONE
@@ -118,14 +120,14 @@ class SharingChecker(Checker):
         return max(ONE // 4, min(4 * ONE, int(ONE * due / max(used)) if used else 4 * ONE))
 
     def _is_unclear(self) -> bool:
-        """Whether something else may decide who starts."""
+        """Whether something else may decide which run starts."""
         facts, stored, runs = self.facts, self.facts.stored, self._open()
         if not facts.faults_ended_at or len(runs) > MOST_OPEN or stored.environments or stored.floor.instances:
             return True
         if len({self._shape(run_id) for run_id in runs}) > 1:
             return True
         if any(each.get("yields_to") for each in stored.instances.values()):
-            return True  # room is kept for who took it (`audit.preemption`)
+            return True  # room is reserved for the run that took it (`audit.preemption`)
         alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
         targets = sum(max(0, each["spot_target"]) + max(0, each["on_demand_target"]) for each in stored.pools.values())
         return targets > len(alive) or any(each["status"] != "ACTIVE" for each in alive)
@@ -134,7 +136,7 @@ class SharingChecker(Checker):
         return [run_id for run_id in self.facts.stored.root.get("runs", ()) if run_id in self.facts.jobs]
 
     def _waiting(self) -> set[str]:
-        """Runs that could start a task for two minutes and more."""
+        """Runs that could have started a task for two minutes and more."""
         now, stored = self.facts.world.now, self.facts.stored
         able = set()
         for run_id in self._open():
@@ -160,7 +162,7 @@ class SharingChecker(Checker):
 
 
 def party_of(facts: TrialFacts, run_id: str, queues: Mapping[str, ShareQueue]) -> Party:
-    """Who shares the cluster as far as a run is concerned. Those who have not proven who they are are one."""
+    """The sharers of the cluster as far as a run is concerned. Runs without a proven owner are one sharer."""
     name = facts.spec_of(run_id).get("queue", "default")
     name = name if name in queues else "default"
     return name, facts.came.get(run_id, UNNAMED).owner if queues[name].by_owner else ""

@@ -57,7 +57,7 @@ class StoredState:
         self.ended: list[tuple[str, EndedAttempt]] = []
         """By run, the rows that the latest transaction has added to its history."""
         self.course: CoursePiece | None = None
-        """What the latest transaction has to tell of the cluster."""
+        """What the latest transaction says about the cluster."""
         self.intended: set[AttemptKey] = set()
         """Every intent that was ever stored."""
         self._buckets: dict[str, list[str]] = {}
@@ -67,11 +67,11 @@ class StoredState:
 
     @property
     def floor(self) -> Floor:
-        """What a user wants kept."""
+        """The minimum size that a user wants."""
         return Floor.from_json(self.root.get("floor", {}))
 
     def take(self, actions: Sequence[JSON]) -> list[StoredAttempt]:
-        """Read one transaction. Returns the intents that are new in it."""
+        """Read one transaction. Returns its new intents."""
         puts: dict[tuple[str, str], bytes] = {}
         for action in actions:
             if "Update" in action:
@@ -136,12 +136,12 @@ class StoredState:
         self.instances.update({record["id"]: record for record in records})
 
     def attempts_of(self, run_id: str) -> list[int]:
-        """How many each of its tasks has had."""
+        """The number of attempts of each of its tasks."""
         counts: list[int] = self.task_tables[run_id]["attempts"].tolist()
         return counts
 
     def name_of(self, number: int) -> str:
-        """The id of a run; "" where none of this number was ever stored."""
+        """The id of a run; "" if none of this number was ever stored."""
         return self._runs.get(number, "")
 
     def names(self, instance_id: str) -> bool:
@@ -170,7 +170,7 @@ class StoredState:
             names = (bytes(table[name][row]).decode() for name in ("instance", "task_id"))
             instance, task_id = names
             if table["left_at"][row]:
-                instance = ""  # it takes nothing there any more
+                instance = ""  # it takes no room there any more
             live = StoredAttempt(
                 key,
                 instance,

@@ -1,8 +1,8 @@
-"""Does a load balancer only send requests to tasks that can answer them?
+"""Does a load balancer send requests only to tasks that can answer them?
 
-G1: no task is stopped by an act of ours while it is registered with a target group, nor sooner after it was taken out
-than its drainSeconds, or than a spot warning allows. G2: at rest nothing is registered. G3: what is registered was told
-to be, before the call.
+G1: we stop no task while it is registered with a target group, nor sooner after its deregistration than its
+drainSeconds, or than a spot warning allows. G2: at rest nothing is registered. G3: every registration was stored before
+the call.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ JSON = dict[str, Any]
 Place = tuple[str, int]  # instance, port
 
 WARNING_S = 120.0  # from the warning of an instance to its end
-GIVES_UP_S = 600.0  # AWS does not take it out for so long, and more: then it is stopped all the same
+GIVES_UP_S = 600.0  # AWS does not deregister it for this long and more: then it is stopped all the same
 OF_NOBODY = ("belongs to no live attempt", "argosy: the controller fails at its run, and nobody watches over it")
 LATE_S = 1.0  # of clocks that show the same time
 
 
 class TargetChecker(Checker):
-    """The calls about targets, the stops, and what is registered in the end."""
+    """The calls about targets, the stops, and what is registered at the end."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -80,7 +80,7 @@ class TargetChecker(Checker):
             self.facts.violated("G1", f"{key} is stopped {drained_s:.0f} s after it was taken out", key.run_id)
 
     def _is_late(self, ends_at: float | None) -> bool:
-        """Whether so much of a warning's time is over that the task is told to stop however it is."""
+        """Whether so much of a warning's time is over that the task is stopped whatever its state."""
         if ends_at is None:
             return False
         warned_s = self.facts.world.now - (ends_at - WARNING_S)

@@ -1,7 +1,7 @@
-"""How does a controller work? As Lambda invokes it: the real loop with its lease, one tick at each step.
+"""A controller as Lambda invokes it: the real loop with its lease, one tick at each step.
 
-A process outlasts its invocations, as a warm one of Lambda does, and nothing of it outlasts a crash. `invocations` says
-when one begins.
+A process outlasts its invocations, as a warm one of Lambda does, and nothing of it outlasts a crash. `invocations`
+decides when one begins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INVOCATION_S = 900.0  # Lambda's longest
 
 
 class OpenLease(DynamoStore):
-    """The table of a deployment whose lease keeps nobody out, as when clocks are far off: the commit has to."""
+    """The table of a deployment whose lease excludes no controller, as when clocks are far off: the commit has to."""
 
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
         return True
@@ -31,7 +31,7 @@ class OpenLease(DynamoStore):
 
 @dataclass(slots=True)
 class Process:
-    """What a controller has in memory, and its ways out. store: the one with the lease."""
+    """The memory of a controller, and its outgoing ports. store: the one with the lease."""
 
     engine: Engine
     store: DynamoStore
@@ -48,7 +48,9 @@ class SimulatedController:
     name: str
     skew_s: float = 0.0
     is_next: bool = False
-    """Of the invented next version, which reads this version's state and stores a format that this version refuses."""
+    """True for the invented next version, which reads this version's state and stores a format that this version
+    refuses.
+    """
     process: Process = field(init=False)
     down_until: float = 0.0
     working: bool = False
@@ -67,7 +69,7 @@ class SimulatedController:
         return self.process.engine
 
     def step(self, clock: Callable[[], float], on_tick: Callable[[TickReport], None], invocations: Invocations) -> None:
-        """Begin an invocation where none is under way, and tick. clock: the world's. Raises what ends an invocation."""
+        """Begin an invocation if none is under way, and tick. clock: the world's. Raises what ends an invocation."""
         process = self.process
         if process.loop is None:
             self._begin(process, clock, on_tick, invocations)
@@ -75,7 +77,7 @@ class SimulatedController:
         if loop is None:
             invocations.left("no lease")
             return
-        invocations.is_quiet = False  # should it die at work, it has not left
+        invocations.is_quiet = False  # if it dies at work, it has not left
         before, goes_on = loop.report.conflicts, False
         try:
             loop.step(self.ends_at - clock())
@@ -87,7 +89,7 @@ class SimulatedController:
         self.conflicts += loop.report.conflicts - before
 
     def keep_alive(self) -> None:
-        """As `handlers.SignsOfLife` does during long work."""
+        """Like `handlers.SignsOfLife` during long work."""
         try:
             if self.process.loop is not None:
                 self.process.loop.renew()
@@ -101,8 +103,10 @@ class SimulatedController:
         on_tick: Callable[[TickReport], None],
         invocations: Invocations,
     ) -> None:
-        """In virtual time only a controller that was called while nothing was to do waits for messages: the steps of a
-        trial are the waits of the others."""
+        """In virtual time only a controller that was called while idle waits for messages: the steps of a trial are the
+        waits
+        of the others.
+        """
         caller = invocations.taken()
         wait_s = WAIT_S if invocations.is_quiet else 0.0
         self.invocations += 1

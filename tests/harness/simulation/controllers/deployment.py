@@ -1,4 +1,4 @@
-"""What runs in a simulated AWS? Controllers whose every call may go wrong, and the services that they call."""
+"""The deployment in a simulated AWS: controllers whose every call may fail, and the services that they call."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ DEPLOYMENT = AwsDeployment(
     target_groups={TARGET_GROUP: target_group_arn("us-east-1")},
     threads=1,
 )
-WORKING_S = 5.0  # between two ticks of a controller that has come back, as long as it waits for messages
+WORKING_S = 5.0  # between two ticks of a controller that has come back, for as long as it waits for messages
 TICKS_AT_ONCE = 4  # a controller that comes back and sweeps needs two
-INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
+INTRUDING = 0.02  # the chance that another controller works in the middle of a call
 
 
 @dataclass(slots=True)
@@ -85,8 +85,10 @@ class SimulatedDeployment:
         on_error: Callable[[str], None] = _raise,
         on_tick: Callable[[TickReport, int | None], None] = lambda report, version: None,
     ) -> None:
-        """on_error is called when a tick ends in an error of our own, on_tick when one was carried through,
-        with its report and the version of the state that this is about."""
+        """on_error is called when a tick ends in an error of our own. on_tick is called when a tick completes, with its
+        report
+        and the version of the state that it describes.
+        """
         self.regions, self.world, self.services, self.policy = regions, regions.home, services, policy
         self.named = tuple(world.region for world in regions.worlds)
         """The cells that the settings name."""
@@ -95,11 +97,11 @@ class SimulatedDeployment:
         self.members = Members()
         """How its users come in."""
         self.recorded: RecordedTrial | None = None
-        """Where the controllers that are added from now on record what they do."""
+        """Where controllers that are added from now on record what they do."""
         self.boundary = Boundary(regions, conditions, self._intrude)
         self.controllers: list[SimulatedController] = []
         self.store = NextVersionStore(self._client("dynamodb", services.dynamodb), TABLE)
-        """The table, through calls that never fail. It reads what either version has stored."""
+        """The table, through calls that never fail. It reads the documents of both versions."""
         self._conditions, self._faults = conditions, conditions.faults
         self._on_error, self._on_tick = on_error, on_tick
         self._came_back: SimulatedController | None = None
@@ -108,7 +110,7 @@ class SimulatedDeployment:
 
     @property
     def lease_holds(self) -> bool:
-        """Else only the conditional commit keeps controllers apart."""
+        """Otherwise only the conditional commit keeps controllers apart."""
         return self.invocations.lease_holds
 
     def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> SimulatedController:
@@ -118,7 +120,9 @@ class SimulatedDeployment:
         return controller
 
     def keep_one_controller(self, *, upgrade: bool) -> None:
-        """The lease leaves one: without it the others would only cause conflicts. upgrade: to the next version."""
+        """The lease leaves one controller: without it the others would only cause conflicts. upgrade: to the next
+        version.
+        """
         del self.controllers[1:]
         (controller,) = self.controllers
         controller.down_until = 0.0
@@ -127,13 +131,13 @@ class SimulatedDeployment:
             controller.process = self._process(controller)
 
     def name_cells(self, named: tuple[str, ...]) -> None:
-        """New settings. Every other controller knows them at once, the others when their process ends."""
+        """New settings. Every other controller has them at once, the rest when their process ends."""
         self.named = named
         for controller in self.controllers[::2]:
             controller.process = self._process(controller)
 
     def restart(self) -> None:
-        """Every controller, with nothing in memory."""
+        """Every controller, with empty memory."""
         for controller in self.controllers:
             controller.process = self._process(controller)
 
@@ -150,7 +154,7 @@ class SimulatedDeployment:
         AwsWake(self.services.functions, self.services.bus, FUNCTION, TICK_RULE).controller()
 
     def call(self) -> None:
-        """Of the controller's function, by a rule."""
+        """Invocations of the controller's function by a rule."""
         self.services.functions.invoke(FunctionName=FUNCTION, InvocationType="Event", Payload=OF_RULE)
 
     @property
@@ -168,15 +172,14 @@ class SimulatedDeployment:
 
     @property
     def awaits_minute(self) -> bool:
-        """Whether it does so without a call, too."""
+        """Whether it also does so without a call."""
         return self.is_quiet and self.invocations.is_scheduled and not self.is_torn_down
 
     def _is_at_work(self) -> bool:
         return any(controller.process.loop is not None for controller in self.controllers)
 
     def pass_time(self, seconds: float) -> None:
-        """Quiet controllers come back meanwhile, and work on until they leave; the others work at the steps of the
-        trial."""
+        """Quiet controllers come back and work until they leave; the others work at each step of the trial."""
         end, timeline = self.world.now + seconds, self.world.timeline
         while self.world.now < end:
             if self.is_quiet:
@@ -191,7 +194,7 @@ class SimulatedDeployment:
                 self.tick(self._came_back)
 
     def _come_back(self) -> None:
-        """One controller, which ticks at once until it has left again or something is to be done."""
+        """One controller, which ticks at once until it has left again or has something to do."""
         number = int(self.world.share("invoked", self.world.now) * len(self.controllers))
         controller = self._came_back = self.controllers[number]
         if controller.down_until > self.world.now:
@@ -204,8 +207,9 @@ class SimulatedDeployment:
             self.tick(controller)
 
     def tick(self, controller: SimulatedController) -> None:
-        """One tick of one controller, if it is alive and at work, or due. It may crash, come second, or give up on a
-        call."""
+        """One tick of one controller, if it is alive and at work, or due. It may crash, lose to another, or give up a
+        call.
+        """
         if controller.working or controller.down_until > self.world.now:
             return
         if controller.process.loop is None and not self.invocations.is_due:
@@ -240,7 +244,7 @@ class SimulatedDeployment:
         self._on_tick(report, None if state is None else state.version)
 
     def _restart_later(self, controller: SimulatedController) -> None:
-        """A crashed controller stays away for a while, and has nothing in memory then. Its lease stays."""
+        """A crashed controller stays away for a while, and comes back with empty memory. Its lease stays."""
         controller.down_until = self.world.now + self._faults.between(1, 120)
         controller.process = self._process(controller)
 
@@ -265,7 +269,7 @@ class SimulatedDeployment:
         return Cell(world.region, world.cluster, ecs, ec2, rates, elbv2)
 
     def _process(self, controller: SimulatedController) -> Process:
-        """A fresh one: nothing in memory."""
+        """A new process with empty memory."""
 
         def clock() -> float:
             return self.world.now + controller.skew_s

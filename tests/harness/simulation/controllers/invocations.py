@@ -1,7 +1,8 @@
-"""When is the controller's function invoked? By the schedule's tick while it is enabled, and by whoever calls it.
+"""When is the controller's function invoked?
 
-A controller that has left quiet comes back with the next minute of the schedule, or when it is called. All others are
-asked at each step of a trial, which costs less time and is harder on them.
+By the schedule's tick while it is enabled, and by callers. A controller that has left quiet comes back with the next
+minute of the schedule, or when it is called. All others are asked at each step of a trial, which costs less time and is
+harder on them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FUNCTION, TICK_RULE = "argosy-controller", "argosy-tick"
 EVERY_S = 60.0  # of the schedule
 CALL_S = 0.1  # from a call to the handler of a warm process
 OF_RULE = b'{"detail-type": "any"}'
-LOOK_S = 0.25  # between two looks of somebody who waits for a message
+LOOK_S = 0.25  # between two polls of a caller that waits for a message
 
 
 class Invocations:
@@ -35,7 +36,7 @@ class Invocations:
         is_at_work: Callable[[], bool],
     ) -> None:
         self.called_by: Caller | None = None
-        """Whoever invokes it now, beside the schedule."""
+        """The caller that invokes it now, beside the schedule."""
         self.is_quiet = False
         """Whether the last controller that left had nothing to do for a while."""
         self.lease_holds = True
@@ -54,7 +55,7 @@ class Invocations:
 
     @property
     def next_at(self) -> float:
-        """Epoch seconds of the schedule's next tick, as far as a quiet controller waits for it."""
+        """Epoch seconds of the schedule's next tick, if a quiet controller waits for it."""
         return self._next_at if self.is_quiet and self.is_scheduled else math.inf
 
     @property
@@ -63,7 +64,7 @@ class Invocations:
         return self.is_called or (self.is_scheduled and not waits)
 
     def taken(self) -> Caller:
-        """An invocation begins. Who has called."""
+        """An invocation begins. Returns the caller."""
         caller, self.called_by = self.called_by or Caller.CLOCK, None
         self._next_at = (self._world.now // EVERY_S + 1) * EVERY_S
         return caller
@@ -79,7 +80,7 @@ class Invocations:
             self._world.later(CALL_S, lambda: self._begin(caller))
 
     def _begin(self, caller: Caller) -> None:
-        """Beside a controller at work, another process asks for the lease."""
+        """Beside a working controller, another process asks for the lease."""
         self._count += 1
         owner = f"call#{self._count}"
         if self.lease_holds and self._is_at_work():

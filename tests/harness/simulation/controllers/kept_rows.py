@@ -1,7 +1,7 @@
-"""Does a controller that has followed its state for long see the same instances as one that begins now?
+"""Do kept rows give the same answers as rows made from the state?
 
-What a tick keeps of the ticks before it saves time and changes no answer. If it did, tasks would be placed on instances
-that have gone, or not at all, until the next process begins.
+A tick keeps results of earlier ticks to save time, which must change no answer. Otherwise tasks would be placed on
+instances that have gone, or not at all, until the next process begins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLUMNS = ("free", "total", "healthy", "running_tasks", "tasks_left", "price_usd
 
 
 def drifted(engine: Engine) -> list[str]:
-    """A sentence for each difference between what the engine has kept and what is in its state."""
+    """A sentence for each difference between what the engine has kept and its state."""
     state = engine.state
     if state is None:
         return []
@@ -35,7 +35,7 @@ def drifted(engine: Engine) -> list[str]:
 
 
 def differences(roster: Roster, moment: Moment) -> Iterator[str]:
-    """Between what has been kept and what the moment's state says."""
+    """Between what has been kept and the present state."""
     kept, fresh = roster.at(moment), Roster().at(moment)
     if (kept.supply.ids, kept.ready, kept.owed) != (fresh.supply.ids, fresh.ready, fresh.owed):
         yield f"kept: {kept.ready} of {kept.supply.ids} are ready, it should be {fresh.ready} of {fresh.supply.ids}"
@@ -47,9 +47,9 @@ def differences(roster: Roster, moment: Moment) -> Iterator[str]:
     batches = [replace(ask.batch, count=10) for ask in asks_of(moment, _runs_with_known_strategies(moment))]
     if not batches:
         return
-    for part, anew in _parts(kept, fresh):
-        if _placed(batches, part) != _placed(batches, anew):
-            yield "kept: tasks go to other instances than on rows that are made anew"
+    for part, remade in _parts(kept, fresh):
+        if _placed(batches, part) != _placed(batches, remade):
+            yield "kept: tasks go to other instances than on rows made from the state"
 
 
 def _parts(kept: Lineup, fresh: Lineup) -> list[tuple[Supply, Supply]]:
@@ -59,7 +59,7 @@ def _parts(kept: Lineup, fresh: Lineup) -> list[tuple[Supply, Supply]]:
 
 
 def _different_columns(mine: Supply, theirs: Supply) -> Iterator[str]:
-    """Which numbers, counts of groups and attributes differ."""
+    """The numbers, counts of groups and attributes that differ."""
     for name in COLUMNS:
         if not np.array_equal(getattr(mine, name), getattr(theirs, name)):
             yield name

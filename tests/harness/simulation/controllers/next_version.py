@@ -1,6 +1,6 @@
-"""How does a controller of an invented next version read and store the state? In the next state format.
+"""A controller of an invented next version, with the next state format.
 
-While a new version is deployed, controllers of both work for a while. The new one goes on from what this version has
+While a new version is deployed, controllers of both work for a while. The new one continues from what this version has
 stored. This version must refuse what the new one has stored, and leave it alone.
 """
 
@@ -19,9 +19,9 @@ ROOT = documents.STATE, documents.ROOT
 
 
 class NextVersionStore(DynamoStore):
-    """The table as a controller of the next version uses it. Its documents are this version's under another format
-    number, with a member that this version does not know. `noticed` is called when it goes on from this version's
-    state.
+    """The table as a controller of the next version uses it.
+    Its documents are this version's under another format number, with a member that this version does not know.
+    `noticed` is called when it continues from this version's state.
     """
 
     def __init__(self, client: Any, table: str, noticed: Callable[[], None] = lambda: None) -> None:

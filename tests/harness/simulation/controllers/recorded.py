@@ -1,4 +1,4 @@
-"""Does what the controllers of a trial recorded give again what they knew and decided?"""
+"""Do a trial's recordings reproduce what its controllers knew and decided?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RecordedTrial:
         return self.files[name]
 
     def faults(self) -> list[str]:
-        """What is not as it was, in sentences. The last minutes of a controller that died may be missing."""
+        """All differences, as sentences. The last minutes of a controller that died may be missing."""
         for recorder in self.recorders:
             recorder.flush()
         committed: dict[int, list[tuple[str, str]]] = {}  # by version: by which process, and what
@@ -50,12 +50,12 @@ class RecordedTrial:
 
 
 def _is_odd(by: list[tuple[str, str]]) -> bool:
-    """Two processes may commit the very same: the store takes the second for the first, and so do both."""
+    """Two processes may commit the very same: the store takes the second for the first, and so does the replay."""
     return len(by) > len(dict(by)) or len({digest for _, digest in by}) > 1
 
 
 def _ticks(replay: Replay, lines: Iterator[object], told: Counter[str]) -> Iterator[tuple[int, str, list[str]]]:
-    """Of each tick that wrote something, until the first difference: version, digest of the documents, differences."""
+    """For each tick that wrote something, until the first difference: version, digest of the documents, differences."""
     try:
         for tick in replay.ticks(lines):  # type: ignore[arg-type]
             if tick.version is not None:
@@ -63,5 +63,5 @@ def _ticks(replay: Replay, lines: Iterator[object], told: Counter[str]) -> Itera
             if tick.differences:
                 return
     except NotRecorded as gap:
-        if "because the controller said" not in str(gap):  # its own code had failed: that is told, and no fault
+        if "because the controller said" not in str(gap):  # its own code had failed: that is reported, and is no fault
             told[str(gap)] += 1

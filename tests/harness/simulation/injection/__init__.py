@@ -1,1 +1,1 @@
-"""What goes wrong: calls, events, machines, stored documents and the controller's own code."""
+"""Faults of calls, events, machines, stored documents and the controller's own code."""

@@ -1,7 +1,7 @@
-"""What goes wrong with the controllers' calls? Every call passes here, between an adapter and its client.
+"""Faults of the controllers' calls. Every call passes here, between an adapter and its client.
 
-Time passes with each call, other controllers may work in the middle of it, and before or after the effect it can fail
-in every way that a call over a network can. An observer sees each effect.
+Time passes with each call, and other controllers may work in the middle of it. Before or after its effect, a call can
+fail in every way that a call over a network can. An observer sees each effect.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ JSON = dict[str, Any]
 LATENCY_S = 0.02  # each way
 PROTECTED = "The instance may not be terminated. Modify its 'disableApiTermination' instance attribute and try again."
 HANG_S = 60.0  # boto3's read time-out
-PAGE_SIZES = {  # of listings while pages are small: small clusters have several pages then
+PAGE_SIZES = {  # entries of a listing while pages are small: small clusters have several pages then
     "list_tasks": ("maxResults", 3),
     "list_container_instances": ("maxResults", 3),
     "describe_fleets": ("MaxResults", 3),
     "describe_instances": ("MaxResults", 5),  # EC2 takes no less
     "query": ("Limit", 2),
 }
-GOES_ON = ("nextToken", "NextToken", "ExclusiveStartKey")  # what the request for a further page has
-LONGEST_FREEZE_S, STIR_S = 3600.0, 30.0  # of a process, and how often others may work meanwhile
+GOES_ON = ("nextToken", "NextToken", "ExclusiveStartKey")  # the member that a request for a further page has
+LONGEST_FREEZE_S, STIR_S = 3600.0, 30.0  # standstills of a process, and how often others may work meanwhile
 REFUSED_S = 80.0  # at most
 # Refusals that pass: rights and roles spread slowly, keys are throttled, clocks are off, and ECS says ClientException.
 REFUSALS = {
@@ -53,16 +53,16 @@ SCRIPTED = ("crash-before", "crash-after", "reply-lost", "throttle", "server-err
 
 
 class Crash(BaseException):
-    """The controller's process is gone, in the middle of whatever it did."""
+    """The controller's process is gone, in the middle of its work."""
 
 
 @dataclass(slots=True)
 class Life:
-    """Of a process: once it has crashed, nothing that it would still call takes effect."""
+    """State of a process: once it has crashed, none of its later calls takes effect."""
 
     is_over: bool = False
     ends_at: float = math.inf
-    """When Lambda ends it, whatever it does: a call that it has not sent by then is never sent."""
+    """When Lambda ends it, at any point of its work: a call that it has not sent by then is never sent."""
 
 
 class Call(NamedTuple):
@@ -77,7 +77,7 @@ class CallObserver(Protocol):
     """Sees every call of a trial."""
 
     def took_effect(self, call: Call, reply: JSON) -> None:
-        """Before the controller hears of it, if it ever does."""
+        """Called before the controller sees the reply, if it ever does."""
 
     def ended(self, call: Call, outcome: str) -> None:
         """outcome: "ok", or the fault that the call met."""
@@ -95,14 +95,14 @@ class Unobserved:
 
 @dataclass(slots=True)
 class CallConditions:
-    """What the controllers' calls meet."""
+    """The faults and limits that controllers' calls meet."""
 
     faults: Faults
     observer: CallObserver = field(default_factory=Unobserved)
     script: Mapping[int, str] = field(default_factory=dict)
     """Number of a call -> the fault that it meets, one of SCRIPTED."""
     limits: Buckets | None = None
-    """AWS's limits on the rate of calls; None = there are none."""
+    """AWS's limits on the rate of calls; None = no limits."""
     strict: bool = False
     """Whether the shapes of all requests and replies are checked."""
     interleaved: bool = False
@@ -164,12 +164,12 @@ class Boundary:
         return self._answer(call, fault, reply)
 
     def _answer(self, call: Call, fault: str, reply: JSON) -> JSON:
-        """The reply as the controller gets it, or the fault that it gets instead."""
+        """The reply as the controller gets it, or a fault in its place."""
         if fault == "crash-after":
             raise Crash
         if fault in ("reply-lost", "time-out"):
             raise ReadTimeoutError(endpoint_url=call.service)
-        if fault == "throttle-retried":  # botocore sent it twice: the first try worked, the answer is the second's
+        if fault == "throttle-retried":  # botocore sent it twice: the first worked, the answer is the second's
             raise _error("ThrottlingException", 400, call.operation, retries=1)
         if fault == "server-error":
             code = "ServerException" if call.service == "ecs" else "InternalServerError"
@@ -200,15 +200,17 @@ class Boundary:
         return ""
 
     def _lies(self, token: str) -> bool:
-        """Whether ECS speaks of failures although the task starts. The same token sent again is answered with the
-        truth: that is what settles the doubt (reliability.md section 1, fact 4)."""
+        """Whether ECS reports failures although the task starts. The same token sent again gets the true answer, which
+        settles
+        the doubt (reliability.md section 1, fact 4).
+        """
         if token in self._lied_about or not self._faults.strikes("failure-lies"):
             return False
         self._lied_about.add(token)
         return True
 
     def _fail_before(self, call: Call, fault: str) -> None:
-        """Faults that come before the effect, and instead of it."""
+        """Faults before the effect, which then does not happen."""
         if fault not in ("crash-before", "unreachable", "effect-lost", "throttle"):
             return
         self._observer.ended(call, fault)
@@ -218,12 +220,12 @@ class Boundary:
             raise EndpointConnectionError(endpoint_url=call.service)
         if fault == "effect-lost":
             raise ReadTimeoutError(endpoint_url=call.service)
-        # ECS dresses throttling as another error too (reliability.md row 6).
+        # ECS also reports throttling as another error (reliability.md row 6).
         dressed = call.service == "ecs" and self._faults.coin()
         raise _error("InvalidParameterException" if dressed else "ThrottlingException", 400, call.operation)
 
     def _refuse(self, call: Call) -> None:
-        """For a while all calls of one operation are refused, and nothing is done."""
+        """For a while all calls of one operation are refused and have no effect."""
         key, kinds = (call.service, call.operation), REFUSALS.get(call.service)
         if kinds and self._faults.strikes("refused"):
             self._refused[key] = self._world.now + REFUSED_S * self._world.share("refused", *key, self._number)
@@ -257,7 +259,7 @@ class Boundary:
         return reply
 
     def _stand_still(self, ends_at: float = math.inf) -> None:
-        """This process does nothing for a while, and the others go on. Raises Crash when it ends meanwhile."""
+        """This process does nothing for a while, and the others continue. Raises Crash if it ends meanwhile."""
         until = self._world.now + LONGEST_FREEZE_S ** self._world.share("freeze", self._number)
         while self._world.now < min(until, ends_at):
             self._world.run_for(min(STIR_S, until - self._world.now))
@@ -310,7 +312,7 @@ class FaultyClient:
 
 
 def _asks_for_few(request: JSON) -> bool:
-    """Whether a query is for the switches, heartbeat and lease: DynamoDB never cuts so few items in two."""
+    """Whether a query is for the switches, heartbeat and lease: DynamoDB never splits so few items."""
     return bool(request.get("ExpressionAttributeValues") == {":pk": {"S": "CONTROL"}})
 
 

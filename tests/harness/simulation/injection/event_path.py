@@ -1,4 +1,4 @@
-"""How do events reach the controller's queue? Late, twice, out of order, together with broken ones, or not at all."""
+"""The path of events to the controller's queue: late, twice, out of order, with broken ones, or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KIN
 
 class EventPath:
     """A sink of the world that puts messages into the queue, as EventBridge's rules do, and has the controller called
-    for those that are urgent."""
+    for
+    urgent ones.
+    """
 
     def __init__(self, world: World, queue: SqsModel, faults: Faults, call: Callable[[], None] = lambda: None) -> None:
         self._world, self._queue, self._faults, self._call = world, queue, faults, call
@@ -31,7 +33,7 @@ class EventPath:
 
     def __call__(self, message: JSON) -> None:
         if rule_of(message) and not self._faults.strikes("call-lost"):
-            self._calls += 1  # each target of EventBridge's has its own way: the call may be there before the message
+            self._calls += 1  # each target of EventBridge has its own path: the call may arrive before the message
             self._world.later(2 * USUAL_S * self._world.share("call", self._calls), self._call)
         if (message["source"], message["detail-type"]) not in _LISTENED_TO or self._faults.strikes("events-lost"):
             return
@@ -43,7 +45,7 @@ class EventPath:
             self._send(broken(message, int(self._faults.between(0, 6))))
 
     def _without_start(self, message: JSON) -> JSON:
-        """An agent that was cut off, or a program that ended at once, may never have said RUNNING."""
+        """An agent that was cut off, or a program that ended at once, may never have reported RUNNING."""
         detail = message.get("detail", {})
         if "startedAt" not in detail or "stoppedAt" not in detail or not self._faults.strikes("no-start-time"):
             return message
@@ -62,7 +64,7 @@ class EventPath:
 
 
 def broken(message: JSON, how: int) -> str:
-    """The message with a fault: no JSON, no event, nothing in it, wrong types, another cluster's, or extra fields."""
+    """The message with a fault: no JSON, no event, empty, wrong types, another cluster's, or extra fields."""
     if how == 0:
         return json.dumps(message, default=str)[: len(str(message)) // 2]
     if how == 1:

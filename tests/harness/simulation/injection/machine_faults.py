@@ -1,4 +1,4 @@
-"""What goes wrong with the simulated machines? Some are defective, and faults strike others as time passes."""
+"""Faults of the simulated machines: some are defective, and others fail as time passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.simulation.world.world import World
 
 LOOK_EVERY_S = 30.0
 SHUTDOWN_CODES = (143, 137, 1)
-PULL_ERRORS = (  # as the agent words them (aws.md 9.6; reliability.md rows 48 and 49)
+PULL_ERRORS = (  # in the agent's words (aws.md 9.6; reliability.md rows 48 and 49)
     "CannotPullContainerError: pull image manifest has been retried 5 time(s): toomanyrequests: Rate exceeded",
     "CannotPullContainerError: failed to register layer: write /usr/lib/x.so: no space left on device",
 )
@@ -47,7 +47,7 @@ class MachineDefects:
         )
 
     def _shutdown_code(self, instance: Ec2Instance) -> int:
-        """SIGTERM, SIGKILL, or what a program makes of SIGTERM."""
+        """SIGTERM, SIGKILL, or the program's answer to SIGTERM."""
         return SHUTDOWN_CODES[crc32(instance.instance_id.encode()) % len(SHUTDOWN_CODES)]
 
     def task(self, instance: Ec2Instance) -> TaskBehaviour | None:
@@ -69,7 +69,7 @@ class MachineDefects:
 
 
 class MachineFaults:
-    """What strikes the instances of a world while its faults are active, from `begin` on."""
+    """The faults of a world's instances while they are active, from `begin` on."""
 
     def __init__(self, world: World, faults: Faults, defects: MachineDefects) -> None:
         self._world, self._faults, self._defects = world, faults, defects
@@ -115,7 +115,7 @@ class MachineFaults:
             self._world.ec2.lose(instance.instance_id)
 
     def _deregister(self, instance: Ec2Instance) -> None:
-        """By hand. Not where tasks run: they would go on as orphans that no agent reports."""
+        """By hand. Not where tasks run: they would continue as orphans that no agent reports."""
         cluster = self._world.ecs.ledger.clusters[self._world.cluster]
         for member in list(cluster.instances.values()):
             if member.ec2_instance_id == instance.instance_id and member.status == "ACTIVE" and not member.tasks:
@@ -124,7 +124,7 @@ class MachineFaults:
                 )
 
     def _replace_fleet(self) -> None:
-        """As CloudFormation does: the new one is there before the old one is deleted."""
+        """Like CloudFormation: the new fleet exists before the old one is deleted."""
         fleets = [each for each in self._world.ec2.ledger.fleets.values() if fleet_is_ours(each) and each.is_live]
         if not self._faults.active or not fleets:
             return

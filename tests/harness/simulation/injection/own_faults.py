@@ -1,4 +1,4 @@
-"""At which runs does the controller's own code fail, and for how long? Such a run is suspended (decision 19)."""
+"""The runs at which the controller's own code fails, and for how long. Such a run is suspended (decision 19)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from argosy.engine.tick import Engine
 from tests.harness.simulation.faults import Faults
 
 SHORTEST_S, LONGEST_S = 10.0, 1_500.0
-MOST = 2  # in a trial: nothing starts of a run while it is suspended, and other faults would find nothing to strike
+MOST = 2  # per trial: a suspended run starts nothing, and other faults would find nothing to strike
 REASON = "a planted fault"
 
 
 class OwnFaults:
-    """Of one deployment: what a process fails at, the next one fails at as well."""
+    """Own faults of one deployment: the next process fails at the same runs."""
 
     def __init__(self, faults: Faults, clock: Callable[[], float]) -> None:
         self._faults, self._clock = faults, clock
@@ -22,7 +22,7 @@ class OwnFaults:
         self._struck = 0
 
     def strike(self, engine: Engine) -> None:
-        """Before a tick: the engine has failed at some of its runs, as though at an action."""
+        """Before a tick: the engine has failed at some of its runs, as if in an action."""
         if engine.state is None:
             return
         runs = list(engine.state.runs)
@@ -33,4 +33,4 @@ class OwnFaults:
         failing = [run_id for run_id in runs if self._faults.active and self._clock() < self._until[run_id]]
         if failing:
             engine.excluded.runs.update(dict.fromkeys(failing, REASON))
-            engine.state = None  # they are suspended as the next load finds them
+            engine.state = None  # they are suspended in the next load

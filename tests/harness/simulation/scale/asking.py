@@ -19,7 +19,7 @@ JSON = dict[str, Any]
 
 
 class _Asleep:
-    """Looking wakes nobody."""
+    """Reading does not wake the controller."""
 
     def controller(self) -> None:
         raise NotImplementedError
@@ -28,7 +28,7 @@ class _Asleep:
 
 
 def ask(run: ScaleRun, action: str, **fields: Any) -> JSON:
-    """The body of the answer. Raises ValueError when it is a refusal."""
+    """The body of the answer. Raises ValueError for a refusal."""
     world, objects = run.worlds[0], S3ItemsReader(run.s3)
     api = Api(
         store=DynamoStore(run.dynamodb, TABLE),

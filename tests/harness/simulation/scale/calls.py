@@ -1,4 +1,4 @@
-"""How do millions of calls and events reach the models and the controller? Directly, and timed.
+"""The direct, timed path of millions of calls and events to the models and the controller.
 
 Shapes are not checked, calls meet no faults, and events are not turned into JSON. What is simulated stays the same.
 """
@@ -18,7 +18,7 @@ from tests.harness.simulation.world.timeline import Timeline
 
 JSON = dict[str, Any]
 
-CALL_S = 0.032  # of virtual time; most calls wait for the one before
+CALL_S = 0.032  # seconds of virtual time; most calls wait for the previous one
 LAUNCH_S = 0.1  # RunTask and StopTask, as many at a time as the executor has threads
 IN_THREADS = frozenset({"run_task", "stop_task"})
 TOGETHER = frozenset({"modify_fleet"})  # those of all cells at once
@@ -26,7 +26,7 @@ _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KIN
 
 
 class TimedCalls:
-    """All calls to the simulated AWS, with the processor time that they took: it is not the controller's."""
+    """All calls to the simulated AWS, with the processor time that they took, which is not the controller's."""
 
     def __init__(self, timeline: Timeline, cells: int) -> None:
         self.timeline, self.cells = timeline, cells
@@ -67,7 +67,7 @@ class TimedClient:
 
 
 class DirectQueue:
-    """`ports.EventQueue` that is handed the world's events; a sink of every world."""
+    """`ports.EventQueue` that takes the world's events directly; a sink of every world."""
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[int, JSON]] = deque()
@@ -93,6 +93,6 @@ class DirectQueue:
             self._in_flight.pop(receipt, None)
 
     def give_back(self) -> None:
-        """What a controller has received and not deleted is received again, first of all."""
+        """Messages that a controller has received and not deleted are received again, first of all."""
         self.waiting.extendleft((int(receipt), body) for receipt, body in reversed(self._in_flight.items()))
         self._in_flight.clear()

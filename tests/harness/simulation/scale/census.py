@@ -1,4 +1,4 @@
-"""Which tasks really run, and which have ended well? Millions of them, counted on the instances themselves."""
+"""Which tasks really run, and which have succeeded? Millions of them, counted on the instances themselves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Census:
         self._shortest_s, self._longest_s = shortest_s, longest_s
 
     def attend(self, world: World) -> None:
-        """Count what happens there."""
+        """Count the events there."""
 
         def course(task: JSON, instance: Ec2Instance) -> TaskBehaviour:
             return self._starts(world, task)

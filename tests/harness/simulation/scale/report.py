@@ -1,4 +1,4 @@
-"""Did a run at full size end exactly, and what did it take?"""
+"""Did a run at full size end exactly, and what did it cost?"""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.harness.simulation.scale.run import ScaleRun
 
 JSON = dict[str, Any]
 DESCRIBES = ("describe_tasks", "describe_container_instances")
-RECORDS = ("CHANGES", "HISTORY", "RUN SERIES", "COURSE")  # writes that only tell what happened
+RECORDS = ("CHANGES", "HISTORY", "RUN SERIES", "COURSE")  # writes that only record what happened
 SHOWN = 5
 
 
 def faults_of(run: ScaleRun) -> Iterator[str]:
-    """What is wrong at rest, each in a sentence."""
+    """All faults at rest, each as a sentence."""
     census, tasks = run.census, run.size.tasks
     yield from census.twice[:SHOWN]
     if never := int((census.ended_well == 0).sum()):
@@ -58,7 +58,7 @@ def _faults_of_manifest(run: ScaleRun, tasks: int) -> Iterator[str]:
 
 
 def report_of(run: ScaleRun) -> JSON:
-    """All figures. `measured` differs from one machine to the next, the rest follows from the seed."""
+    """All figures. `measured` differs between machines, the rest follows from the seed."""
     tasks, calls = run.size.tasks, run.aws_calls.calls
     found = list(faults_of(run))
     record = _record(run)

@@ -1,10 +1,10 @@
-"""How does the controller do at full size? It plays one huge run over several cells and thousands of instances.
+"""How does the controller perform at full size?
 
-Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Some things are left out,
-so that a million tasks end within minutes: faults at each call, the check of every call, JSON between EventBridge and
-the queue (`calls`), and the events by which ECS reports what is free on an instance whenever a task starts or ends
-there, which say nothing that the controller does not know. Instead a census counts what really runs, and at the end
-the manifest is read entry by entry (`report`).
+It plays one huge run over several cells and thousands of instances. Controller, adapters and the models of ECS, EC2,
+DynamoDB and S3 are those of every trial. Some things are left out, so that a million tasks end within minutes: faults
+at each call, the check of every call, JSON between EventBridge and the queue (`calls`), and the events by which ECS
+reports what is free on an instance whenever a task starts or ends there, which add nothing to what the controller
+knows. A census counts what really runs instead, and at the end the manifest is read entry by entry (`report`).
 """
 
 from __future__ import annotations
@@ -55,15 +55,17 @@ INSTANCE_TYPE = "c5.xlarge"  # four tasks of one vCPU
 SHORTEST_S, LONGEST_S = 30.0, 70.0  # of a task
 INTERRUPTED_PER_HOUR = 0.2  # of the instances
 LOOK_EVERY_S = 30.0
-DECIDING_S = 1.2  # of virtual time a tick, for what loading, deciding and committing may really take
+DECIDING_S = 1.2  # virtual time of a tick, for the real time of loading, deciding and committing
 LIMIT_S = 7 * 86_400.0
 RARELY = (100_000, 50, 1_000)  # of the garbage collector
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of everything. interrupted_per_hour: of the instances. invocation_s: after which a controller ends, and
-    the next one begins with what is stored."""
+    """The size of the run. interrupted_per_hour: share of instances. invocation_s: after which a controller ends, and
+    the
+    next one begins with what is stored.
+    """
 
     tasks: int = 1_000_000
     instances: int = 5_000
@@ -74,7 +76,7 @@ class Size:
 
 
 class ScaleRun:
-    """One run at size; `run` plays it to its end. recorded: takes what the controller records, if that is asked for."""
+    """One run at size; `run` plays it to its end. recorded: receives what the controller records, if given."""
 
     def __init__(self, size: Size, recorded: RecordedTrial | None = None) -> None:
         self.size, self.recorded = size, recorded
@@ -88,20 +90,20 @@ class ScaleRun:
         self.job = _job(size)
         self.engine = self._engine()
         self.tick_s: list[float] = []
-        """Processor time of each tick, without what the simulated AWS took."""
+        """Processor time of each tick, without that of the simulated AWS."""
         self.busy_s = 0.0
         """Virtual time in which a cell had both tasks to start and room for them, tick by tick, over all cells."""
         self.busy_launches = 0
         self.warned = 0
         self.began_at = self.invoked_at = self.timeline.now
         self.took_s = self.cpu_s = 0.0
-        """Of real time, the simulation's own included."""
+        """Real time, with that of the simulation."""
 
     def run(self) -> None:
-        """Until rest. Raises TimeoutError if that takes more than a week of virtual time."""
+        """Run until rest. Raises TimeoutError after a week of virtual time."""
         began, cpu_began = time.perf_counter(), time.process_time()
         usual = gc.get_threshold()
-        gc.set_threshold(*RARELY)  # it would look through millions of records that stay
+        gc.set_threshold(*RARELY)  # it would scan millions of records that stay
         try:
             self._run()
         finally:
@@ -143,7 +145,7 @@ class ScaleRun:
     def _could_launch(self) -> set[str]:
         """Regions whose instances have room for all that two ticks can start, while that many tasks wait.
 
-        Two ticks, because the controller learns of a place that becomes free during a tick in the next one.
+        Two ticks, because the controller learns in the next tick of a place that becomes free during a tick.
         """
         state = self.engine.state
         run = state.runs.get(self.job.run_id) if state else None

@@ -1,1 +1,1 @@
-"""What happens to the deployment as a whole: it is deployed again, loses a cell or a document, and is torn down."""
+"""Changes of the whole deployment: it is deployed again, loses a cell or a document, and is torn down."""

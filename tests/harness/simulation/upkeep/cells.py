@@ -1,7 +1,7 @@
-"""What becomes of the further cell of a trial? It is left out of the settings, or destroyed, and put back later.
+"""The further cell of a trial: it is left out of the settings, or destroyed, and put back later.
 
-As in a deployment: the guard of home's stack refuses to leave out a cell at work, the teardown of the cell's stack
-frees it. Controllers learn of new settings as their processes end: some go on for a while with the old ones.
+As in a deployment, the guard of home's stack refuses to leave out a cell at work, and the teardown of the cell's stack
+frees it. Controllers get new settings when their processes end: some continue for a while with the old ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.harness.simulation.world.deployed_fleets import STAGE, add_fleets, fl
 from tests.harness.simulation.world.world import World
 
 PASS_EVERY_S = 20.0
-ASKED_AGAIN_S = 240.0  # an owner whose deployment was refused tries it again
+ASKED_AGAIN_S = 240.0  # an owner whose deployment was refused tries again
 AWAY_S = (120.0, 2400.0)  # for how long the cell is not deployed
 
 
@@ -31,7 +31,7 @@ class FurtherCell:
         self.standing = False
 
     def begin(self, auditor: Auditor, faulty_s: float) -> None:
-        """It is deployed; what happens to it is planned."""
+        """It is deployed, and its changes are planned."""
         self._auditor = auditor
         self._put_back()
         at_s = faulty_s * self._world.share("cell goes")
@@ -46,7 +46,7 @@ class FurtherCell:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing has to be ended there any more, and nothing is still to happen to it."""
+        """Whether nothing has to be ended there any more, and no change is planned."""
         return self._deployment.is_torn_down or not (self._event or self._world.region in self._auditor.facts.closed)
 
     def _leave_out(self) -> None:
@@ -60,7 +60,7 @@ class FurtherCell:
             self._world.later(ASKED_AGAIN_S, self._leave_out)
 
     def _destroy(self) -> None:
-        """Its stack, while the settings still name it."""
+        """Destroy its stack while the settings still name it."""
         if self._faults.active and not self._deployment.is_torn_down:
             self._event = {"RequestType": "Delete"}
             self._event |= teardown.begin(self._event, self._here, self._world.now)
@@ -84,7 +84,7 @@ class FurtherCell:
         self._world.later(least + (most - least) * self._world.share("cell comes"), self._put_back)
 
     def _put_back(self) -> None:
-        """Its stack comes before home's settings name it."""
+        """Deploy its stack before home's settings name it."""
         if self._deployment.is_torn_down:
             return
         if not self.standing:

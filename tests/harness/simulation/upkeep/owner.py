@@ -1,4 +1,4 @@
-"""What does the owner of a trial's deployment set, and what is deployed while it works?
+"""The owner of a trial's deployment: its settings, and what is deployed while it works.
 
 The account's quotas, which the settings may name or not, the most tasks on an instance, and new versions of the launch
 templates.
@@ -14,21 +14,21 @@ from tests.harness.simulation.world.deployed_fleets import add_image
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.workload import VCPUS
 
-SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # as settings and as EC2 name them
+SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # the quota's names in settings and in EC2
 MOST_INSTANCES = 4  # that a quota lets through
 MOST_IMAGES = 3
 MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
 
 
 class Owner:
-    """The one of a trial."""
+    """The owner of a trial."""
 
     def __init__(self, regions: Regions, faults: Faults) -> None:
         self._regions, self._world, self._faults = regions, regions.home, faults
         self._images = 1
 
     def set_quotas(self, policy: Policy) -> Policy:
-        """EC2's own, for the whole trial. Half of the settings know them."""
+        """EC2's own quota, for the whole trial. Half of the settings name it."""
         if not self._faults.strikes("quota"):
             return policy
         world, known = self._world, []

@@ -1,6 +1,6 @@
-"""What does the deletion of the stacks do to a trial? What the custom resource does, until nothing is left.
+"""The deletion of the stacks: what the custom resource does, until nothing is left.
 
-Then home's fleets go, as the rest of its stack: whoever wakes up later has nothing to raise there.
+Then home's fleets go with the rest of its stack: a process that wakes up later has nothing to raise there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SimulatedTeardown:
         self._world.later(PASS_EVERY_S, self._free)
 
     def _delete_fleets(self) -> None:
-        """As CloudFormation does, after the custom resource."""
+        """Like CloudFormation, after the custom resource."""
         for fleet in self._world.ec2.ledger.fleets.values():
             if fleet.is_live and fleet_is_ours(fleet):
                 self._world.ec2.delete_fleets(FleetIds=[fleet.fleet_id], TerminateInstances=True)

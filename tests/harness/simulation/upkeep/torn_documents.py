@@ -1,6 +1,7 @@
-"""What if a stored document of a run cannot be read any more? One is torn, and every controller begins anew.
+"""Does an unreadable document of one run leave all other runs alone?
 
-Only that run may suffer: what is said of it does not count from then on, and all others have to end as they would.
+One document is torn, and every controller restarts. Violations of that run do not count from then on, and all others
+have to end as usual.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What do the watchdogs of a trial's deployment do? They look every quarter of an hour, as their schedules say."""
+"""The watchdogs of a trial's deployment. They run every quarter of an hour, like their schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Say = Callable[[str, dict[str, Any]], None]
 
 
 class Watchdogs:
-    """Home's, and that of the further cell while its stack stands. `say` is told of whatever they end."""
+    """Home's, and that of the further cell while its stack stands. `say` receives whatever they end."""
 
     def __init__(self, deployment: SimulatedDeployment, cell: FurtherCell | None, say: Say) -> None:
         self._deployment, self._cell, self._say = deployment, cell, say

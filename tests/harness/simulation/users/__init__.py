@@ -1,1 +1,1 @@
-"""What users of a trial ask for, and how they reach the api."""
+"""The users of a trial: what they ask for, and how they reach the api."""

@@ -1,9 +1,8 @@
-"""What does the clock of a trial's schedule do? It asks the api at each time: twice, late, and again where nobody
-answers.
+"""The clock of a trial's schedule: it calls the api at each time, sometimes twice or late.
 
-As EventBridge Scheduler and the queue of an asynchronous invocation do: a delivery may come twice and late, one whose
-invocation ends in a fault is tried twice again, and is dropped then. The ends of runs are told in the same way, and
-some are not told at all.
+It behaves like EventBridge Scheduler and the queue of an asynchronous invocation: a delivery may come twice and late; a
+delivery whose invocation fails is retried twice, and then dropped. The ends of runs are reported in the same way, and
+some are not reported at all.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from tests.harness.simulation.world.workload import SimulatedJob
 
 JSON = dict[str, Any]
 NAME = "every-so-often"
-WITHDRAWN = "argosy/withdrawn"  # an image that is not there any more when some times come
+WITHDRAWN = "argosy/withdrawn"  # an image that no longer exists when some times come
 TIMES = 4  # of a schedule in a trial
-TRIES = 3  # of a delivery: the first, and Lambda's two repeats
+TRIES = 3  # tries of a delivery: the first, and Lambda's two repeats
 LATE_S = 300.0
-DOUBLED, LATE, TOLD = 0.4, 0.3, 0.7  # chance of a delivery; of a run's end to be told
-REFUSING = 0.3  # of a trial whose image is withdrawn in the middle
+DOUBLED, LATE, TOLD = 0.4, 0.3, 0.7  # chance of a delivery; chance that a run's end is reported
+REFUSING = 0.3  # share of trials whose image is withdrawn in the middle
 SPEC: JSON = {
     "version": 1,
     "name": NAME,
@@ -64,7 +63,7 @@ class WithdrawnImage:
 
 
 class ClockOfSchedules:
-    """Of one trial. jobs: by run id, to which those of its runs are added as soon as the api makes one up."""
+    """The clock of one trial. jobs: by run id; the jobs of its runs are added as soon as the api makes up an id."""
 
     def __init__(
         self, deployment: SimulatedDeployment, jobs: MutableMapping[str, SimulatedJob], facts: TrialFacts
@@ -78,11 +77,11 @@ class ClockOfSchedules:
         self._waiting: list[_Delivery] = []
         self._created_at: float | None = None
         self._told = 0
-        """Ends of runs that were looked at."""
+        """Ends of runs that were examined."""
         self._is_ending = self.is_done = False
 
     def begin(self, faulty_s: float) -> None:
-        """A user creates the schedule soon, and asks again until he is answered."""
+        """A user creates the schedule soon, and asks again until they get an answer."""
         rule = list(Overlap)[int(4 * self._drawn("overlap"))]
         minutes = max(1, int(faulty_s / TIMES / 60))
         self._wish = {
@@ -110,13 +109,13 @@ class ClockOfSchedules:
             self._end()
 
     def end(self) -> None:
-        """From now on nothing goes wrong; when all is delivered, the schedule is deleted."""
+        """From now on nothing fails; when all is delivered, the schedule is deleted."""
         self._is_ending = True
 
     def _create(self) -> None:
         answer = self._ask(self._wish)
         if answer is None:
-            self.is_done = self._is_ending  # nobody ever answered
+            self.is_done = self._is_ending  # no answer ever came
             return
         self._created_at = self._world.now
         schedule = schedule_store.read(self._deployment.store, NAME)
@@ -148,7 +147,7 @@ class ClockOfSchedules:
         self._told = len(announced)
 
     def _end(self) -> None:
-        """What waits is started first, so that every time has its verdict."""
+        """Waiting times are started first, so that every time has its verdict."""
         schedule = schedule_store.read(self._deployment.store, NAME)
         assert schedule is not None
         if schedule.waits:
@@ -166,7 +165,7 @@ class ClockOfSchedules:
         return True
 
     def _ask(self, request: JSON) -> JSON | None:
-        """The body of the answer; None where there was none, or a fault."""
+        """The body of the answer; None if there was none, or a fault."""
         try:
             answer = self._desk.ask(request)
         except (Crash, ClientError, BotoCoreError, *FAULTS):

@@ -1,7 +1,7 @@
-"""What is asked of a daemon during a trial? It is deployed again and again, frozen, thawed and stopped.
+"""The daemon of a trial: it is deployed again and again, frozen, thawed and stopped.
 
 Some of its revisions are broken, and some run in one zone only. Once the faults have ended it is left alone until
-everything rests, for it must keep nothing awake, and then deleted.
+everything rests, because it must keep nothing awake, and then it is deleted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ JSON = dict[str, Any]
 NAME = "daemon"
 FEWEST_CHANGES, MOST_CHANGES = 1, 6
 LEAST_HEALTHY = (0, 50, 80, 100)  # percent
-BROKEN, CRASHING = 0.25, 0.1  # of the revisions; of the attempts of the others
-PATIENCE_S = 9000.0  # after the faults: then it is deleted however it is
+BROKEN, CRASHING = 0.25, 0.1  # share of revisions that are broken; share of failing attempts of the others
+PATIENCE_S = 9000.0  # after the faults: then it is deleted in any state
 
 
 class TrialDaemon:
-    """The one of a trial, and whoever deploys it."""
+    """The daemon of a trial, and the user who deploys it."""
 
     def __init__(self, deployment: SimulatedDeployment, facts: TrialFacts, seed: int) -> None:
         self._deployment, self._world, self._stored = deployment, deployment.world, facts.stored
@@ -68,7 +68,7 @@ class TrialDaemon:
             self._desk.change("ThawEnvironment")
 
     def ask(self) -> None:
-        """For what is wanted by now."""
+        """Ask for what is wanted by now."""
         self._desk.act()
 
     def act(self, are_others_done: bool) -> None:

@@ -1,6 +1,7 @@
-"""How do whoever deploys an environment in a trial reach the api? As users do, one request after the other.
+"""The requests for an environment of a trial, sent to the api one after the other.
 
-Who gets no answer asks again; who is told that it is too early, too. What is refused otherwise is given up.
+A request without an answer is repeated, and so is one that came too early. A request that is refused for another reason
+is given up.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ JSON = dict[str, Any]
 
 CONFLICT = 409
 MENDED_BY_TIME = ("is being deleted", "is corrupt", "somebody else")
-MOST_TRIES = 100  # after such a refusal
+MOST_TRIES = 100  # seconds after such a refusal
 
 
 @dataclass(slots=True)
 class _Asked:
-    """action: of the api; fields: what it is about; revision: the number that the trial gave it, 0 = none."""
+    """action: of the api; fields: its arguments; revision: the number that the trial gave it, 0 = none."""
 
     action: str
     fields: Mapping[str, Any]
@@ -38,8 +39,10 @@ class _Asked:
 
 
 class EnvironmentDesk:
-    """For the environment of that name. facts: told of the jobs that deployments bring along, which are the trial's
-    once there is such a run, and of thaws."""
+    """For the environment of that name. facts: receives the jobs of deployments, which belong to the trial once there
+    is
+    such a run, and thaws.
+    """
 
     def __init__(self, deployment: SimulatedDeployment, name: str, facts: TrialFacts) -> None:
         self._deployment, self._name, self._facts = deployment, name, facts
@@ -70,7 +73,7 @@ class EnvironmentDesk:
         self._wishes.append(_Asked(action, {"name": self._name, **fields}))
 
     def act(self) -> None:
-        """Ask for what is wanted by now. Nothing is asked of a deployment that is being taken down."""
+        """Ask for what is wanted by now. Nothing is asked of a deployment that is being torn down."""
         while self.is_waiting:
             wish = self._wishes[0]
             if not self._is_done(wish):
@@ -94,7 +97,7 @@ class EnvironmentDesk:
         return answer["statusCode"] != CONFLICT or self._is_given_up(wish, answer["body"]["error"]["message"])
 
     def _is_given_up(self, wish: _Asked, why: str) -> bool:
-        """After a conflict. Who had no answer before looks whether it was done all the same."""
+        """After a conflict. If the previous request got no answer, it checks whether the request took effect."""
         if any(words in why for words in MENDED_BY_TIME):
             return wish.asked >= MOST_TRIES
         if wish.action == "UpdateEnvironment" and wish.asked < MOST_TRIES:
@@ -104,7 +107,7 @@ class EnvironmentDesk:
         return True
 
     def _look(self) -> bool:
-        """Whether it is known now which revision is the newest."""
+        """Whether the newest revision is known now."""
         try:
             answer = self._desk.ask({"action": "DescribeEnvironment", "name": self._name})
         except (Crash, ClientError, BotoCoreError, *FAULTS):
@@ -114,7 +117,7 @@ class EnvironmentDesk:
         return bool(answer["statusCode"] == 200)
 
     def _request(self, wish: _Asked) -> JSON | None:
-        """None where the revision that it is about was refused."""
+        """None if the revision that it refers to was refused."""
         request: JSON = {"action": wish.action, **wish.fields}
         if wish.action == "StartDeployment":
             if wish.revision not in self._numbers:
@@ -122,7 +125,7 @@ class EnvironmentDesk:
             self._job = request.pop("job")
             request["revision"] = self._numbers[wish.revision]
         elif wish.action == "UpdateEnvironment":
-            request["baseRevision"] = max(1, self._newest)  # whoever does not know is told
+            request["baseRevision"] = max(1, self._newest)  # the refusal names the newest revision
         return request
 
     def _learn(self, wish: _Asked, number: int | None) -> None:
@@ -130,7 +133,9 @@ class EnvironmentDesk:
             self._numbers[wish.revision] = self._newest = number
 
     def _named(self, submit: SubmitRequest) -> None:
-        """The api is about to store a deployment with this run. Its spec says what is wanted of it: who had no answer
-        may take a revision of before for the one that he created."""
+        """The api is about to store a deployment with this run. Its spec says what is wanted of it, because a user
+        without an
+        answer may take an earlier revision for the one that they created.
+        """
         if self._job is not None:
             self._facts.offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)

@@ -1,7 +1,7 @@
-"""Does somebody who follows the journal get every line once, although he dies again and again?
+"""Does a reader of the journal get every line once, although it dies again and again?
 
-He reads through the api's own code, a page now and then. He writes down what he has shown, and dies at any line; then
-he goes on from the last line that he has shown.
+It reads through the api's own code, a page now and then. It writes down what it has shown, and dies at any line; then
+it continues from the last line that it has shown.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from argosy.api.requests import ListChanges
 from argosy.ports import Store
 from tests.harness.simulation.world.world import World
 
-DIES, READS = 0.1, 0.3  # at each line; at each step of the trial
+DIES, READS = 0.1, 0.3  # chance at each line; chance at each step of the trial
 MOST_AT_ONCE = 20  # lines of a page
 
 
 class Follower:
-    """Of one trial. `seen`: the lines that he has shown, as the api gives them."""
+    """The reader of one trial. `seen`: the lines that it has shown, as the api gives them."""
 
     def __init__(self, store: Store, world: World) -> None:
         self._store, self._world = store, world
@@ -28,7 +28,7 @@ class Follower:
         self.deaths = 0
 
     def step(self) -> None:
-        """Now and then he reads a page."""
+        """Now and then it reads a page."""
         if self._drawn("reads") < READS:
             self._read()
 

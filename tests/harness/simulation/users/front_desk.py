@@ -1,4 +1,4 @@
-"""How do users of a trial reach the api? Its own actions answer them, and every call that they make may go wrong."""
+"""The api of a trial: its own actions answer users, and every call that they make may fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER_S = 30.0  # the longest that Lambda lets the function take
 
 
 class _SubmissionsNamed(NextVersionStore):
-    """The table, which tells of each run that is about to be stored. The api reads what both versions store."""
+    """The table, which reports each run that is about to be stored. The api reads what both versions store."""
 
     def __init__(self, client: Any, named: Callable[[inbox.SubmitRequest], None]) -> None:
         super().__init__(client, TABLE)
@@ -59,7 +59,7 @@ class NoItems:
 
 
 class FrontDesk:
-    """The api of one trial's deployment. named: told of each run before it is stored."""
+    """The api of one trial's deployment. named: receives each run before it is stored."""
 
     def __init__(
         self,
@@ -71,8 +71,10 @@ class FrontDesk:
         self._count = 0
 
     def ask(self, request: JSON, came: Came = UNNAMED) -> JSON:
-        """The answer of one invocation of the function. came: how whoever asks comes in. Raises what ends it, as boto3
-        and a dead process do."""
+        """The answer of one invocation of the function. came: how the caller comes in. Raises what ends it, like boto3
+        and a
+        dead process.
+        """
         self._count += 1
         event = self._deployment.members.event(request, came.owner, self._deployment.world.now)
         alias = alias_of(came.queue) if came.queue else ""

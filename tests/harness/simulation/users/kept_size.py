@@ -1,7 +1,7 @@
-"""What number of instances does a user of a trial want kept, and for how long?
+"""The number of instances that a user of a trial wants kept, and for how long.
 
-He changes his mind during the phase of faults. Once that has ended he waits until what he wants is there, and then he
-wants nothing kept any more, so that the trial comes to rest.
+They change it during the phase of faults. Then they wait until the number is reached, and drop it, so that the trial
+comes to rest.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from tests.harness.simulation.world.world import share
 
 FEWEST_WISHES, MOST_WISHES = 1, 4
 MOST_INSTANCES = 4
-TYPED, ENDING = 0.4, 0.25  # of the wishes: those that name a type, and those that end by themselves
+TYPED, ENDING = 0.4, 0.25  # share of the wishes: those that name a type, and those that end by themselves
 SHORTEST_S, LONGEST_S = 60.0, 3_600.0  # of these
-PATIENCE_S = (
-    4_500.0  # after the faults, so that whoever waits for longer is found: then he gives up what is still not there
-)
-ASKS_AGAIN_S = 300.0  # where nothing shows that he was heard
+PATIENCE_S = 4_500.0  # after the faults, so that a longer wait is found: then the user gives up what is still missing
+ASKS_AGAIN_S = 300.0  # where nothing shows that the request arrived
 
 
 class KeptSize:

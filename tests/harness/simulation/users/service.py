@@ -1,7 +1,7 @@
-"""What is asked of a service during a trial? It is deployed again and again, scaled, frozen, thawed and deleted.
+"""The service of a trial: it is deployed again and again, scaled, frozen, thawed and deleted.
 
 Some of its revisions are broken: their tasks end soon after they have started. Once the faults have ended it is left
-alone until it is as it is wanted and for some minutes more, and then deleted, so that the trial comes to rest.
+alone until it has reached its target and for some minutes more. Then it is deleted, so that the trial comes to rest.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ T = TypeVar("T")
 NAME = "service"
 FEWEST_CHANGES, MOST_CHANGES = 2, 8
 MOST_DESIRED = 5
-LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing over where less may be healthy
-BROKEN, CRASHING, FALLING_ILL = 0.3, 0.15, 0.3  # of the revisions; of the attempts of the others
-LOOPING, LOOPS_S = 0.15, (60.0, 120.0)  # of the revisions: their tasks serve for a while, and end again and again
+LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing above where less may be healthy
+BROKEN, CRASHING, FALLING_ILL = 0.3, 0.15, 0.3  # broken revisions; failing attempts of the others
+LOOPING, LOOPS_S = 0.15, (60.0, 120.0)  # share of revisions whose tasks serve for a while, and end again and again
 WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
 WITH_TARGET_GROUP, DRAINS_S = 0.5, (0, 10, 30, 120)  # of the services
-ALIKE = 0.3  # of the later revisions: they differ from an earlier one in how many are desired
-LEAVES = 0.15  # of the trials: it is deleted once without its tasks
-STAYS_FROZEN = 0.2  # of the trials: nobody thaws it
-MOST_STEADY_S = 3600.0  # for which it goes on then
-PATIENCE_S = 4500.0  # after the faults: then it is deleted however it is
+ALIKE = 0.3  # share of later revisions that differ from an earlier one only in the desired number
+LEAVES = 0.15  # share of trials in which it is deleted once without its tasks
+STAYS_FROZEN = 0.2  # share of trials in which no user thaws it
+MOST_STEADY_S = 3600.0  # seconds for which it goes on then
+PATIENCE_S = 4500.0  # after the faults: then it is deleted in any state
 
 
 class Draw:
@@ -58,13 +58,13 @@ class Draw:
 
 
 class TrialService:
-    """The one of a trial, and whoever deploys it."""
+    """The service of a trial, and the user who deploys it."""
 
     def __init__(self, deployment: SimulatedDeployment, facts: TrialFacts, seed: int) -> None:
         self._deployment, self._world, self._stored = deployment, deployment.world, facts.stored
         self._desk = EnvironmentDesk(deployment, NAME, facts)
         self._draw, self._seed = Draw(seed), seed
-        self._draw_health = Draw(seed, "health")  # of its own, so that seeds stay what they were
+        self._draw_health = Draw(seed, "health")  # a generator of its own, so that old seeds stay the same
         self._deployments = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""
@@ -100,13 +100,13 @@ class TrialService:
             self._world.later(self._draw.between(*between), self._deploy_new)
 
     def leave_alone(self) -> None:
-        """The faults have ended: nothing changes any more until it is as it is wanted."""
+        """The faults have ended: nothing changes any more until it has reached its target."""
         self._left_alone_at, self._stays_s = self._world.now, MOST_STEADY_S * self._draw.share()
         if not self._deleted and self._draw.share() >= STAYS_FROZEN:
             self._thaw()
 
     def ask(self) -> None:
-        """For what is wanted by now."""
+        """Ask for what is wanted by now."""
         self._desk.act()
 
     def act(self, is_settled: bool) -> None:
@@ -123,7 +123,7 @@ class TrialService:
             self._deleted = True
 
     def _take_an_instance(self) -> None:
-        """EC2 goes on taking spot instances, and whoever has nothing else to do has to hear of it."""
+        """EC2 continues to reclaim spot instances, and an idle controller has to notice."""
         if self._deleted:
             return
         at_work = sorted({each.instance for each in self._stored.live.values()})
@@ -203,7 +203,7 @@ class TrialService:
         self._deploy(number)
 
     def _deploy_new(self) -> None:
-        """Also of one that was deleted before, and is forgotten or has left its tasks."""
+        """Also for one that was deleted before, and is forgotten or has left its tasks."""
         if self._env is None or self._env.left:
             self._create()
             return
@@ -212,7 +212,7 @@ class TrialService:
         self._deploy(number)
 
     def _deploy_again(self) -> None:
-        """An earlier revision, or the present one once more; sometimes the request comes twice."""
+        """An earlier revision, or the present one again; sometimes the request comes twice."""
         if self._revisions:
             self._deploy(self._draw.number(1, self._revisions), times=self._draw.one_of((1, 2)))
 

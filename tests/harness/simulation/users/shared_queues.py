@@ -1,4 +1,4 @@
-"""By which queues do the users of a trial share the cluster? Its owner changes that again and again."""
+"""The queues by which the users of a trial share the cluster. Its owner changes them again and again."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OWNERS = ("alice", "bob", "carol")
 MOST_DOCUMENTS = 4
 WEIGHTS = (0, 1, 1, 2, 5)
 CAPS = {"vcpus": (4.0, 12.0), "gpus": (1.0, 4.0), "instances": (1.0, 4.0), "usdPerHour": (0.8, 2.0)}
-"""From that which lets every task of a trial run."""
+"""factor of the caps that let every task of a trial run"""
 
 HALF_LIVES = ("10m", "30m", "2h")
 
 
 def terms_of(seed: int, number: int) -> dict[str, Any]:
-    """What a run of a trial says of queues; some say nothing."""
+    """The queue that a run of a trial names; some name none."""
     found: dict[str, Any] = {}
     if (drawn := share(seed, "queue", number)) < 0.8:
         found["queue"] = NAMES[int(len(NAMES) * drawn / 0.8)]
@@ -44,14 +44,16 @@ class SharedQueues:
         self.capped = 0.15
         """How often a queue has a cap in a unit."""
         self.remembers = 0.3
-        """How often a document says that what was used lately counts."""
+        """How often a document says that recent usage counts."""
         self.drains = 0.2
-        """How often room is taken by emptying instances only."""
+        """How often room is taken only by emptying instances."""
         self._takes_room = False
 
     def plan(self, faulty_s: float) -> None:
         """One document is in force when the trial begins, so that the api knows the queues of its runs; others come at
-        random moments of the phase of faults."""
+        random
+        moments of the phase of faults.
+        """
         kinds = [kind for kind in ("queue", "preemption") if self._faults.on(kind)]
         if not kinds:
             return
@@ -65,7 +67,7 @@ class SharedQueues:
             self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
 
     def _apply(self, number: int) -> None:
-        """Most follow the one before; some are sent twice, and some were overtaken."""
+        """Most follow the previous one; some are sent twice, and some were overtaken."""
         if self._deployment.is_torn_down:
             return
         base = max(0, number - (share(self._seed, "overtaken", number) < 0.2))
@@ -75,7 +77,7 @@ class SharedQueues:
             self._deployment.put(request, f"sharing#{self._asked:02d}")
 
     def _document(self, number: int) -> dict[str, Any]:
-        """All queues are in each of them: the api refuses a run of a queue that is not there."""
+        """All queues are in each of them: the api refuses a run of an unknown queue."""
         queues: dict[str, Any] = {}
         for name in NAMES:
             queues[name] = {"weight": WEIGHTS[int(len(WEIGHTS) * share(self._seed, "weight", number, name))]}
@@ -102,7 +104,7 @@ class SharedQueues:
         return found
 
     def _taking(self, number: int, queues: dict[str, Any]) -> dict[str, Any]:
-        """Prod may take room, nearly always; the others may be stopped, most of them."""
+        """Prod may take room, nearly always; most of the others may be stopped."""
         if share(self._seed, "no reclaim", number) < 0.15:
             return {}
         queues["prod"] |= {"preempts": True, "weight": 1 + 4 * (share(self._seed, "heavy", number) < 0.7)}

@@ -13,11 +13,11 @@ from tests.harness.simulation.world.workload import CANARY, PLAIN_MIB, VCPUS, Si
 from tests.harness.simulation.world.world import share
 
 MOST_WAIT_MIN = 30
-LATER, ONE_TO_ONE = 0.2, 0.5  # shares of those that wait: for a time only; of the others, task by task
+LATER, ONE_TO_ONE = 0.2, 0.5  # share of those that wait: for a time only; of the others, task by task
 
 
 def with_dependencies(jobs: Sequence[SimulatedJob], faults: Faults, seed: int) -> list[SimulatedJob]:
-    """Some of them wait for one or two that were submitted before."""
+    """Some of them wait for one or two earlier ones."""
     found: list[SimulatedJob] = []
     for number, job in enumerate(jobs):
         found.append(_waiting(job, found, seed, number) if faults.strikes("dependency") else job)
@@ -44,19 +44,19 @@ def _waiting(job: SimulatedJob, before: Sequence[SimulatedJob], seed: int, numbe
 
 
 MOST_RUNS, MOST_OF_MANY_TASKS = 12, 3
-# Of what a run is expected to cost: nothing can be begun for the smallest budgets, and the largest are ample.
+# Share of a run's expected cost: the smallest budgets allow no start, and the largest are ample.
 BUDGET_SHARES = (0.05, 3.0)
-PAID_S = (300.0, 1200.0)  # of the programs that have to keep to a budget: it takes a while to use one up
+PAID_S = (300.0, 1200.0)  # duration of the programs that have to keep to a budget: it takes a while to use one up
 USD_PER_HOUR, GPU_USD_PER_HOUR = 0.09, 0.27  # an instance, roughly, with its disk and its address
 HOURLY_CAPS_USD = (0.03, 0.6)  # the cheapest instance costs 0.06 to 0.1, with its disk and its address
 DEADLINES_S = (300.0, 7200.0)
 ATTEMPT_LIMITS_S = (30.0, 240.0)
 RUN_LIMITS_S = (300.0, 3000.0)
-LONG_S = (1800.0, 5400.0)  # of the programs that take hours
+LONG_S = (1800.0, 5400.0)  # duration of the programs that take hours
 
 
 def drawn_jobs(faults: Faults, seed: int, tasks: int) -> list[SimulatedJob]:
-    """One or two runs, or many. tasks: of each, 0 = as the seed says."""
+    """One or two runs, or many. tasks: of each, 0 = the seed decides."""
     count = 1 + int(faults.between(0, 2))
     if faults.strikes("many-runs"):
         count = 3 + int((MOST_RUNS - 2) * share(seed, "runs"))
@@ -70,7 +70,7 @@ CHECKPOINT_S = 15  # less than any attempt may take
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """One run that is being thought up. What not every run has is drawn by name, so that the others stay the same."""
+    """One run in the making. Traits that not every run has are drawn by name, so that the others stay the same."""
 
     faults: Faults
     seed: int
@@ -144,7 +144,7 @@ class _Draft:
         return capacity
 
     def _budget(self, spec: Mapping[str, Any], task_s: float) -> dict[str, Any]:
-        """A share of what the run is likely to cost."""
+        """A share of the likely cost of the run."""
         needs = spec["resources"]
         usd = task_s / 3600 * (GPU_USD_PER_HOUR if needs["gpus"] else USD_PER_HOUR * needs["vcpus"] / VCPUS)
         share_of = self._between("budget", BUDGET_SHARES)

@@ -1,6 +1,6 @@
-"""What users ask for during a trial: they submit, change open runs, lose patience, and retry what did not succeed.
+"""The users of a trial: they submit, change open runs, lose patience, and retry what did not succeed.
 
-They call the api's own actions, whose calls to AWS go wrong like the controllers'. A user who got no answer asks again,
+They call the api's own actions, whose calls to AWS fail like the controllers'. A user without an answer asks again,
 with the same client token; one who is refused for too little money offers more.
 """
 
@@ -30,13 +30,13 @@ from tests.harness.simulation.world.world import share
 
 MOST_CHANGES = 4  # of a run
 CONCURRENT, INSTANCES = (1, 2, 3, None), (1, 2, None)
-BUDGETS, HOURLY = (0.3, 3.0), (0.7, 4.0)  # of what the spec says: below what is spent it is refused
+BUDGETS, HOURLY = (0.3, 3.0), (0.7, 4.0)  # factor of the spec's value: below what is spent it is refused
 
 
 def changes_of(
     seed: int, number: int, spec: Mapping[str, Any], *, has_queues: bool
 ) -> list[tuple[float, dict[str, Any]]]:
-    """When a user asks for what, of the run with this number: a share of the phase of faults, and the changes."""
+    """When a user asks for a change of the run with this number (a share of the phase of faults), and the changes."""
     count = int((1 + MOST_CHANGES) * share(seed, "changes", number))
     return [
         (share(seed, "changed at", number, each), _change(seed, (number, each), spec, has_queues))
@@ -77,7 +77,7 @@ JSON = dict[str, Any]
 
 MOST_RETRIES = 2  # of a run
 REFUSED = (400, 403, 404, 409)
-MORE_MONEY = 4  # times the hourly cap that was too small
+MORE_MONEY = 4  # factor for an hourly cap that was too small
 
 
 @dataclass(slots=True)
@@ -89,8 +89,9 @@ class _Wish:
 
 
 class Users:
-    """Those of one trial. jobs: by run id, which changes as soon as the api makes one up; retry: whether they try runs
-    again."""
+    """The users of one trial. jobs: by run id, which changes as soon as the api makes one up; retry: whether they retry
+    runs.
+    """
 
     def __init__(
         self,
@@ -104,16 +105,16 @@ class Users:
         self._jobs, self._stored, self._retry = jobs, stored, retry
         self.retries = 0
         self._run_ids = list(jobs)
-        """As of now, of each job."""
+        """The current submission of each job."""
         self._number_of = {run_id: number for number, run_id in enumerate(jobs)}
-        """Of a job, by every id that it ever had: the api gives another one where a submission was not stored."""
+        """By every id that a job ever had: the api gives another one if a submission was not stored."""
         self._submitted = 0
         """The number of the job that is being submitted."""
         self._wishes: list[_Wish] = []
         self._left_out: set[int] = set()
-        """Jobs whose queue was not there, so that their users came without an alias."""
+        """Jobs whose queue did not exist, so that their users came without an alias."""
         self._answered: set[tuple[str, int]] = set()
-        """Wishes to retry: run id, and how often it had been retried."""
+        """Requests to retry: run id, and how often it had been retried."""
 
     def submit(self, faulty_s: float) -> None:
         """All runs, one soon after the other unless a job says when."""
@@ -129,14 +130,14 @@ class Users:
                 self._later(after_s, partial(self._cancel, number))
 
     def change_later(self, faulty_s: float, *, has_queues: bool) -> None:
-        """They change their minds about what their runs ask for."""
+        """They change the terms of their runs."""
         for number, run_id in enumerate(self._run_ids):
             wanted = changes_of(self._world.seed, number, self._jobs[run_id].spec, has_queues=has_queues)
             for which, (part, changes) in enumerate(wanted):
                 self._later(faulty_s * part, partial(self._change, number, changes, f"change-{which}"))
 
     def scale_later(self, after_s: float, instances: int, types: Sequence[str], lasts_s: float | None) -> None:
-        """Somebody wants so many instances kept. lasts_s: None = until somebody wants another number."""
+        """A user wants a number of instances kept. lasts_s: None = until a user wants another number."""
         self._later(after_s, partial(self._scale, instances, types, lasts_s))
 
     def act(self) -> None:
@@ -155,7 +156,7 @@ class Users:
         self._wishes.append(_Wish(self._world.now + after_s, ask))
 
     def _ask(self, request: JSON, came: Came = UNNAMED) -> JSON | None:
-        """The api's answer; None where there was none. came: how the user comes in."""
+        """The api's answer; None if there was none. came: how the user comes in."""
         try:
             answer = self._desk.ask(request, came)
         except (Crash, ClientError, BotoCoreError, *FAULTS):
@@ -188,7 +189,7 @@ class Users:
         paths = [each["path"] for each in answer["body"]["error"].get("fieldList", ())]
         capacity = job.spec.get("capacity", {})
         offered: Mapping[str, Any]
-        if any(path.startswith("dependsOn") for path in paths):  # not there yet, or it has ended badly
+        if any(path.startswith("dependsOn") for path in paths):  # not there yet, or it has failed
             offered = self._without_ended(job.spec)
         elif "maxHourlyCost" in capacity:
             offered = {**job.spec, "capacity": {**capacity, "maxHourlyCost": MORE_MONEY * capacity["maxHourlyCost"]}}
@@ -204,7 +205,7 @@ class Users:
         return replace(job, spec={**job.spec, "dependsOn": real}) if given else job
 
     def _without_ended(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Users give up waiting for the success of what has ended, and for what nobody knows the tasks of any more."""
+        """Users stop waiting for the success of ended runs, and of runs whose tasks are no longer known."""
         left = [each for each in spec["dependsOn"] if not self._is_hopeless(each)]
         rest = {name: value for name, value in spec.items() if name != "dependsOn"}
         return {**rest, "dependsOn": left} if left else rest
@@ -214,13 +215,12 @@ class Users:
         return self._has_ended(run_id) and (dependency["on"] != "end" or not self._stored.records[run_id].task_count)
 
     def _cancel(self, number: int) -> bool:
-        """One that is not known yet is cancelled later."""
+        """An unknown run is cancelled later."""
         answer = self._ask({"action": "CancelRun", "runId": self._run_ids[number], "reason": "enough"})
         return answer is not None and answer["statusCode"] == 200
 
     def _change(self, number: int, changes: JSON, token: str) -> bool:
-        """What is refused is not asked for again: the run has ended, or has spent more. One that is not known yet is
-        changed later."""
+        """A refused change is not repeated: the run has ended, or has spent more. An unknown run is changed later."""
         request: JSON = {"action": "UpdateRun", "runId": self._run_ids[number], "changes": changes}
         answer = self._ask({**request, "clientToken": token}, self._came(number))
         return answer is not None and answer["statusCode"] != 404
@@ -234,7 +234,7 @@ class Users:
         return answer is not None
 
     def _has_ended(self, run_id: str) -> bool:
-        """As the next version says, too, whose commits the auditor reads at once; not so of a torn record."""
+        """According to the next version, too, whose commits the auditor reads at once; not for a torn record."""
         try:
             said = reading.run(self._deployment.store, run_id)
         except FAULTS:
@@ -250,13 +250,13 @@ class Users:
         if answer is None:
             return True  # and they ask again
         self._answered.add((record.id, record.retries))
-        created: bool = answer["statusCode"] == 200  # else there is nothing to try again, or no money for it
+        created: bool = answer["statusCode"] == 200  # otherwise there is nothing to retry, or no money for it
         self.retries += created
         return created
 
 
 def _retry_of(record: RunRecord) -> JSON:
-    """Of what failed and, for every other run, of what was cancelled; with more money where it was used up."""
+    """Of what failed and, for every other run, of what was cancelled; with more money where the budget was used up."""
     cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
     request: JSON = {"action": "RetryRun", "runId": record.id, "failed": True, "cancelled": cancelled}
     request["clientToken"] = f"retry-{record.retries}"

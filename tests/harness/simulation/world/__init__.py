@@ -1,1 +1,1 @@
-"""A small AWS on a virtual clock: services, instances, agents, tasks, and who works there."""
+"""A small AWS on a virtual clock: services, instances, agents, tasks and users."""

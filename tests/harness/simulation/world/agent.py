@@ -1,6 +1,6 @@
-"""What does an ECS agent do? A virtual one registers, and pulls, runs and stops tasks on a virtual clock.
+"""A virtual ECS agent: it registers, and pulls, runs and stops tasks on a virtual clock.
 
-It talks to ECS through the model's own operations, as a real agent does.
+It talks to ECS through the model's own operations, like a real agent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from tests.harness.simulation.world.virtual_task import VirtualTask, Workload
 
 JSON = dict[str, Any]
-FIRST_PORT = 32_768  # of those that Docker chooses from
+FIRST_PORT = 32_768  # range of ports that Docker chooses from
 WITH_RUNNER = MappingProxyType({RUNNER_ATTRIBUTE: str(RUNNER_PROTOCOL)})
 
 _CAPABILITIES = (
@@ -50,20 +50,20 @@ class AgentBehaviour:
     stop_timeout_s: float = 30.0
     """ECS_CONTAINER_STOP_TIMEOUT, for containers whose definition has no stopTimeout."""
     poll_s: float = 0.1
-    """How long the agent takes to learn of new work."""
+    """How long the agent takes to notice new work."""
     drains_s: float | None = 1.0
     """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
     attributes: Mapping[str, str] = field(default_factory=lambda: WITH_RUNNER)
     """ECS_INSTANCE_ATTRIBUTES."""
     shutdown_code: int | None = None
-    """With which every task ends, and is reported, when the operating system shuts down; None = nothing is heard."""
+    """Exit code that every task reports when the operating system shuts down; None = nothing is reported."""
 
 
 class Timetable(Protocol):
     """The part of a world that an agent needs."""
 
     def later(self, delay_s: float, do: Callable[[], None]) -> None:
-        """Call `do` after that time; where times are equal, in the order of the calls."""
+        """Call `do` after that time; equal times in the order of the calls."""
 
     def clock(self) -> float:
         """Epoch seconds."""
@@ -85,7 +85,7 @@ class VirtualAgent:
     alive: bool = True
     connected: bool = True
     tasks: dict[str, VirtualTask] = field(default_factory=dict)
-    """By task ARN: those that it was told of and that have not ended."""
+    """By task ARN: the tasks that it has received and that have not ended."""
     _unsent: list[JSON] = field(default_factory=list)
     _ports: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class VirtualAgent:
             self.later(self.behaviour.register_s, self._register)
 
     def die(self) -> None:
-        """The instance is gone with every task on it, and ECS is not told."""
+        """The instance is gone with every task on it, and ECS gets no report."""
         self.alive = False
         for task in self.tasks.values():
             task.over = True
@@ -118,13 +118,13 @@ class VirtualAgent:
         self.later(self.behaviour.poll_s, self._take_work)
 
     def disconnect(self) -> None:
-        """The network is cut: tasks run on, reports wait. ECS sees the agent disconnected."""
+        """The network is cut: tasks continue, reports wait. ECS sees the agent disconnected."""
         self.connected = False
         if self.arn:
             self.ecs.set_agent_connected(self.arn, False)
 
     def reconnect(self) -> None:
-        """The network heals: reports are sent in order, work is asked for."""
+        """The network heals: reports are sent in order, and work is requested."""
         self.connected = True
         if not self.arn:
             self._register()
@@ -146,7 +146,7 @@ class VirtualAgent:
             self.ecs.submit_task_state_change(cluster=self.cluster, **change)
 
     def free_port(self, arn: str, number: int) -> int:
-        """The lowest of Docker's that no other port of a task here has."""
+        """The lowest of Docker's ports that no other task here has."""
         if (arn, number) not in self._ports:
             taken = {port for (task, _), port in self._ports.items() if task in self.tasks}
             self._ports[arn, number] = next(port for port in count(FIRST_PORT) if port not in taken)

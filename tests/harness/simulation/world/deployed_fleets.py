@@ -1,7 +1,8 @@
-"""What does the deployment have in a simulated EC2, and what does it cost?
+"""The deployment's fleets and instances in a simulated EC2, and their cost.
 
-Instances by the second, from launch to end, at the price of their launch, each with a gp3 volume as large as the stacks
-make it and with a public IPv4 address. AWS's list prices, by arithmetic of its own: the ledgers are checked against it.
+Instances are charged by the second, from launch to end, at the price of their launch, each with a gp3 volume of the
+stacks' size and a public IPv4 address. The list prices and the arithmetic are independent of the product: the ledgers
+are checked against them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How do the users of a trial come in: who proves to be whom, and who comes through the entrance of a queue?
+"""How do the users of a trial prove their identity and reach their queues?
 
-Without members everybody who names himself proves it, as a program does that has credentials, and comes without an
-alias. Where there are members some come through their queue's entrance, one user proves nothing, and AWS does not
-always say at once whose a signature is.
+Without members, every user who names themselves proves it, like a program with credentials, and comes without an alias.
+With members, some users come through their queue's entrance, one user proves nothing, and AWS does not always say at
+once whose signature it is.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.harness.simulation.world.world import share
 JSON = dict[str, Any]
 SIGNED_FOR = SignedFor("sts.us-east-1.amazonaws.com", "123456789012/us-east-1/argosy")
 PROVES_NOTHING = "carol"
-THROUGH = 0.6  # of the runs of members: they come through an entrance
-UNANSWERED = 0.2  # of the questions to STS
+THROUGH = 0.6  # share of the runs of members that come through an entrance
+UNANSWERED = 0.2  # share of the requests to STS
 
 
 class Came(NamedTuple):
-    """How a run came in. queue: through whose entrance, "" = none; owner: who has proven to be it, "" = nobody."""
+    """How a run came in. queue: through whose entrance, "" = none; owner: the proven owner, "" = none."""
 
     queue: str = ""
     owner: str = ""
@@ -37,7 +37,7 @@ UNNAMED = Came()
 
 @dataclass(slots=True)
 class Members:
-    """Of one trial. are_there: else nobody comes through an entrance, and nothing is unproven."""
+    """The members of one trial. are_there: otherwise no user comes through an entrance, and nothing is unproven."""
 
     seed: int = 0
     are_there: bool = False
@@ -64,7 +64,7 @@ class Members:
         return Came(str(spec.get("queue", DEFAULT_QUEUE)) if comes else "", proven)
 
     def event(self, request: JSON, owner: str, now: float) -> JSON:
-        """What the function is invoked with: signed by the owner, if there is one."""
+        """The event that invokes the function: signed by the owner, if there is one."""
         if not owner or request["action"] not in WITH_SPECS:
             return request
         text, date = json.dumps(request), datetime.fromtimestamp(now, UTC).strftime(DATE_FORMAT)

@@ -1,4 +1,4 @@
-"""What is in all Regions of a trial? Instances, fleets, agents and tasks of every world, found by their ids."""
+"""Instances, fleets, agents and tasks of all Regions of a trial, found by their ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when? One virtual clock for everything in a simulation: worlds, agents, messages under way."""
+"""One virtual clock for everything in a simulation: worlds, agents, messages under way."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class Timeline:
         heapq.heappush(self._due, (self.now + delay_s, self._count, do))
 
     def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
-        """Do everything that is due until `end`, each thing at its own time; the clock then shows `end`. stop: whether
-        somebody is waited for who has come; then the clock shows when."""
+        """Do everything that is due until `end`, each thing at its own time; the clock then shows `end`.
+        stop: whether an awaited event has come; then the clock shows when.
+        """
         while (due := self._next_due()) is not None and due <= end:
             if stop():
                 return

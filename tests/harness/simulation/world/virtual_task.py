@@ -1,4 +1,4 @@
-"""What happens to a task on its instance? It is pulled, starts, and ends or is stopped; ECS hears of each step."""
+"""A task on its instance: it is pulled, starts, and ends or is stopped; ECS hears of each step."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class TaskBehaviour:
     obeys_with: int = SIGTERM_CODE
     """The exit code with which it answers SIGTERM."""
     is_well: Callable[[float], bool] | None = None
-    """What its health command says, so many seconds after its start; None = that it is well."""
+    """What its health command reports this many seconds after its start; None = healthy."""
     at_the_end: Callable[[], None] | None = None
     """What it does last, unless it is stopped before: it writes its result."""
 
 
 Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
-"""(task as DescribeTasks shows it, the instance it is on) -> how it behaves."""
+"""(task as DescribeTasks shows it, the instance it is on) -> its behaviour."""
 
 
 class TaskAgent(Protocol):
@@ -52,10 +52,10 @@ class TaskAgent(Protocol):
         """Tell ECS."""
 
     def free_port(self, arn: str, number: int) -> int:
-        """Of its instance, for one of a task's ports; always the same one."""
+        """Port of its instance for one of a task's ports; always the same one."""
 
     def report_health(self, arn: str, container: str, status: str) -> None:
-        """Tell ECS, if it can be reached."""
+        """Report to ECS, if it can be reached."""
 
     def ended(self, arn: str) -> None:
         """The task with this ARN runs no longer."""
@@ -71,7 +71,7 @@ class VirtualTask:
         self.task = task
         self.arn: str = task["taskArn"]
         self.over = False
-        """It has ended, or its instance is gone: nothing that was planned for it happens any more."""
+        """It has ended, or its instance is gone: its planned steps do not happen any more."""
         self._agent = agent
         self._behaviour = behaviour
         self._definition = definition
@@ -94,7 +94,7 @@ class VirtualTask:
             self._later(self._stop_timeout_s(), lambda: self._end(SIGKILL_CODE, None, None))
 
     def kill(self, exit_code: int) -> None:
-        """Something other than ECS ends its container, if it runs. exit_code: of programs that say nothing else."""
+        """Something other than ECS ends its container, if it runs. exit_code: of programs without one of their own."""
         if self._running and not self.over:
             clean = self._behaviour.obeys_with == 0 and exit_code != SIGKILL_CODE
             self._end(0 if clean else exit_code, None, None)
@@ -115,7 +115,7 @@ class VirtualTask:
             self._later(self._behaviour.duration_s, self._finish)
 
     def tell_health(self) -> None:
-        """As it is now: ECS may have missed it."""
+        """Its present state: ECS may have missed it."""
         for name, watch in self._watches.items():
             self._agent.report_health(self.arn, name, watch.status)
 
@@ -162,7 +162,7 @@ class VirtualTask:
         return [{**each, **(bindings[each["containerName"]] if self._running else {})} for each in named]
 
     def _bindings(self, definition: JSON) -> JSON:
-        """As Docker has them: a free port of the ephemeral ones where none is named."""
+        """Like Docker: a free ephemeral port if none is named."""
         found = [
             {
                 "bindIP": "0.0.0.0",

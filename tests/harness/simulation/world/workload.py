@@ -1,4 +1,4 @@
-"""What work does a trial submit, and what do its programs do? They end well, fail, hang and write results."""
+"""The work of a trial, and what its programs do: they succeed, fail, hang and write results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VCPUS = 4  # of an instance
 PLAIN_MIB = 1024  # of memory for a task: cpu runs out first
 BUCKET = "results"
 FALLS_ILL_S, LONGEST_ILL_S = 600.0, 400.0
-RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # of the failures with a runner: S3 fails it, or the request is wrong
+RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # share of the failures with a runner: S3 fails it, or the request is wrong
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
 
 
@@ -36,14 +36,14 @@ class SimulatedJob:
     run_id: str
     spec: Mapping[str, Any]
     tasks: int
-    submitted_after_s: float = 0.0  # the trial's start; 0 = soon after the run before it
+    submitted_after_s: float = 0.0  # time after the trial's start; 0 = soon after the previous run
     shortest_s: float = 20.0
     longest_s: float = 240.0
     failing: float = 0.0  # attempts that end with code 1
     hanging: float = 0.0  # attempts that never end by themselves
     deaf: float = 0.0  # attempts that ignore SIGTERM
     unpullable: float = 0.0  # attempts whose image cannot be pulled
-    silent: float = 0.0  # attempts that end well and write nothing
+    silent: float = 0.0  # attempts that succeed and write nothing
     clean: float = 0.0  # attempts that answer SIGTERM with exit code 0, before they have written anything
     instant: float = 0.0  # attempts that take no time
     ill: float = 0.0  # attempts whose health command fails for a while
@@ -91,14 +91,14 @@ class SimulatedJob:
 
 
 class Programs:
-    """What the containers of all jobs do. Chance depends on (index, attempt) alone, not on the order of events."""
+    """The behaviour of all jobs' containers. Chance depends on (index, attempt) alone, not on the order of events."""
 
     def __init__(self, seed: int, s3: S3Model, jobs: Mapping[str, SimulatedJob]) -> None:
         self._seed, self._s3, self._jobs = seed, s3, jobs
         self.written: set[tuple[str, int, int]] = set()
-        """(run id, index, attempt) of every result, also of attempts whose end nobody heard of."""
+        """(run id, index, attempt) of every result, also of attempts whose end was not reported."""
         self.good = False
-        """Whether all programs end well: in the phase in which everything has to come to its end."""
+        """Whether all programs succeed: in the phase in which everything has to end."""
 
     def behaviour(self, task: JSON) -> TaskBehaviour:
         key = key_of_task(task)
@@ -119,14 +119,14 @@ class Programs:
         )
 
     def _is_well(self, job: SimulatedJob, key: AttemptKey, age_s: float) -> bool:
-        """Some are ill from the start, some fall ill and get well again, or do not."""
+        """Some are unhealthy from the start, some become unhealthy and recover, or do not."""
         if self._unlucky(job.never_well, "well", key):
             return False
         begins_s, lasts_s = FALLS_ILL_S * self._share("falls ill", key), LONGEST_ILL_S * self._share("for", key)
         return not (self._unlucky(job.ill, "ill", key) and begins_s <= age_s < begins_s + lasts_s)
 
     def _failure_code(self, job: SimulatedJob, key: AttemptKey) -> int:
-        """Of an attempt that fails: with a program of the user's own it may be the runner that did."""
+        """For a failing attempt: with a user's own program it may be the runner that failed."""
         chance = self._share("code", key) if "run" in job.spec else 1.0
         return TEMPORARY if chance < RUNNER_FAILS else WRONG_REQUEST if chance < RUNNER_REFUSES else 1
 
@@ -138,8 +138,10 @@ class Programs:
         return job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
 
     def _write(self, job: SimulatedJob, key: AttemptKey) -> None:
-        """Its result, unless an earlier attempt has left one, whatever became of that. Some attempts leave files beside
-        it, first: more than a part of the manifest takes."""
+        """Its result, unless an earlier attempt has left one, whatever became of that. Some attempts first leave files
+        beside
+        it: more than a part of the manifest takes.
+        """
         if self._share("files", key) < WITH_FILES:
             bucket, folder = split_s3(attempt_uri(job.output, key.index, key.attempt))
             for number in range(FILES):

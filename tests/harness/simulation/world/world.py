@@ -1,4 +1,4 @@
-"""What happens in a small AWS when time passes? ECS, EC2 and the agents of its instances on one virtual clock.
+"""A small AWS in which time passes: ECS, EC2 and the agents of its instances on one virtual clock.
 
 Deterministic: the same seed, workload and calls give the same events, ids and times.
 """
@@ -25,7 +25,7 @@ Sink = Callable[[JSON], None]
 
 CLUSTER = "argosy"
 START = 1_800_000_000.0  # 2027-01-15T08:00:00Z: any time will do
-LOSS_SEEN_S = 5.0  # from the end of an instance to ECS knowing it
+LOSS_SEEN_S = 5.0  # from the end of an instance until ECS knows it
 
 
 def target_group_arn(region: str) -> str:
