@@ -25,7 +25,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup tensorflow runner demo demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
-.PHONY: coverage test-containers test-engines bench check format lint reference requirements
+.PHONY: coverage test-containers test-engines bench check format lint reference docs requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
 help: ## Print this list
@@ -68,6 +68,13 @@ CHECKOV := .venv-checkov/.installed
 
 $(CHECKOV): requirements/checkov.txt requirements/install.sh | $(DEV)
 	@ENVIRONMENT=.venv-checkov COMMAND=no requirements/install.sh requirements/checkov.txt
+	@touch $@
+
+# What makes the site of docs/ shares nothing with what is tested: it has an environment of its own.
+DOCS := .venv-docs/.installed
+
+$(DOCS): requirements/docs.txt requirements/install.sh | $(or $(wildcard $(DEV)),$(LOCAL))
+	@ENVIRONMENT=.venv-docs COMMAND=no requirements/install.sh requirements/docs.txt
 	@touch $@
 
 $(NODE): package.json package-lock.json
@@ -141,7 +148,7 @@ bench: $(DEV) ## Measure what has a floor, one after the other, and print the fi
 # --- check ------------------------------------------------------------------------------------------------------------
 
 # cdk-nag runs inside synth. W3005 is the CDK's own redundant DependsOn. The functions' packages do not change a template.
-check: lint $(NODE) $(CHECKOV) ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
+check: lint docs $(NODE) $(CHECKOV) ## Check format, lint, types, imports, Dockerfiles, requirement files, links, templates
 	@rm -rf $(CHECKED)
 	$(CDK) synth --quiet --context bundle=source --context nag=true --context examples=true --output $(CHECKED)
 	$(BIN)/cfn-lint --ignore-checks W3005 -- $(CHECKED)/*.template.json
@@ -163,6 +170,10 @@ format: $(DEV) ## Format the code and repair what lint can repair
 
 reference: $(DEV) ## Write docs/reference from the code that it is about
 	@$(BIN)/python -m tests.reference
+
+docs: $(DOCS) ## Write the site of docs/ to build/site; a link that leads nowhere fails it
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --config-file tests/site/mkdocs.yml
+	@echo "Written: build/site/index.html"
 
 requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS=--upgrade for newer versions)
 	$(BIN)/python requirements/export.py --uv $(BIN)/uv $(ARGS)
@@ -208,6 +219,6 @@ destroy-cell: $(DEV) $(NODE) ## Take one further cell down, instances included (
 	$(CDK) destroy "$$stack" -c stage=$(STAGE) -c bundle=source -c engine=any $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
-	rm -rf .venv .venv-tensorflow .venv-checkov .venv-runner node_modules cdk.out build out dist argosy.egg-info .coverage
+	rm -rf .venv .venv-tensorflow .venv-checkov .venv-docs .venv-runner node_modules cdk.out build out dist argosy.egg-info .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

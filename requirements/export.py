@@ -47,6 +47,7 @@ EXPORTS = (
     Export("requirements/tensorflow.txt", source="requirements/tensorflow.in"),
     Export("requirements/checkov.txt", source="requirements/checkov.in", apart=True),  # it pins others than ours
     Export("requirements/runner.txt", source="requirements/runner.in", apart=True),
+    Export("requirements/docs.txt", source="requirements/docs.in", apart=True),
     *(
         Export(f"containers/{image}/requirements-{flavour}.txt", source=f"containers/{image}/requirements-{flavour}.in")
         for image in ("tensorflow-inference", "tensorflow-benchmark", "recommender")
