@@ -1,1 +1,1 @@
-"""How does a program reach a deployment, and read what its runs say and produce? Nothing here needs a terminal."""
+"""Access to a deployment for programs, and what its runs report and produce. Nothing here needs a terminal."""

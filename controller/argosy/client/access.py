@@ -1,4 +1,4 @@
-"""How does a program reach one deployment? Its boto3 clients, its names and its api, each made at first use."""
+"""A program's access to one deployment: its boto3 clients, its names and its api, each made at first use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from argosy.client.identity import Signer
 
 @dataclass
 class Access:
-    """One user's access to one deployment. make: (connection, service name) -> boto3 client. credentials: what
-    its requests are signed with."""
+    """One user's access to one deployment. make: (connection, service name) -> boto3 client. credentials: used to sign
+    its requests.
+    """
 
     connection: Connection
     make: Callable[[Connection, str], Any] = make_client
@@ -24,8 +25,10 @@ class Access:
     _clients: dict[tuple[str, str | None], Any] = field(default_factory=dict)
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """The boto3 client of a service. region: when it is not the deployment's own. Raises InvalidInput for an
-        endpoint that is no address."""
+        """The boto3 client of a service. region: if it is not the deployment's own. Raises InvalidInput for an endpoint
+        that is no
+        address.
+        """
         key = (service, region)
         if key not in self._clients:
             self.connection.check()
@@ -35,12 +38,12 @@ class Access:
 
     @cached_property
     def deployment(self) -> Deployment:
-        """Raises ArgosyError when there is none."""
+        """Raises ArgosyError if there is none."""
         return find_deployment(self.connection, self.client)
 
     @cached_property
     def api(self) -> ApiClient:
-        """Raises ArgosyError when there is no deployment."""
+        """Raises ArgosyError if there is no deployment."""
         return ApiClient(self.client("lambda"), self.deployment.api_function, self.connection.entrance, self._signer())
 
     def _signer(self) -> Signer | None:

@@ -1,4 +1,4 @@
-"""What does a deployment's api function answer? One method for each action; the user's own credentials invoke it."""
+"""The api of a deployment: one method for each action, invoked with the user's own credentials."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from argosy.model.signed_requests import PROOF, TEXT, WITH_SPECS
 
 PAGE_OF_RUNS = 100
 PAGE_OF_SCHEDULES = 50
-PAGE_SIZE = 1000  # tasks, or instances, asked for at once
-_OF_ENVIRONMENTS = ("Environment", "Environments", "Deployment")  # ends of actions' names
+PAGE_SIZE = 1000  # tasks, or instances, in one request
+_OF_ENVIRONMENTS = ("Environment", "Environments", "Deployment")  # endings of actions' names
 _USERS_FAULTS = (400, 403, 404, 409, 410)  # a different request would succeed
 
 
@@ -61,13 +61,15 @@ class ApiClient:
     """One deployment's api. Each method returns the reply's body, and raises ApiError or what botocore raises."""
 
     def __init__(self, functions: Any, function_name: str, queue: str = "", signer: Signer | None = None) -> None:
-        """queue: through whose entrance; "" = the whole deployment's. signer: proves who asks; None = nothing does."""
+        """queue: through whose entrance; "" = the whole deployment's. signer: proves the caller's identity; None = no
+        proof.
+        """
         self._functions, self._queue, self._signer = functions, queue, signer
         self._function_name = function_name
         self._through = {"Qualifier": alias_of(queue)} if queue else {}
 
     def submit(self, spec: Mapping[str, Any], client_token: str) -> dict[str, Any]:
-        """The run view. The same token and spec a second time give the same run, with `created` false."""
+        """The run view. Repeating the same token and spec returns the same run, with `created` false."""
         return self._call("SubmitRun", spec=spec, clientToken=client_token)
 
     def validate(self, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,13 +121,16 @@ class ApiClient:
         return self._call("CancelRun", runId=run_id, **wanted)
 
     def retry(self, run_id: str, wanted: Mapping[str, Any], client_token: str) -> dict[str, Any]:
-        """The run view. wanted: members of RetryRun, camelCase. The same token a second time retries nothing and gives
-        `created` false."""
+        """The run view. wanted: members of RetryRun, camelCase. Repeating the same token retries nothing and gives
+        `created` false.
+        """
         return self._call_for_change("RetryRun", runId=run_id, **wanted, clientToken=client_token)
 
     def update(self, run_id: str, changes: Mapping[str, Any], reason: str, client_token: str) -> dict[str, Any]:
-        """The run view as it will be. changes: by the name of the field; None takes a limit away. The same token a
-        second time changes nothing and gives `created` false."""
+        """The run view as it will be. changes: by the name of the field; None removes a limit. Repeating the same token
+        changes
+        nothing and gives `created` false.
+        """
         why = {"reason": reason} if reason else {}
         return self._call_for_change("UpdateRun", runId=run_id, changes=dict(changes), clientToken=client_token, **why)
 
@@ -147,7 +152,9 @@ class ApiClient:
 
     def scale_cluster(self, instances: int, types: Sequence[str], until: float | None) -> dict[str, Any]:
         """Keep at least this many instances, of these types or of any; until: epoch seconds. The reply has the `floor`,
-        null where none is kept."""
+        null if
+        there is none.
+        """
         wanted: dict[str, Any] = {"instances": instances, "instanceTypes": list(types)}
         return self._call("ScaleCluster", **wanted, **({} if until is None else {"until": until}))
 
@@ -175,7 +182,7 @@ class ApiClient:
         return self._call("ListChanges", **wanted)
 
     def history(self, run_id: str) -> dict[str, Any]:
-        """The run's course, all of its instances, what was bought for it and its failures in groups."""
+        """The run's history, all of its instances, its purchases and its failures in groups."""
         view = self._call("DescribeHistory", runId=run_id)
         instances, token = list(view["instances"]), view.get("nextToken")
         while token:
@@ -210,35 +217,35 @@ class ApiClient:
         return self._call("RollBackDeployment", name=name, clientToken=client_token)
 
     def stop_deployment(self, name: str, reason: str) -> dict[str, Any]:
-        """The environment as it was."""
+        """The environment before the request."""
         return self._call("StopDeployment", name=name, reason=reason)
 
     def scale_environment(self, name: str, desired: int) -> dict[str, Any]:
-        """The environment as it was, with the new `desired`."""
+        """The environment before the request, with the new `desired`."""
         return self._call("ScaleEnvironment", name=name, desired=desired)
 
     def freeze_environment(self, name: str, reason: str) -> dict[str, Any]:
-        """The environment as it was."""
+        """The environment before the request."""
         return self._call("FreezeEnvironment", name=name, reason=reason)
 
     def thaw_environment(self, name: str) -> dict[str, Any]:
-        """The environment as it was."""
+        """The environment before the request."""
         return self._call("ThawEnvironment", name=name)
 
     def delete_environment(self, name: str, tasks: str = "stop") -> dict[str, Any]:
-        """The environment as it was. tasks: stop, or leave."""
+        """The environment before the request. tasks: stop, or leave."""
         return self._call("DeleteEnvironment", name=name, **({} if tasks == "stop" else {"tasks": tasks}))
 
     def environment(self, name: str) -> dict[str, Any]:
-        """How it is doing, with its revisions and latest deployments."""
+        """Its state, with its revisions and latest deployments."""
         return self._call("DescribeEnvironment", name=name)
 
     def endpoints(self, name: str) -> dict[str, Any]:
-        """The same, with where its tasks are reached."""
+        """The same, with the addresses of its tasks."""
         return self._call("DescribeEnvironment", name=name, include=["endpoints"])
 
     def environments(self, prefix: str = "") -> dict[str, Any]:
-        """All whose names begin so, by name."""
+        """All whose names have this beginning, by name."""
         return self._all_pages("ListEnvironments", "environments", **({"prefix": prefix} if prefix else {}))
 
     def apply_sharing(
@@ -253,7 +260,7 @@ class ApiClient:
         return self._call("DescribeSharing")
 
     def create_schedule(self, **wanted: Any) -> dict[str, Any]:
-        """The schedule's view. wanted: members of CreateSchedule, camelCase. The same again gives `created` false."""
+        """The schedule's view. wanted: members of CreateSchedule, camelCase. Repeating it gives `created` false."""
         return self._call("CreateSchedule", **wanted)
 
     def update_schedule(self, **wanted: Any) -> dict[str, Any]:
@@ -261,7 +268,7 @@ class ApiClient:
         return self._call("UpdateSchedule", **wanted)
 
     def schedule(self, name: str, times: int | None = None) -> dict[str, Any]:
-        """A schedule with its spec, its next times (as many as the api says, unless given) and its last verdicts."""
+        """A schedule with its spec, its next times (as many as the api chooses, unless given) and its last verdicts."""
         return self._call("DescribeSchedule", name=name, **({} if times is None else {"times": times}))
 
     def schedules(self) -> dict[str, Any]:
@@ -277,7 +284,7 @@ class ApiClient:
         return self._call("ResumeSchedule", name=name)
 
     def run_schedule_now(self, name: str, client_token: str) -> dict[str, Any]:
-        """The view of the run that was started; the same token a second time gives the same run."""
+        """The view of the run that was started; repeating the same token gives the same run."""
         return self._call("RunScheduleNow", name=name, clientToken=client_token)
 
     def delete_schedule(self, name: str) -> dict[str, Any]:
@@ -321,7 +328,7 @@ class ApiClient:
         return body
 
     def _payload(self, action: str, request: str) -> bytes:
-        """Signed where it says what is to be started: then it is known whose that is."""
+        """Signed where the request says what to start, so that its owner is known."""
         proof = self._signer.headers(action, request) if self._signer and action in WITH_SPECS else None
         return (json.dumps({TEXT: request, PROOF: proof}) if proof else request).encode()
 

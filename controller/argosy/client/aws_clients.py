@@ -1,4 +1,4 @@
-"""How are boto3 clients made: from the user's own configuration, or with dummy keys for an AWS on this machine?"""
+"""boto3 clients, made from the user's own configuration or with dummy keys for an AWS on this machine."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Connection:
     region: str | None = None
     profile: str | None = None
     stage: str = "main"
-    entrance: str = ""  # through which queue's the api is called; "" = as one who may change the whole deployment
-    signs: bool = True  # whether it proves who asks, where the deployment can verify that
+    entrance: str = ""  # the queue whose entrance is called; "" = the caller may change the whole deployment
+    signs: bool = True  # whether it proves the caller's identity, where the deployment can verify that
     patience_s: float | None = None  # how long a call may take; None = as long as the api function may
 
     def check(self) -> None:
-        """Raises InvalidInput for an endpoint that is no address, and for a queue that can be none."""
+        """Raises InvalidInput for an endpoint that is no address, and for an impossible queue name."""
         if self.entrance and not re.fullmatch(QUEUE_NAME, self.entrance):
             raise InvalidInput(
                 f"{self.entrance[:63]!r} is no name of a queue.", next_step="type `argosy queues` without it"
@@ -69,7 +69,7 @@ class Connection:
 
 
 def find_credentials(connection: Connection) -> Any:
-    """Those that a client of this connection signs with, as botocore has them; None where there are none."""
+    """The credentials that a client of this connection signs with, as botocore has them; None if there are none."""
     found = _session(connection).get_credentials()
     return None if found is None else found.get_frozen_credentials()
 
@@ -88,7 +88,7 @@ def _session(connection: Connection) -> Any:
 def make_client(connection: Connection, service: str) -> Any:
     """A boto3 client. A loopback endpoint gets dummy credentials unless a profile or keys are set.
 
-    It needs no real ones, and looking for them in the instance metadata would cost a second.
+    It needs no real ones, and searching the instance metadata for them would take a second.
     """
     from botocore.config import Config
 

@@ -1,4 +1,4 @@
-"""Which run does a name in `dependsOn` mean, and in which order are several runs submitted?"""
+"""The runs that names in `dependsOn` mean, and an order in which to submit several runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Spec = Mapping[str, Any]
 
 
 def names_in(spec: Spec) -> list[str]:
-    """What it depends on, as its author wrote it; what is no name is left to the checks of the spec."""
+    """Its dependencies as its author wrote them; the checks of the spec handle anything that is no name."""
     given = spec.get("dependsOn")
     entries = given if isinstance(given, list) else []
     return [each["run"] for each in entries if isinstance(each, Mapping) and isinstance(each.get("run"), str)]
 
 
 def with_run_ids(spec: Spec, id_of: Callable[[str], str]) -> dict[str, Any]:
-    """The spec with the ids of the runs that it depends on. id_of: raises InvalidInput where none is meant."""
+    """The spec with the ids of the runs that it depends on. id_of: raises InvalidInput for a name without a run."""
     if not names_in(spec):
         return dict(spec)
     entries = [

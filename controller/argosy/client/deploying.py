@@ -1,4 +1,4 @@
-"""Which deployments of a service came of a request, and how does a program wait for their end?"""
+"""The deployments of a service that a request led to, followed until they end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ UNDER_WAY = ("IN_PROGRESS", "WAITING", "STUCK")
 
 
 def followed(begun: View, look: Callable[[], View], pauses: Pauses) -> Iterator[tuple[View, list[View]]]:
-    """The environment at each look, and of its deployments the one that was begun and those after it, such as its
-    roll-back; the last look is the one at which none of them goes on. begun: the reply to the request.
+    """The environment at each poll, with the deployment that was begun and those after it, such as its roll-back.
 
-    Raises WaitTimedOut, and what `look` raises.
+    The last poll is the first at which none of them is under way. begun: the reply to the request. Raises WaitTimedOut,
+    and what `look` raises.
     """
     while True:
         view = look()
@@ -29,7 +29,7 @@ def followed(begun: View, look: Callable[[], View], pauses: Pauses) -> Iterator[
 
 
 def since(begun: View, deployments: Sequence[View]) -> list[View]:
-    """The deployment that was begun, and those after it; none while the controller has not heard of it."""
+    """The deployment that was begun, and those after it; none until the controller has taken it in."""
     last = max((each["deployment"] for each in begun["deployments"]), default=0)
     later = [each["deployment"] for each in deployments if each["revision"] == begun["deploying"]]
     if begun["created"]:

@@ -29,8 +29,8 @@ class Deployment:
     log_group: str
     cells: tuple[str, ...] = ()
     python: str = STOCK_PYTHON  # of the image argosy/python
-    signed_for: SignedFor | None = None  # for whom requests are signed; None = signatures are not verified
-    allow_exec: bool | None = None  # whether commands may be run in its tasks; None = it does not say
+    signed_for: SignedFor | None = None  # the audience that requests are signed for; None = signatures are not verified
+    allow_exec: bool | None = None  # whether commands may be run in its tasks; None = unknown
 
 
 def prefix_of(stage: str) -> str:
@@ -47,7 +47,7 @@ def prefix_of(stage: str) -> str:
 
 
 def find_deployment(connection: Connection, client: Client) -> Deployment:
-    """client: service name -> boto3 client. Raises ArgosyError when there is no deployment."""
+    """client: service name -> boto3 client. Raises ArgosyError if there is no deployment."""
     prefix = prefix_of(connection.stage)
     # Local mode has no stacks.
     found = _from_parameter(client, prefix) or (None if connection.is_loopback else _from_stack(client, prefix))
@@ -100,7 +100,7 @@ def _signed_for(said: Any) -> SignedFor | None:
 
 
 def _from_stack(client: Client, prefix: str) -> Deployment | None:
-    """The stack's outputs, for when the parameter was deleted by hand."""
+    """The stack's outputs, for a deployment whose parameter was deleted by hand."""
     from botocore.exceptions import ClientError
 
     try:

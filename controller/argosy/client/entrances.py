@@ -1,4 +1,4 @@
-"""Which queues have an entrance of their own, an alias of the api function, and how does one get it?
+"""The queues with an entrance of their own, an alias of the api function.
 
 With the caller's rights: lambda:CreateAlias and the like on the function, which only its owner has.
 """
@@ -14,13 +14,13 @@ from argosy.model.entrances import LATEST, alias_of, queue_of
 
 @dataclass(frozen=True, slots=True)
 class Entrances:
-    """Of one deployment. functions: the boto3 client of Lambda. What botocore raises is passed on."""
+    """Of one deployment. functions: the boto3 client of Lambda. Errors of botocore are passed on."""
 
     functions: Any
     function_name: str
 
     def make(self, queue: str) -> tuple[str, bool]:
-        """The ARN of the queue's entrance, and whether it is new. One that stands for something else is mended."""
+        """The ARN of the queue's entrance, and whether it is new. One that points elsewhere is repaired."""
         named = {"FunctionName": self.function_name, "Name": alias_of(queue)}
         about = f"Argosy: who may invoke this acts within the queue {queue}"
         try:
@@ -41,7 +41,7 @@ class Entrances:
         return was_there
 
     def all(self) -> dict[str, str]:
-        """The ARNs of those there are, by queue; also of queues that are there no more."""
+        """The ARNs of the existing ones, by queue; also of queues that no longer exist."""
         found: dict[str, str] = {}
         marker: dict[str, str] = {}
         while True:
@@ -54,6 +54,6 @@ class Entrances:
 
 
 def policy_for(arn: str) -> dict[str, Any]:
-    """The IAM policy that lets people in through one entrance, and through no other."""
+    """The IAM policy that lets people in through this entrance only."""
     statement = {"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": arn}
     return {"Version": "2012-10-17", "Statement": [statement]}

@@ -1,4 +1,4 @@
-"""Which errors does a user's program get when a request cannot be met?"""
+"""The errors that a user's program gets if a request cannot be met."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ def is_from_aws(fault: Exception) -> bool:
 
 
 def answer_or(otherwise: T, ask: Callable[[], T]) -> T:
-    """What a deployment answers; `otherwise` where none can be reached or it refuses, for what can be done without.
-    Faults of ours are raised."""
+    """The answer of a deployment; `otherwise` if none can be reached or it refuses. For answers that are optional.
+    Faults of ours are raised.
+    """
     try:
         return ask()
     except ArgosyError:
@@ -72,7 +73,7 @@ def answer_or(otherwise: T, ask: Callable[[], T]) -> T:
 
 
 def from_aws(fault: Exception) -> ArgosyError:
-    """What botocore raised, as a sentence and a next step."""
+    """An error of botocore as a sentence and a next step."""
     code = error_code(fault)
     if _http_status(fault) == HTTPStatus.SERVICE_UNAVAILABLE:
         return ArgosyError("The endpoint is not ready: local mode may still be starting.", next_step=_SOON)
@@ -96,7 +97,7 @@ def from_aws(fault: Exception) -> ArgosyError:
 
 
 def _named_by(endpoint: str) -> str:
-    """The variable that has named the endpoint, which is easily forgotten."""
+    """The variable that named the endpoint, which is easily forgotten."""
     names = ("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL")
     found = next((name for name in names if (url := os.environ.get(name)) and endpoint.startswith(url)), "")
     return f", which {found} names" if found else ""

@@ -1,4 +1,4 @@
-"""Which kinds of failures has a run had, in words for a person, and what did an attempt of each print last?"""
+"""The kinds of failures of a run in words, with the last output of an attempt of each kind."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ EVENTS_READ = 5  # the last of them may be blank
 SHOWN_CHARACTERS = 300
 NO_RIGHT = "without the right logs:GetLogEvents, what failed attempts printed last cannot be shown."
 _KILLED = 137  # SIGKILL
-_TOO_LONG = "the attempt took longer than"  # its exit code is only how it took our asking it to stop
+_TOO_LONG = "the attempt took longer than"  # its exit code only says how it reacted to our stop
 
 
 @dataclass(frozen=True, slots=True)
 class FailuresAlike:
-    """Attempts that failed alike. first, last: the smallest and the largest index of their tasks. said: what one of
-    them printed last; empty where that is not known."""
+    """Attempts that failed alike. first, last: the smallest and the largest index of their tasks. said: the last output
+    of one
+    of them; empty if unknown.
+    """
 
     reason: str
     exit_code: int | None
@@ -63,7 +65,7 @@ class FailuresAlike:
 
 
 def kinds_of(view: Mapping[str, Any]) -> list[FailuresAlike]:
-    """From a run view, the most frequent first; kinds of which only the latest failures tell follow."""
+    """From a run view, the most frequent first; kinds that only the latest failures show follow."""
     memory = view.get("memoryMib")
     found: dict[tuple[str, int | None], FailuresAlike] = {}
     for each in view.get("failureGroups") or ():
@@ -87,8 +89,10 @@ def with_last_lines(
     kinds: Sequence[FailuresAlike],
     warn: Callable[[str], None] = lambda _: None,
 ) -> list[FailuresAlike]:
-    """The kinds, the first ones with what an attempt of theirs printed last. What cannot be read is left out; warn: is
-    told where that is for lack of rights."""
+    """The kinds, the first ones with the last output of one of their attempts. Unreadable logs are left out; warn:
+    called if
+    rights are missing.
+    """
     shown = list(kinds)
     for place, kind in enumerate(shown[:KINDS_READ]):
         if not kind.has_run:
@@ -102,7 +106,7 @@ def with_last_lines(
 
 
 def _stream(access: Access, run_id: str, kind: FailuresAlike) -> LogStream | None:
-    """Of an attempt of the kind's first task: the last one that ended so."""
+    """Of an attempt of the kind's first task: the last one that ended in this way."""
     attempts = access.api.task(run_id, kind.first)["attempts"]
     alike = [each for each in attempts if (each["reason"] or "", each["exitCode"]) == (kind.reason, kind.exit_code)]
     return stream_of(access, kind.first, alike[-1]) if alike else None
@@ -115,7 +119,7 @@ def _left_out(warn: Callable[[str], None]) -> Iterator[list[Exception]]:
     try:
         yield refused
     except ArgosyError:
-        return  # the task's history cannot be had
+        return  # the task's history is not available
     except Exception as fault:
         if not is_from_aws(fault):
             raise

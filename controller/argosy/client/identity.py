@@ -1,6 +1,6 @@
-"""How does a program prove who sends a request? It signs a call of sts:GetCallerIdentity, and hands it in unsent.
+"""Proof of the sender's identity: a signed call of sts:GetCallerIdentity, handed in unsent.
 
-That takes no right, no call and no secret that leaves the machine: only a signature does.
+That needs no right and no call, and no secret leaves the machine: only a signature does.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from argosy.model.signed_requests import BODY, SignedFor
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Of one deployment. credentials: gives those to sign with, as botocore has them; None = there are none. region: of
-    the deployment."""
+    """Of one deployment. credentials: returns those to sign with, as botocore has them; None = there are none. region:
+    of the
+    deployment.
+    """
 
     signed_for: SignedFor
     credentials: Callable[[], Any]
     region: str
 
     def headers(self, action: str, text: str) -> dict[str, str] | None:
-        """Of the call, for a request of this text. None where nothing can be signed."""
+        """Of the call, for a request of this text. None if nothing can be signed."""
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 

@@ -1,4 +1,4 @@
-"""How have spot prices moved? A week of DescribeSpotPriceHistory, by pool, and in eight-level blocks."""
+"""A week of spot prices by pool, from DescribeSpotPriceHistory, also in eight-level blocks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PriceSeries:
 
 
 def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, PriceSeries], int]:
-    """The series of every pool, and how many entries were not prices: EC2's strings may be zero or worse."""
+    """The series of every pool, and the number of entries that were not prices: EC2's strings may be zero or worse."""
     entries: dict[Pool, list[tuple[float, float]]] = {}
     unusable = 0
     for first in range(0, len(names), TYPES_PER_CALL):

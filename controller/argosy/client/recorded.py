@@ -1,4 +1,4 @@
-"""How does a user's program read what the controller has recorded?"""
+"""The controller's recordings, for a user's program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which run does a person mean (by its id, the beginning of it, its name, or `last`), and what is its owner called?"""
+"""Which run does a person mean? They give its id, the beginning of it, its name, or `last`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from argosy.client.errors import InvalidInput
 
 LAST = "last"
-SEARCHED = 500  # the newest runs, among which a name or a beginning is looked for
+SEARCHED = 500  # the newest runs, which are searched for a name or a beginning
 NAMED = 5  # candidates that are listed
 _ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
 
@@ -22,14 +22,14 @@ def owner_of(view: Mapping[str, Any]) -> str:
 
 
 class RunsListed(Protocol):
-    """What is asked of an api."""
+    """What this module needs of an api."""
 
     def runs(self, limit: int) -> dict[str, Any]:
         """The newest runs, as `client.api.ApiClient.runs` answers them."""
 
 
 def is_run_id(text: str) -> bool:
-    """Whether it has the form of a whole id; there need be no such run."""
+    """Whether it has the form of a whole id; the run may not exist."""
     return _ID.fullmatch(text) is not None
 
 
@@ -41,9 +41,9 @@ class RunsMeant(NamedTuple):
 
 
 def runs_meant(api: RunsListed, wanted: str) -> RunsMeant:
-    """The run, or of a name whose newest run is an environment's, all of its runs among the newest.
+    """The run, or for a name whose newest run is an environment's, all of its runs among the newest.
 
-    Raises InvalidInput where no run, or more than one, is meant, and what the api raises.
+    Raises InvalidInput if no run, or more than one, matches, and what the api raises.
     """
     if is_run_id(wanted) or wanted == LAST:
         return RunsMeant((run_id_of(api, wanted),))
@@ -57,7 +57,7 @@ def runs_meant(api: RunsListed, wanted: str) -> RunsMeant:
 def run_id_of(api: RunsListed, wanted: str) -> str:
     """The id of the run. A whole id is not looked up; a name means the newest run of that name.
 
-    Raises InvalidInput where no run, or more than one, is meant, and what the api raises.
+    Raises InvalidInput if no run, or more than one, matches, and what the api raises.
     """
     if is_run_id(wanted):
         return wanted

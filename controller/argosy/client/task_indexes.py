@@ -1,4 +1,4 @@
-"""Which tasks does a user mean, and how does the api take them: as first and last index of each stretch?"""
+"""The tasks that a user names, as first and last index of each stretch."""
 
 from __future__ import annotations
 

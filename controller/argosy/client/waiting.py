@@ -1,5 +1,4 @@
-"""How does a program wait for the end of a run or of a deployment? It asks again and again, and survives short
-outages."""
+"""Waiting for the end of a run or of a deployment: repeated requests that survive short outages."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ LOCAL_FAILURES_LIMIT = 3  # local mode is back in seconds, or not at all
 
 
 class WaitTimedOut(ArgosyError):
-    """The run, or the deployment of a service, had not ended in time; `view` is what was seen last."""
+    """The run, or the deployment of a service, had not ended in time; `view` is the last one received."""
 
     def __init__(self, view: View, waited_s: float, what: str = "") -> None:
         """what: the subject of the sentence, in place of a run's id and status."""
@@ -32,9 +31,9 @@ def _still(view: View) -> str:
 
 @dataclass
 class PatientLook:
-    """Reads one thing over and over. warn: told once when AWS does not answer and it is tried again.
+    """Reads one thing over and over. warn: called once when AWS does not answer and the request is repeated.
 
-    Raises the refusals of `look`, and what AWS raises when the first call fails or too many in a row.
+    Raises the refusals of `look`, and what AWS raises if the first call fails or too many in a row.
     """
 
     look: Callable[[], View]
@@ -57,7 +56,7 @@ class PatientLook:
             return view
 
     def _note_failure(self, fault: Exception) -> None:
-        """Raises the fault when waiting cannot help: a refusal, a first call that failed, or too many in a row."""
+        """Raises the fault if waiting cannot help: a refusal, a first call that failed, or too many in a row."""
         error = fault if isinstance(fault, ArgosyError) else from_aws(fault)
         self._failures += 1
         if error.is_users_fault or not self._has_seen or self._failures > self.failures_limit:
@@ -69,7 +68,7 @@ class PatientLook:
 
 @dataclass
 class Pauses:
-    """Between two looks. Times in seconds; timeout_s None: for ever."""
+    """Between two requests. Times in seconds; timeout_s None: for ever."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]
@@ -80,7 +79,7 @@ class Pauses:
         self._ends = None if self.timeout_s is None else self.now() + self.timeout_s
 
     def pause(self) -> bool:
-        """Until the next look is due; False at once when the time is over."""
+        """Until the next request is due; False at once when the time is over."""
         left_s = self.interval_s if self._ends is None else self._ends - self.now()
         if left_s <= 0:
             return False
@@ -92,7 +91,7 @@ class Pauses:
 class RunPoller:
     """Reads one run over and over. Times in seconds.
 
-    describe: run id -> run view. warn: told once when AWS does not answer and the poller tries again.
+    describe: run id -> run view. warn: called once when AWS does not answer and the poller tries again.
     """
 
     describe: Callable[[str], View]
@@ -105,7 +104,7 @@ class RunPoller:
     def views(self, run_id: str, timeout_s: float | None = None) -> Iterator[View]:
         """One view after another; the last one is that of the ended run.
 
-        Raises WaitTimedOut, the api's refusals, and what AWS raises when the first call fails or too many in a row.
+        Raises WaitTimedOut, the api's refusals, and what AWS raises if the first call fails or too many in a row.
         """
         look = PatientLook(lambda: self.describe(run_id), self.sleep, self.warn, self.failures_limit)
         pauses = Pauses(self.now, self.sleep, self.interval_s, timeout_s)

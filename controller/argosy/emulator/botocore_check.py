@@ -1,7 +1,7 @@
 """Do requests and replies of a model have the shapes that AWS's own service models prescribe?
 
-`SimulatedClient` stands in for a boto3 client over any model with boto3-style methods: adapters run on it unchanged. In
-strict mode a member that AWS does not know, or of another type, is an error on the way in and on the way out.
+`SimulatedClient` replaces a boto3 client over any model with boto3-style methods: adapters run on it unchanged. In
+strict mode a member that AWS does not know, or one of another type, is an error in requests and in replies.
 """
 
 from __future__ import annotations

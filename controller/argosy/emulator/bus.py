@@ -1,4 +1,4 @@
-"""What would EventBridge and Lambda do for the controller? Take its announcements, and remember whether it is woken."""
+"""EventBridge and Lambda for the controller: its announcements, and its invocations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_ENTRIES = 10
 
 
 class BusModel(EmulatedService):
-    """EventBridge: what was announced, and which rules are enabled."""
+    """EventBridge: the announcements, and which rules are enabled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class LambdaModel(EmulatedService):
     def __init__(self) -> None:
         super().__init__()
         self.invoked: list[str] = []
-        self.on_invoke: list[Callable[[str, bytes], None]] = []  # told the name of the function, and its payload
+        self.on_invoke: list[Callable[[str, bytes], None]] = []  # called with the name of the function and its payload
 
     @operation
     def invoke(self, request: JSON) -> JSON:

@@ -1,6 +1,7 @@
-"""What does Elastic Load Balancing answer about the targets of its target groups? As far as it is asked by Argosy, and
-as botocore describes it: an instance may be registered with several ports, and only while it runs; to deregister what
-is not registered is no fault."""
+"""Elastic Load Balancing's answers about the targets of its target groups.
+It covers what Argosy asks, as botocore describes it: an instance may be registered with several ports, and only while
+it runs; deregistering an unregistered target is no fault.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from argosy.emulator.operations import EmulatedService, Refusal, operation
 JSON = dict[str, Any]
 Target = tuple[str, int]  # instance, port
 NOT_REGISTERED = {"State": "unused", "Reason": "Target.NotRegistered"}
-GROUP_PORT = 80  # of a target that is named without one
+GROUP_PORT = 80  # for a target without one
 
 
 def anything_runs(instance_id: str) -> bool:
-    """True: an instance runs unless something is known to the contrary."""
+    """True: an instance runs unless something says otherwise."""
     return True
 
 
@@ -33,12 +34,12 @@ class TargetGroupsModel(EmulatedService):
         """By the ARN of the group."""
 
     def add_group(self, arn: str) -> None:
-        """As its owner does."""
+        """Like its owner."""
         self.targets.setdefault(arn, set())
 
     @operation
     def register_targets(self, request: JSON) -> JSON:
-        """All of them or none. What is registered already stays so."""
+        """All of them or none. Registered targets stay registered."""
         group, asked = self._group(request), _targets(request)
         ended = sorted({instance for instance, _ in asked if not self._runs(instance)})
         if ended:
@@ -48,13 +49,13 @@ class TargetGroupsModel(EmulatedService):
 
     @operation
     def deregister_targets(self, request: JSON) -> JSON:
-        """What is not registered is no fault."""
+        """An unregistered target is no fault."""
         self._group(request).difference_update(_targets(request))
         return {}
 
     @operation
     def describe_target_health(self, request: JSON) -> JSON:
-        """Of those that are named, or of all that are registered."""
+        """Of the named ones, or of all registered ones."""
         group = self._group(request)
         asked = _targets(request) if request.get("Targets") else group
         return {"TargetHealthDescriptions": [_health(target, target in group) for target in sorted(asked)]}

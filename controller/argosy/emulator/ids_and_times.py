@@ -1,4 +1,4 @@
-"""How does AWS write ids and times?
+"""Ids and times as AWS writes them.
 
 Ids come from a counter behind a hash: they look like AWS's, and the same seed gives the same ids. Times are epoch
 seconds inside the models, aware datetimes in API replies and ISO strings in events.

@@ -1,4 +1,4 @@
-"""How is an operation of an emulated service called, and how does the service refuse one? Both as in boto3.
+"""Operations of an emulated service and their refusals, both as in boto3.
 
 Inside the models a refusal is `Refusal`, which need not know the operation's name. `operation` turns it into botocore's
 ClientError with AWS's code and message. Before each call it takes the service's lock and lets the service catch up with
@@ -43,11 +43,11 @@ class LockedService(Protocol):
         """Held during each operation: several server threads may call."""
 
     def catch_up(self) -> None:
-        """Do what time alone does, e.g. forget tasks that stopped long ago."""
+        """Apply the effects of time alone, e.g. forget tasks that stopped long ago."""
 
 
 class EmulatedService:
-    """A service in which nothing happens unless somebody calls it."""
+    """A service that changes only when it is called."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -71,7 +71,7 @@ class OperationGroup(Generic[L]):
         return self.ledger.lock
 
     def catch_up(self) -> None:
-        """As the ledger does."""
+        """Like the ledger."""
         self.ledger.catch_up()
 
 

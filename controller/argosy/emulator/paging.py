@@ -1,4 +1,4 @@
-"""Which part of a listing is this page? Tokens name the last item seen: pages never repeat or skip a survivor."""
+"""Pages of a listing. A token names the last item seen: pages never repeat or skip a remaining item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When does AWS throttle a call? One token bucket for each family of calls, on a clock that is handed in."""
+"""AWS's throttling: one token bucket for each family of calls, on a clock that is passed in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAMILIES: dict[str, tuple[float, float, frozenset[str]]] = {
 
 
 class Buckets:
-    """Token buckets of one account and region, shared by all who call."""
+    """Token buckets of one account and region, shared by all callers."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

@@ -1,4 +1,4 @@
-"""Where and when does an emulated service run? A region of an account, with the clock, the ids and the event bus."""
+"""A region of an account for emulated services: the clock, the ids and the event bus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AwsRegion:
 
     `now` gives epoch seconds and never goes back. `emit` gets every EventBridge message in order and is called under
     the service's lock: it must not wait for another thread that calls the same service. `id_source` makes the ids of
-    one service, which it is given by name; by default they depend on the service and the region alone.
+    one service, whose name it gets; by default they depend on the service and the region alone.
     """
 
     now: Callable[[], float]

@@ -1,4 +1,4 @@
-"""What would S3 do? Objects with metadata, conditional creation, listings in pages."""
+"""A model of S3: objects with metadata, conditional creation, listings in pages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class S3Model(EmulatedService):
 
     @operation
     def delete_object(self, request: JSON) -> JSON:
-        """Nothing is said of an object that was not there."""
+        """Deleting a missing object succeeds."""
         self.objects.pop((request["Bucket"], request["Key"]), None)
         return {}
 

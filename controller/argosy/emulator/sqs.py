@@ -1,4 +1,4 @@
-"""What would SQS do? A standard queue: at least once, visibility time-outs, dead letters."""
+"""A model of SQS: a standard queue with at-least-once delivery, visibility time-outs and dead letters."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SqsModel(EmulatedService):
 
     @operation
     def delete_message_batch(self, request: JSON) -> JSON:
-        """An old receipt still deletes, as in a standard queue; what is gone already counts as deleted."""
+        """An old receipt still deletes, as in a standard queue; a missing message counts as deleted."""
         entries = request["Entries"]
         if not 1 <= len(entries) <= MAX_BATCH:
             code = "TooManyEntriesInBatchRequest" if entries else "EmptyBatchRequest"

@@ -1,4 +1,4 @@
-"""Which values does an axis name? Round ones, in the unit that a reader expects."""
+"""The values at the ticks of an axis: round ones, in the unit that a reader expects."""
 
 from __future__ import annotations
 

@@ -81,8 +81,9 @@ _AXES = (("CPU", "cpu"), ("Memory", "memory"), ("GPU", "gpu"))
 
 
 def cluster_page(view: View, course: View | None = None, facts: Sequence[tuple[str, Content]] = ()) -> Page:
-    """view: DescribeCluster's reply, with its instances and what works on them as columns. course: its `history`, None
-    where the deployment keeps none."""
+    """view: DescribeCluster's reply, with its instances and their tasks as columns. course: its `history`, None if the
+    deployment keeps none.
+    """
     instances, at_work = instances_of(view)
     return Page(
         title=f"Cluster {view['cluster']} · Argosy",
@@ -168,7 +169,7 @@ def _means(group: NDArray[np.int64], shares: NDArray[np.float32], groups: int) -
 
 
 def _list(instances: Instances, at_work: AtWork) -> Figure:
-    """What the squares say when they are pointed at, for as many as a table shows."""
+    """What the squares show under the pointer, for as many as a table shows."""
     key, title = "instances", "Instances"
     if not len(instances):
         return Figure(key, title, empty="None.", wide=True)

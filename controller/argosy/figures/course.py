@@ -1,4 +1,4 @@
-"""How has the cluster gone, for a day or for months? From the `history` of DescribeCluster's reply."""
+"""The cluster's history over a day or months, from the `history` of DescribeCluster's reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CourseColumns:
 
 
 def course_figures(told: View | None) -> Iterator[Figure]:
-    """told: None where the deployment keeps no history."""
+    """told: None if the deployment keeps no history."""
     if told is None or not told["at"]:
         empty = "Nothing has been recorded in this time: a sample follows every five minutes, while anything runs."
         yield Figure("course", "Over time", empty=empty, wide=True)
@@ -105,7 +105,7 @@ def _spending(course: CourseColumns) -> Figure:
 
 
 def _interruptions(told: View) -> Figure:
-    """How many in each span of time: the samples tell sums since the deployment."""
+    """The number in each span of time: the samples hold sums since the deployment."""
     key, title = "interruptions", "Interruptions over time"
     at, sums = np.array(told["at"], dtype="f8"), np.array(told["interruptions"], dtype="f8")
     low, high = told["from"], told["to"]

@@ -1,4 +1,4 @@
-"""What does a page consist of, and how does it become HTML: complete without script, as one file or served?"""
+"""A page's parts, and their HTML: complete without script, as one file or served."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ ROWS_SHOWN = 200  # of a table: what is longer says how to get the rest
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The figures behind a picture, as they are read aloud or copied. `>` before a heading aligns to the right. left:
-    how many rows were left out already. more: how to get them. stacks: where there is no room for its columns, its
-    rows become blocks with a line for each cell."""
+    """The figures behind a picture, to be read aloud or copied. `>` before a heading aligns to the right. left: how
+    many rows
+    were left out already. more: how to get them. stacks: if there is no room for its columns, its rows become blocks
+    with a line for each cell.
+    """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -81,7 +83,7 @@ def body(page: Page) -> Markup:
 
 
 def part(key: str, content: Content, kind: str = "") -> Markup:
-    """What is replaced as a whole when it has changed."""
+    """The parts that are replaced as a whole when they change."""
     return element("section", content, id=key, class_=kind or None)
 
 
@@ -216,8 +218,10 @@ def one_file(page: Page, made: str) -> str:
 
 
 def served(page: Page, address: str, title: str, poll_s: float) -> str:
-    """The page as `argosy ui` sends it: style and scripts come from the same server. address: of this page, without
-    the host. title: of the deployment. poll_s: how often what changed is asked for."""
+    """The page as `argosy ui` sends it: style and scripts come from the same server. address: of this page, without the
+    host.
+    title: of the deployment. poll_s: interval at which changes are requested.
+    """
     run = address.removeprefix("/runs/").partition("/")[0] if address.startswith("/runs/") else ""
     links = [
         ("/", "Runs"), ("/queues", "Queues"), ("/services", "Services"), ("/schedules", "Schedules"),

@@ -110,9 +110,11 @@ _COLOURS = ("0", "5", "3", "7")  # of revisions, in turn: none of those that mea
 @dataclass(frozen=True, slots=True)
 class ServiceSeen:
     """What is known of an environment beside its own view, by the number of a revision. tasks: of ListTasks, those that
-    are alive or wait. tasks_left: how many more there are. courses: DescribeHistory's replies. failures: of the latest
+    are
+    alive or wait. tasks_left: how many more there are. courses: DescribeHistory's replies. failures: of the latest
     deployments. pools: `c5.large in us-east-1a, spot`, by instance. explained: why tasks of the target wait. now: epoch
-    seconds."""
+    seconds.
+    """
 
     now: float
     tasks: Mapping[int, Sequence[View]] = field(default_factory=dict)
@@ -217,8 +219,10 @@ def _over_time(view: View, seen: ServiceSeen) -> Figure:
 
 
 def _changes(series: View, present: float, now: float) -> tuple[Floats, Floats]:
-    """Moments, and how many tasks start or run from each on. A course has no sample of what happens right after the
-    last one and then stays: so the last one is as it is now."""
+    """Moments, and how many tasks start or run from each on. A history has no sample of what happens right after the
+    last one
+    and then stays, so the last value is the present one.
+    """
     alive = np.array(series["running"], dtype="f8") + np.array(series["starting"], dtype="f8")
     moments = np.array(series["at"], dtype="f8")
     last = min(now, float(moments[-1]) + series["intervalSeconds"])

@@ -1,5 +1,6 @@
-"""What has happened in a run, as columns? From the replies of DescribeHistory and ListAttempts. Times are seconds after
-the run's origin."""
+"""A run's history as columns, from the replies of DescribeHistory and ListAttempts.
+Times are seconds after the run's origin.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which instances live now, and what works on them? The columns of DescribeCluster's reply."""
+"""The living instances and their tasks, from the columns of DescribeCluster's reply."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AtWork:
     left: int
 
     def on(self, row: int) -> str:
-        """What works on an instance: `digits-...: 3, 17 (GPU 1)`."""
+        """The tasks on an instance: `digits-...: 3, 17 (GPU 1)`."""
         low, high = np.searchsorted(self.instance, [row, row + 1]).tolist()
         found: dict[str, list[str]] = {}
         for place in range(low, high):

@@ -1,5 +1,6 @@
-"""What does the picture of attempts by instance draw? A lane for each instance in the order of launch, columns of
-attempts in the order of lane and start."""
+"""The picture of attempts by instance: a lane for each instance in the order of launch.
+Its columns of attempts are in the order of lane and start.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def lanes(lives: Sequence[Lifetime], attempts: Attempts, seconds: float) -> dict
 
 
 def picture(key: str, said: str) -> Markup:
-    """Where the script draws, what it says of the place that is pointed at, and what the colours mean."""
+    """Where the script draws, what it shows under the pointer, and what the colours mean."""
     canvas = element(
         "canvas",
         data_of=key,

@@ -1,4 +1,4 @@
-"""What does the page of the market show? Prices as they moved, and why a pool is bought from or is not."""
+"""The page of the market: the course of prices, and why a pool is bought from or is not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ SHOWN = 7  # lines in one picture: more cannot be told apart
 
 def market_page(cluster: View, prices: Prices, now: float, unread: Sequence[str] = ()) -> Page:
     """cluster: DescribeCluster. prices: epoch seconds and USD an hour, each until the next. now: epoch seconds. unread:
-    cells whose prices EC2 did not tell."""
+    cells
+    whose prices EC2 did not return.
+    """
     pools = sorted(map(_pool, cluster["fleets"]), key=lambda pool: (not pool["chosen"], pool["usdPerVcpu"] or 1e9))
     return Page(
         title="Market · Argosy",

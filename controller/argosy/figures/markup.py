@@ -1,7 +1,7 @@
-"""How does text become HTML or SVG in which nothing that came from outside can be markup?
+"""HTML and SVG from text in which nothing from outside can be markup.
 
-Whatever is not `Markup` is escaped, and its control characters are shown as signs: a task's last line can neither
-begin an element, nor turn the direction of writing around what stands beside it.
+Text that is not `Markup` is escaped, and its control characters are shown as signs: a task's last line can neither
+begin an element, nor turn the direction of writing around it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is a number written for a person? With its unit; JSON never goes through here."""
+"""Numbers for people, with their units; JSON never goes through here."""
 
 from __future__ import annotations
 

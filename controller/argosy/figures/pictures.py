@@ -1,4 +1,4 @@
-"""How does a chart stand outside our pages, where no style sheet of ours is: as one SVG image with its legend?
+"""A chart outside our pages, where no style sheet of ours applies: one SVG image with its legend.
 
 A notebook that is not trusted drops inline SVG, styles and scripts, but shows an image whose address holds all of it.
 """

@@ -1,4 +1,4 @@
-"""What does the page of a plan show? From PlanRun's reply: cost against time, and what each relaxation would save."""
+"""The page of a plan, from PlanRun's reply: cost against time, and what each relaxation would save."""
 
 from __future__ import annotations
 

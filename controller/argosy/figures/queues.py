@@ -1,4 +1,4 @@
-"""The page of the queues, from DescribeSharing's reply: the limits, and who uses how much of each."""
+"""The page of the queues, from DescribeSharing's reply: the limits, and each queue's usage of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _amount(unit: str, amount: float, *, named: bool = False) -> str:
 
 
 def deployment(view: View, found: Sequence[View]) -> Figure:
-    """Dollars an hour and vCPU quotas: who uses how much of each."""
+    """Dollars an hour and vCPU quotas: each queue's usage."""
     kinds = _kinds(view, found)
     usd = view["usdPerHour"]
     spent = {each["name"]: each["used"]["usdPerHour"] for each in found}
@@ -99,11 +99,11 @@ def _shares(
 
 _GIVES = {True: "yes", False: "no", None: "if the run says so"}
 _BY = {"drain": "an instance takes nothing new of others until it is empty", "preempt": "tasks are stopped"}
-_AFTER_S = 120.0  # where a document with `reclaim` does not say
+_AFTER_S = 120.0  # the default if a document with `reclaim` has none
 
 
 def queues_page(view: View) -> Page:
-    """view: DescribeSharing's reply. A deployment of before tells less: what it does not tell is not shown."""
+    """view: DescribeSharing's reply. An older deployment reports less: missing members are not shown."""
     found = sorted(view["queues"], key=lambda each: (each["level"] is None, each["level"] or 0.0))
     return Page(
         title="Queues · Argosy",

@@ -1,4 +1,4 @@
-"""What does the page of a run show? From the replies of DescribeRun, DescribeHistory, ListAttempts and ExplainRun."""
+"""The page of a run, from the replies of DescribeRun, DescribeHistory, ListAttempts and ExplainRun."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ def run_page(
     now: float = 0.0,
     kinds: Sequence[FailuresAlike] | None = None,
 ) -> Page:
-    """view: DescribeRun with its cost. history, attempts: None where the deployment keeps none. now: epoch seconds.
-    kinds: of its failures; None = as the view has them."""
+    """view: DescribeRun with its cost. history, attempts: None if the deployment keeps none. now: epoch seconds. kinds:
+    of its
+    failures; None = as the view has them.
+    """
     failed = failures(view, kinds_of(view) if kinds is None else kinds)
     return Page(
         title=f"{view['runId']} · Argosy",
@@ -95,7 +97,7 @@ def _warnings(view: View) -> Iterator[str]:
 
 
 def _gaps(history: View | None, attempts: Attempts | None) -> Iterator[str]:
-    """What of the history this page has not got."""
+    """The parts of the history that this page lacks."""
     damaged = (history or {}).get("damaged", 0) + (attempts.damaged if attempts is not None else 0)
     if damaged:
         yield f"{counted(damaged, 'piece')} of the run's history cannot be read, and may be missing here."
@@ -239,7 +241,7 @@ def _bins(ran: Floats) -> tuple[Floats, Floats, axes.Axis]:
 
 
 def failures(view: View, kinds: Sequence[FailuresAlike]) -> Figure:
-    """Grouped, the most frequent first, with what one attempt of each printed last and the way to its log."""
+    """Grouped, the most frequent first, with the last output of one attempt of each and the link to its log."""
     key, title = "failures", "Failures"
     if not kinds:
         return Figure(key, title, empty="No attempt has failed.")

@@ -1,4 +1,4 @@
-"""What does the first page show? The newest runs."""
+"""The first page: the newest runs."""
 
 from __future__ import annotations
 

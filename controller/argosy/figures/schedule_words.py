@@ -1,4 +1,4 @@
-"""How is a schedule told to a person: its state, its rule, its times in its own zone?"""
+"""A schedule in words: its state, its rule, its times in its own zone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ View = Mapping[str, Any]
 
 
 def state(view: View) -> str:
-    """What a user has to know of it first: ENABLED, PAUSED, OVERDUE, or NOT SET where the clock was not told."""
+    """Its most important state: ENABLED, PAUSED, OVERDUE, or NOT SET if the clock did not get it."""
     if not view["armed"]:
         return "NOT SET"
     return "OVERDUE" if view["overdue"] else str(view["state"])

@@ -1,4 +1,4 @@
-"""What do the pages of schedules show? From the replies of ListSchedules and DescribeSchedule."""
+"""The pages of schedules, from the replies of ListSchedules and DescribeSchedule."""
 
 from __future__ import annotations
 

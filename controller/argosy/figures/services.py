@@ -1,4 +1,4 @@
-"""What does the page of the services show? From ListEnvironments' reply."""
+"""The page of the services, from ListEnvironments' reply."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _list(found: Sequence[View]) -> Figure:
 
 
 def total(view: View) -> int:
-    """Tasks of all revisions that are alive. Deployments before this page do not tell those that start or stop."""
+    """Tasks of all revisions that are alive. Older deployments do not report those that start or stop."""
     return int(view.get("total", view["running"]))
 
 

@@ -1,4 +1,4 @@
-"""How is an ordinary chart drawn? As SVG that needs no script and no style attribute, in the colours of the page.
+"""Ordinary charts as SVG that needs no script and no style attribute, in the colours of the page.
 
 The plot fills whatever width the page gives it: its shapes lie in a coordinate system of 1,000 x 1,000 that is
 stretched, while text and lines stand outside that system, at percentages, and keep their size. Colours are classes

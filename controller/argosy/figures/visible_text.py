@@ -1,4 +1,4 @@
-"""How is text shown that came from outside: from tasks, files, AWS? Its control characters are shown, never obeyed.
+"""Text from outside (tasks, files, AWS), with its control characters shown and never obeyed.
 
 A line that a task prints may hold escape sequences, which would run in the operator's terminal, and marks that turn the
 direction of writing, which deceive the reader of a page as well.

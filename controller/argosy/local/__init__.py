@@ -1,1 +1,1 @@
-"""What does local mode consist of? An AWS with one deployment, in one process here. Entry: `cloud.LocalAws`."""
+"""Local mode: an AWS with one deployment, in one process on this machine. Entry: `cloud.LocalAws`."""

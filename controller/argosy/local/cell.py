@@ -1,4 +1,4 @@
-"""What does one Region contribute to the embedded AWS? Its ECS, its EC2, the agents of its instances, and its clock."""
+"""One Region of the embedded AWS: its ECS, its EC2, the agents of its instances, and its clock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LocalCell:
         aws = AwsRegion(time.time, region, account, self._emit, id_source=lambda service: _new_id)
         prices = walking_prices(self._catalogue)
         self.ecs = EcsModel(aws)
-        # Half of all messages. ECS sends them too, but nothing here reads them: the events of tasks say as much.
+        # Half of all messages. ECS sends them too, but nothing here reads them: the events of tasks contain as much.
         self.ecs.ledger.tells_resources = False
         zones = settings.zones_of(region)
         setup = Ec2Setup(self._catalogue, zones, prices, options.boot_s, private_ip=LOOPBACK)

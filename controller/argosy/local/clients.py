@@ -1,4 +1,4 @@
-"""How does this process reach its own endpoint, and what must its children's environment hold to reach it too?"""
+"""boto3 clients of this process's own endpoint, and the environment with which its children reach it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is the embedded AWS put together, and how does it end without leaving anything behind?"""
+"""The embedded AWS: how its parts are put together, and how it ends without leaving anything behind."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class LocalAws:
         self.endpoint_url = f"http://{LOOPBACK}:{self._server.port}"
 
     def _restore(self, clients: LocalClients) -> None:
-        """What an earlier local mode left: objects, log lines, and the news that its instances are gone."""
+        """Objects, log lines, and the reports that its instances are gone, left by an earlier local mode."""
         if self._kept is None:
             return
         self._kept.keep_objects(ACCOUNT, self._moto)
@@ -178,7 +178,7 @@ class LocalAws:
         return runtime
 
     def _scratch(self) -> Path:
-        """Where users' programs work. It goes with the process; the next one removes that of a killed one."""
+        """The folder of users' programs. It goes with the process; the next process removes that of a killed one."""
         folder = StateFolder()
         self._parts.callback(folder.close, keep=False)
         return folder.path
@@ -207,7 +207,7 @@ class LocalAws:
             function.warm()
         self._front.open()
         controller = self.functions[self.names.controller_function]
-        controller.on_wait = self._queue.nudge  # what waits for it has written something that it is to read
+        controller.on_wait = self._queue.nudge  # the process that waits for it has written something for it to read
         events, rule = clients("events"), self.names.tick_rule
         ticker = Ticker(
             controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s, _complain
@@ -215,7 +215,7 @@ class LocalAws:
         self._parts.callback(ticker.close)
         ticker.start()
         self._start_schedules(clients)
-        # The first look at a state that an earlier local mode left; and the first run need not wait for what it loads.
+        # The first load of a state that an earlier local mode left; and the first run need not wait for the imports.
         controller.invoke_later(json.dumps({"source": "argosy.local"}).encode(), str(uuid.uuid4()))
 
     def _start_schedules(self, clients: LocalClients) -> None:
@@ -242,7 +242,7 @@ class LocalAws:
         self._deliver(message)
 
     def _call(self, body: str) -> None:
-        """The controller, of an urgent message. One that waits for its turn will see this message too."""
+        """Calls the controller for an urgent message. A controller that waits for its turn sees it too."""
         controller = self.functions.get(self.names.controller_function)
         if controller is not None and not controller.waits:
             controller.invoke_later(body.encode(), str(uuid.uuid4()))
@@ -274,7 +274,7 @@ class LocalAws:
         folder.close(keep=bool(self.function_errors))
 
     def function_failed(self, what: str, log: Path) -> None:
-        """An invocation failed without being killed: say so, and keep the logs."""
+        """An invocation failed without being killed: report it, and keep the logs."""
         self.function_errors += 1
         _complain(f"{what} (its log: {log})")
 

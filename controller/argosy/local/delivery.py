@@ -1,9 +1,8 @@
-"""How do the models' events reach the deployment's queue, and the rules that users make?
+"""Delivery of the models' events to the deployment's queue, and to the rules that users make.
 
-EventBridge at moto takes some 10 ms of computing for each event, and a task has six of them. So what the deployment's
-own rules match goes straight into its queue, in EventBridge's words, while they are enabled, and what is urgent calls
-the controller as well. moto's rules of users get
-the same events, in order, from a thread: that takes as long as it takes.
+EventBridge in moto takes some 10 ms of computing for each event, and a task has six of them. So events that match the
+deployment's own rules go straight into its queue, in EventBridge's words, while the rules are enabled, and urgent ones
+call the controller as well. moto's rules of users get the same events, in order, from a thread, which may take longer.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ class EventRules(Protocol):
 class EventDelivery:
     """Takes EventBridge messages from under the models' locks; never blocks.
 
-    Home's come over the default bus, as AWS puts them there; those of other Regions over the deployment's own bus, as
-    the rules of further cells send them. put: a message of the queue. call: the controller's function, with an urgent
-    message. complain: told of events that a user's rule lost.
+    Home's come over the default bus, as on AWS; those of other Regions come over the deployment's own bus, as the rules
+    of further cells send them. put: adds a message to the queue. call: invokes the controller's function, with an
+    urgent message. complain: called for events that a user's rule lost.
     """
 
     def __init__(

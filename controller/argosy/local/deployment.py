@@ -1,4 +1,4 @@
-"""What does a deployment consist of? The same parts that the stacks create, made by plain API calls."""
+"""The parts of a deployment: the same that the stacks create, made by plain API calls."""
 
 from __future__ import annotations
 
@@ -208,14 +208,14 @@ def _create_rules(events: Any, names: Names) -> None:
         rule = f"{names.prefix}-{name}"
         events.put_rule(Name=rule, EventPattern=json.dumps(pattern), State="ENABLED")
         events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": queue_arn}])
-    for kind in URGENT_KINDS:  # without a target, like the tick: the delivery looks at the rule's state
+    for kind in URGENT_KINDS:  # without a target, like the tick: the delivery reads the rule's state
         events.put_rule(Name=f"{names.prefix}-{kind.rule}", EventPattern=json.dumps(kind.pattern()), State="ENABLED")
-    # No target: moto can neither fire a schedule nor invoke a function. The ticker looks at the rule's state.
+    # No target: moto can neither fire a schedule nor invoke a function. The ticker reads the rule's state.
     events.put_rule(Name=names.tick_rule, ScheduleExpression="rate(1 minute)", State="DISABLED")
 
 
 def _create_bus(events: Any, names: Names) -> None:
-    """What further cells forward comes over a bus of the deployment's own."""
+    """Events of further cells come over a bus of the deployment's own."""
     events.create_event_bus(Name=names.prefix)
     rule = {"Name": f"{names.prefix}-forwarded", "EventBusName": names.prefix}
     sources = sorted({source for _, pattern in RULE_PATTERNS for source in pattern["source"]})
@@ -225,7 +225,7 @@ def _create_bus(events: Any, names: Names) -> None:
 
 
 def _create_parameters(ssm: Any, prefix: str, deployment: dict[str, Any], images: Iterable[str]) -> None:
-    # A slow machine's client asks twice, where it takes the first answer for lost.
+    # A slow machine's client asks twice if it takes the first answer for lost.
     ssm.put_parameter(Name=f"/{prefix}/deployment", Value=json.dumps(deployment), Type="String", Overwrite=True)
     values = {image: f"argosy/{image}" for image in images}
     if "python" in values:

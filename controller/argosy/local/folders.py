@@ -1,4 +1,4 @@
-"""Where do Argosy's own modules and images lie on this machine?"""
+"""The folders of Argosy's own modules and images on this machine."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def is_checkout() -> bool:
 
 
 def runner_file() -> Path:
-    """Where `make runner` puts the init of containers for this machine, whether or not it has."""
+    """Where `make runner` puts the init of containers for this machine; it may not exist yet."""
     machine = platform.machine()
     return package_root().parent / "build" / "runner" / _ARCHITECTURES.get(machine, machine) / "argosy-runner"

@@ -1,4 +1,4 @@
-"""What can be chosen about an embedded AWS?"""
+"""The options of an embedded AWS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EAGER_POLICY = MappingProxyType(
         "takeover_s": 1.0,  # a controller that was killed sends nothing any more
         "stop_again_s": 15.0,
         "pending_patience_s": 36_000.0,
-        "fate_s": 0.0,  # this machine's instances go down only when they are told to
+        "fate_s": 0.0,  # this machine's instances go down only when they are asked to
         "retry_backoff_s": 0.5,
         "boot_s": 1.0,
         "start_s": 1.0,

@@ -1,4 +1,4 @@
-"""How is the embedded AWS run in the foreground until a signal or a client ends it?"""
+"""The embedded AWS in the foreground, until a signal or a client ends it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None]) -
     the port is taken, and what `LocalAws` raises for a state that cannot be used."""
     ended = threading.Event()
     signals = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # like nohup
         signals.append(signal.SIGHUP)
     before = {each: signal.signal(each, lambda *_: ended.set()) for each in signals}
     try:

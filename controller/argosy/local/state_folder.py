@@ -1,7 +1,7 @@
-"""Where do the functions' logs lie, and who removes a folder whose process was killed?
+"""The folder of the functions' logs. The next embedded AWS removes a folder whose process was killed.
 
-The next embedded AWS does. A folder in use holds a file that its process has locked, and the kernel ends a lock with
-its process, however that ends. A folder that is kept, because its logs are worth reading, has no such file.
+A folder in use holds a file that its process has locked, and the kernel releases a lock with its process, however that
+ends. A folder that is kept, because its logs are worth reading, has no such file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _ownerless(folder: Path) -> Iterator[int]:
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return  # it is kept, or somebody else's
+        return  # it is kept, or another user's
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

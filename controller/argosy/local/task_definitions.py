@@ -1,4 +1,4 @@
-"""Which task definitions come with the images? Those of each image's task-definitions.json, by family.
+"""The task definitions of the images, from each image's task-definitions.json, by family.
 
 On AWS the examples stack makes them from the same files, so `taskDefinition: tensorflow-4-gpu` means the same here.
 """

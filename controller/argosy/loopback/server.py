@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"  # never another address: what is served here is for this
 PATIENCE_S = 30.0  # for the client's next bytes; AWS SDKs open another connection when an idle one was closed
 MAX_CONNECTIONS = 512  # half of the usual limit of open files
 MAX_BODY_BYTES = 5 * 1024**3  # the largest object that S3 takes in one PutObject
-_PIECE_BYTES = 1024**2  # a body is read in such pieces: what a client announces and does not send takes no memory
+_PIECE_BYTES = 1024**2  # size of the pieces of a body: bytes that are announced and not sent take no memory
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"  # SDKs try again
 _DECIMAL, _HEXADECIMAL = re.compile(r"[0-9]{1,20}"), re.compile(rb"[0-9a-fA-F]{1,16}")
 _MAX_CHUNK_LINE = 4096
@@ -101,7 +101,7 @@ class WsgiServer(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection, so that close() can end it; turn it away when there are too many."""
+        """Remember the connection, so that close() can end it; refuse it if there are too many."""
         with self._guard:
             full = len(self._open) >= self.bounds.connections
             if not full:

@@ -1,4 +1,4 @@
-"""Does a request come from this machine's user or programs, or on behalf of somebody's web page?
+"""Does a request come from this machine's user or programs, or on behalf of a web page?
 
 Any page that is open in a browser can send requests to 127.0.0.1. A browser says on whose behalf it sends a request, in
 headers that no script can set (Fetch standard, "forbidden request-header"): `Host`, which under DNS rebinding is the

@@ -1,1 +1,1 @@
-"""What did the controller know, and decide, at a moment that is over?"""
+"""What the controller knew and decided at an earlier moment."""

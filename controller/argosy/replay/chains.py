@@ -1,7 +1,7 @@
-"""Which segments tell of a moment, and what do they hold?
+"""The recorded segments of a moment, and their content.
 
-A chain of segments begins with what a controller loaded. Its name is the time of that load, the version loaded and
-whose it is, so names sort by time; a part's number follows.
+A chain of segments begins with the state that a controller loaded. Its name consists of the time of that load, the
+version loaded and the controller's id, so names sort by time; a part's number follows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NAME = re.compile(r"(?P<chain>\d{4}-\d\d-\d\d/\d{6}\.\d{6}-\d{12,}-\w+)-(?P<par
 
 
 class NotRecorded(Exception):
-    """Of that moment there is no record, or not a whole one. The message is a sentence."""
+    """There is no complete record of that moment. The message is a sentence."""
 
 
 class Shelf(Protocol):
     """Where recorded segments lie."""
 
     def names(self, folder: str) -> list[str]:
-        """Of the files in a folder, sorted. A folder that there is not has none."""
+        """The files of a folder, sorted. A missing folder has none."""
 
     def get(self, name: str) -> bytes: ...
 
@@ -47,7 +47,7 @@ class Chain:
         return datetime.strptime(self.name[:24], "%Y-%m-%d/%H%M%S.%f").replace(tzinfo=UTC).timestamp()
 
     def lines(self, shelf: Shelf) -> Iterator[tuple[dict[str, Any], list[Any]]]:
-        """The head of a segment with each of its lines. Raises NotRecorded where one is missing or torn."""
+        """The head of a segment with each of its lines. Raises NotRecorded if one is missing or torn."""
         for number, name in enumerate(self.names):
             lines = _lines(shelf.get(name), name)
             head = next(lines, None)

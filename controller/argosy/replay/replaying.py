@@ -1,7 +1,7 @@
-"""What did the controller know, and decide, at a moment? Its own steps, taken again over what was recorded.
+"""What did the controller know and decide at a moment? Its own steps, run again on the recording.
 
-Exact on the same code: every tick's documents are compared with those that were committed, every decision with the one
-that was made. A difference is told, never hidden.
+Exact on the same code: every tick's documents are compared with those that were committed, every decision with the
+recorded one. A difference is reported, never hidden.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Line = tuple[Mapping[str, Any], list[Any]]
 
 @dataclass(slots=True)
 class Tick:
-    """One tick, had again. moment: as the decision found it; do not change its state."""
+    """One replayed tick. moment: as the decision found it; do not change its state."""
 
     moment: Moment
     facts: list[tuple[Event, float]]

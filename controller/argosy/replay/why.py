@@ -1,4 +1,4 @@
-"""Why was a task placed where it was, or why did it wait, at a moment that is over?"""
+"""Why was a task placed where it was, or why did it wait, at an earlier moment?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Standstill:
 
     moment: Moment
     rest: Iterator[Tick]  # the same tick, once it has decided
-    strange: list[str] = field(default_factory=list)  # what speaks against it being exactly so, in sentences
+    strange: list[str] = field(default_factory=list)  # reasons why it may not be exactly so, in sentences
 
     def decide(self) -> list[Action]:
         """What it decided. The state of the moment changes with it. Once only."""
@@ -82,10 +82,11 @@ def why(
     shelf: Shelf, run_id: str, index: int | None, at: float, functions: OwnFunctions = NO_FUNCTIONS
 ) -> dict[str, Any]:
     """What was known of a run in the last tick until `at` (epoch seconds), as ExplainRun would have answered then, and
-    why the attempt that the task had was placed where it was. Raises NotRecorded.
+    why the
 
-    run: None when it was not open. placement: None when the task had no attempt. exact: whether code, platform, every
-    decision and every document were the same here as there; `differences` says what was not.
+    attempt that the task had was placed where it was. Raises NotRecorded.
+    run: None if it was not open. placement: None if the task had no attempt. exact: whether code, platform, every
+    decision and every document were the same here as there; `differences` lists what was not.
     """
     shelf = _ReadOnce(shelf)
     found = standstill(shelf, at, functions)

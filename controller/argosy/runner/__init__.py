@@ -1,1 +1,1 @@
-"""How does a user's program get what it needs, and what becomes of what it leaves?"""
+"""The runner: it fetches what a user's program needs, and delivers its results."""

@@ -1,6 +1,6 @@
-"""How does the runner work as a program of its own, in front of one other? As an init does, or a whole attempt.
+"""The runner as a program of its own, in front of one other: an init, or a whole attempt.
 
-One thread reads the mail: signals, and the ends of what other threads do. So a signal finds the runner in one phase.
+One thread reads the mail: signals, and the ends of other threads' work. So a signal finds the runner in one phase.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Alone:
         return 128 - code if code < 0 else code
 
     def _unless_stopped(self, work: Callable[[], T]) -> T:
-        """What the work gives. A stop signal ends it: its thread is left behind, once no upload is half done."""
+        """The result of the work. A stop signal ends it: its thread is left behind, once no upload is half done."""
         done: Future[T] = self._when_done(work)
         while (said := self._mail.get()) != _ENDED:
             if said in STOPS:

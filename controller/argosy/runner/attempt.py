@@ -1,4 +1,4 @@
-"""What happens before and after the program of one attempt? Who starts the program is another's business."""
+"""The work before and after the program of one attempt. The caller starts the program."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ class Attempt:
 
 
 def setup_fault(code: int) -> RunnerFault:
-    """What is said when the text that prepares the program's folder ended with this exit code."""
+    """The message if the text that prepares the program's folder ended with this exit code."""
     return RunnerFault(code, f"the setup ended with exit code {code}, so the program was not started")
 
 
 def begun(words: list[str], start: Callable[[list[str]], T]) -> T:
-    """What `start` gives, which starts a program of these words. Raises RunnerFault.
+    """The result of `start`, which starts a program of these words. Raises RunnerFault.
 
-    A script without a first line that says who reads it is the shell's, as with execvp(3).
+    A script without a first line that names its interpreter is the shell's, as with execvp(3).
     """
     try:
         try:
@@ -116,7 +116,7 @@ def begun(words: list[str], start: Callable[[list[str]], T]) -> T:
 
 
 def _not_begun(words: list[str], fault: OSError) -> RunnerFault:
-    """What is said when the operating system does not start a program; the exit code is a shell's."""
+    """The message if the operating system does not start a program; the exit code is a shell's."""
     code = NOT_FOUND if isinstance(fault, FileNotFoundError) else NOT_EXECUTABLE
     return RunnerFault(code, f"the program {words[0]} cannot be started: {fault.strerror or fault}")
 

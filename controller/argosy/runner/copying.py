@@ -1,4 +1,4 @@
-"""How is a program's output copied while it runs, in pieces, to the log and to the file that becomes its result?"""
+"""A program's output, copied while it runs, in pieces, to the log and to the file that becomes its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where on the disk does a runner work? In the first folder of the container that can be written."""
+"""The folder of a runner: the first one of the container that can be written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIXED = ("/argosy", "/tmp", "/dev/shm")
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """One attempt's own folder, and what is in it. All paths are absolute."""
+    """One attempt's own folder and its contents. All paths are absolute."""
 
     root: Path
 

@@ -1,4 +1,4 @@
-"""Which objects does a program read, and under which names do they lie in its folder of inputs?"""
+"""The objects that a program reads, and their names in its folder of inputs."""
 
 from __future__ import annotations
 

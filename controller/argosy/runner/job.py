@@ -1,4 +1,4 @@
-"""What does a job document say? Which archives a program is made of, how it is set up, how much it may leave."""
+"""A job document: the archives of a program, its setup, and the bounds of its result."""
 
 from __future__ import annotations
 

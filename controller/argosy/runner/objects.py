@@ -1,8 +1,7 @@
-"""How do bytes travel between S3 and the disk, and what does a refusal of S3 mean for the task?
+"""S3 objects for one task: transfers to and from the disk, and what a refusal of S3 means for the task.
 
-Every request is made once by botocore and repeated here, so that a body which ends too early counts as a failed try,
-and so that a runner that is told to stop does not sleep on. The region of a bucket that lies elsewhere is botocore's
-business.
+Every request is made once by botocore and repeated here, so that a body that ends too early counts as a failed try, and
+so that a runner that is stopped does not sleep on. botocore handles buckets in other regions.
 """
 
 from __future__ import annotations
@@ -63,10 +62,10 @@ class StoredInput:
 
 
 class Objects:
-    """S3 as one task sees it. Methods raise RunnerFault, whose sentence names the address; OSError is the disk's.
+    """S3 for one task. Methods raise RunnerFault, whose sentence names the address; OSError is the disk's.
 
-    stopped: when it is set, whatever is under way ends with RunnerFault(STOPPED) as soon as its request has.
-    Safe to use from several threads.
+    stopped: once it is set, every request under way ends with RunnerFault(STOPPED) as soon as it returns. Safe to use
+    from several threads.
     """
 
     def __init__(self, environment: Mapping[str, str], stopped: threading.Event) -> None:
@@ -84,7 +83,7 @@ class Objects:
             self._settled.wait_for(lambda: not self._open, timeout_s)
 
     def read(self, uri: str, what: str) -> bytes:
-        """A small object, whole. what: it is called in sentences."""
+        """A small object, whole. what: its name in sentences."""
         bucket, key = split_address(uri, what)
 
         def once() -> bytes:
@@ -118,7 +117,7 @@ class Objects:
             request["ContinuationToken"] = page["NextContinuationToken"]
 
     def upload(self, path: Path, uri: str) -> None:
-        """A file, over what was there."""
+        """Write a file, replacing any earlier object."""
         self._upload(path, uri, {}, {})
 
     def upload_once(self, path: Path, uri: str, metadata: Mapping[str, str]) -> bool:
@@ -219,7 +218,7 @@ class Objects:
                 yield {"PartNumber": number, "ETag": self._tried(once, sentence)}
 
     def _abort(self, upload: Mapping[str, str]) -> None:
-        """Tried once, whatever comes of it: a bucket's lifecycle rule is for what is left."""
+        """Tried once, whatever the result: a bucket's lifecycle rule removes what is left."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:

@@ -1,4 +1,4 @@
-"""What is a runner told by its task's environment, and how does it say that it could not do it?"""
+"""The runner's instructions in its task's environment, and its report if it cannot follow them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunnerFault(Exception):
 
 
 class Result(Enum):
-    """What becomes a task's result: the files of a folder, standard output, or nothing."""
+    """The result of a task: the files of a folder, standard output, or nothing."""
 
     FOLDER = "folder"
     STDOUT = "stdout"

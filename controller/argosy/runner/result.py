@@ -1,4 +1,4 @@
-"""What has a program left, and where does it go?"""
+"""The result of a program, and its upload."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def left_in(folder: Path, job: Job) -> list[LeftFile]:
 
 
 def upload_folder(found: Sequence[LeftFile], order: RunnerOrder, objects: Objects) -> None:
-    """The part, which is what `results --merge` reads, last: where it is, everything is. Raises RunnerFault."""
+    """The part, which `results --merge` reads, comes last: once it exists, everything does. Raises RunnerFault."""
     part = part_of(found, order)
     rest = [each for each in found if each is not part]
     output = order.output

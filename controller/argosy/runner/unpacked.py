@@ -1,7 +1,7 @@
-"""Where are a job's archives, unpacked? Each set once in a folder, however many attempts of this process need it.
+"""A job's unpacked archives: each set once in a folder, however many attempts of this process need it.
 
 A container has one attempt, and its folder is the attempt's own. Local mode's processes share one folder: a thousand
-tasks unpack pandas once. What no attempt needs any more stays for the next one, up to a limit.
+tasks unpack pandas once. Sets that no attempt needs any more stay for later ones, up to a limit.
 """
 
 from __future__ import annotations

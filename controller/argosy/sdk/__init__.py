@@ -1,1 +1,1 @@
-"""How does a Python program or a notebook use a deployment? `import argosy` gives what is public of it."""
+"""Argosy for Python programs and notebooks. `import argosy` exports its public names."""

@@ -1,4 +1,4 @@
-"""How does a program submit runs to a deployment, and find those that there are?"""
+"""A deployment as a Python program sees it: it submits runs and finds existing ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Spec = str | os.PathLike[str] | Mapping[str, Any]
 
 
 class Client:
-    """One deployment as this user reaches it. Nothing is called before it is needed."""
+    """One deployment, with this user's access. Nothing is called before it is needed."""
 
     def __init__(
         self,
@@ -36,10 +36,11 @@ class Client:
         region: str | None = None,
         queue: str | None = None,
     ) -> None:
-        """What is left out comes from where the command takes it: ARGOSY_ENDPOINT_URL or AWS_ENDPOINT_URL,
-        ARGOSY_STAGE, AWS_REGION and your AWS configuration. endpoint_url: of another AWS, such as `argosy local`'s.
-        stage: which deployment. queue: through whose entrance (else ARGOSY_QUEUE): only what is of this queue can be
-        changed then."""
+        """Omitted arguments come from the same places as for the command: ARGOSY_ENDPOINT_URL or AWS_ENDPOINT_URL,
+        ARGOSY_STAGE,
+        AWS_REGION and your AWS configuration. endpoint_url: of another AWS, such as `argosy local`'s. stage: which
+        deployment. queue: through whose entrance (else ARGOSY_QUEUE): then only runs of this queue can be changed.
+        """
         self.access = Access(
             Connection(
                 endpoint_url=endpoint_url or _of_shell(_ENDPOINT_VARIABLES),
@@ -69,9 +70,10 @@ class Client:
         client_token: str | None = None,
         after: RunHandle | Sequence[RunHandle] = (),
     ) -> RunHandle:
-        """Start a run. spec: the path of its file, or a mapping of the same form. client_token: the same token and spec
-        a second time give the same run. after: runs that have to succeed first (`dependsOn` of the spec says more).
+        """Start a run. spec: the path of its file, or a mapping of the same form. client_token: repeating the same
+        token and spec
 
+        gives the same run. after: runs that have to succeed first (`dependsOn` of the spec allows more).
         A program's folder (`workdir`) and its packages are uploaded first, unless they are there. Raises
         `argosy.InvalidSpec` with every fault, and ArgosyError.
         """
@@ -96,7 +98,9 @@ class Client:
 
     def run(self, run_id: str = LAST) -> RunHandle:
         """A run by its id, by the beginning of it if no other run's id begins so, by its name (the newest one), or the
-        `last` one submitted. Raises ArgosyError where there is none."""
+        `last` one
+        submitted. Raises ArgosyError if there is none.
+        """
         with explained():
             return self._run(self.access.api.describe(run_id_of(self.access.api, run_id)))
 
@@ -116,11 +120,11 @@ class Client:
 
     @property
     def schedules(self) -> Schedules:
-        """What starts runs by the clock."""
+        """Schedules, which start runs by the clock."""
         return Schedules(self.access, self._run)
 
     def cluster(self) -> ClusterView:
-        """The instances there are, and what they cost. Raises ArgosyError."""
+        """The instances and their cost. Raises ArgosyError."""
         with explained():
             return ClusterView(self.access.api.cluster_columns())
 

@@ -1,4 +1,4 @@
-"""What can a program do with the deployment of a service that it began: wait for it, see how it came out?"""
+"""The deployment of a service that a program began: waiting for it, and its outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from argosy.sdk.looking import interval_of
 
 @dataclass(frozen=True, slots=True)
 class DeploymentView:
-    """One change from what ran to a revision. ended_at: None while it goes on."""
+    """One change from the running revision to another. ended_at: None while it goes on."""
 
     number: int
     revision: int
@@ -33,7 +33,9 @@ class DeploymentView:
 
 class DeploymentFailed(ArgosyError):
     """A deployment has ended otherwise than completed. `deployment` is its handle; the message says what became of it,
-    and of the environment."""
+    and of
+    the environment.
+    """
 
     def __init__(self, deployment: DeploymentHandle) -> None:
         first, *others = deployment.deployments
@@ -48,10 +50,9 @@ class DeploymentFailed(ArgosyError):
 
 @dataclass(eq=False)
 class DeploymentHandle:
-    """A deployment, as it was when it was last looked at; made by `deploy` and `rollback` of `client.environments`.
+    """A deployment at the last refresh; made by `deploy` and `rollback` of `client.environments`.
 
-    begun: the reply to the request. view: DescribeEnvironment's reply of the last look. now, sleep: seconds, as of
-    `time`.
+    begun: the reply to the request. view: DescribeEnvironment's last reply. now, sleep: seconds, as of `time`.
     """
 
     access: Access
@@ -74,14 +75,15 @@ class DeploymentHandle:
 
     @property
     def deployments(self) -> list[DeploymentView]:
-        """This one, and those that came after it, such as its roll-back; none while the controller has not heard of
-        it."""
+        """This one, and those that came after it, such as its roll-back; none until the controller has taken it in."""
         return [_deployment(each) for each in since(self.begun, self.view["deployments"])]
 
     @property
     def status(self) -> str:
-        """PENDING until the controller has heard of it, IN_PROGRESS, WAITING, STUCK, and at the end COMPLETED, FAILED,
-        SUPERSEDED or STOPPED."""
+        """PENDING until the controller has taken it in, IN_PROGRESS, WAITING, STUCK, and at the end COMPLETED, FAILED,
+        SUPERSEDED
+        or STOPPED.
+        """
         return next((each.status for each in self.deployments), "PENDING")
 
     @property
@@ -91,14 +93,15 @@ class DeploymentHandle:
         return bool(ours) and ours[-1].status not in UNDER_WAY
 
     def refresh(self) -> DeploymentHandle:
-        """Look again. Raises ArgosyError."""
+        """Refresh it. Raises ArgosyError."""
         with explained():
             self.view = self.access.api.environment(self.environment)
         return self
 
     def watch(self, timeout: float | None = None) -> Iterator[DeploymentHandle]:
-        """This deployment after each look, until it has ended, and its roll-back too. timeout: seconds. Raises
-        `argosy.WaitTimedOut`, and ArgosyError where no deployment answers for a minute."""
+        """This deployment after each refresh, until it has ended, and its roll-back too. timeout: seconds. Raises
+        `argosy.WaitTimedOut`, and ArgosyError if no deployment answers for a minute.
+        """
         interval_s, limit = interval_of(self.access)
         look = PatientLook(lambda: self.access.api.environment(self.environment), self.sleep, failures_limit=limit)
         with explained():
@@ -117,7 +120,7 @@ class DeploymentHandle:
         return self._ended().__await__()
 
     async def _ended(self) -> DeploymentHandle:
-        """Looks and pauses are made in a thread; a cancelled wait ends after one of them."""
+        """Requests and pauses run in a thread; a cancelled wait ends after one of them."""
         looks = self.watch()
         while await asyncio.to_thread(next, looks, None) is not None:
             pass

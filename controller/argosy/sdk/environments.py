@@ -1,4 +1,4 @@
-"""How does a program keep services running: deploy them, change them, see how they do?"""
+"""Services for Python programs: deploying them, changing them, and reading their state."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ Spec = str | os.PathLike[str] | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredRevision:
-    """What `create` and `update` have stored; nothing of it runs yet. created: False where it says the same as the one
-    before, which is meant then."""
+    """The revision that `create` and `update` have stored; nothing of it runs yet. created: False if it says the same
+    as the
+    previous one, which is returned then.
+    """
 
     environment: str
     number: int
@@ -42,7 +44,7 @@ class RevisionView:
 
 @dataclass(frozen=True, eq=False)
 class EnvironmentView:
-    """An environment as it was when it was looked at. reply: DescribeEnvironment's."""
+    """An environment at the time of the request. reply: DescribeEnvironment's."""
 
     reply: Mapping[str, Any]
 
@@ -63,12 +65,12 @@ class EnvironmentView:
 
     @property
     def desired(self) -> int:
-        """How many tasks are to run."""
+        """The desired number of tasks."""
         return int(self.reply["desired"])
 
     @property
     def healthy(self) -> int:
-        """How many are, of all revisions."""
+        """The number of running tasks, of all revisions."""
         return int(self.reply["healthy"])
 
     @property
@@ -78,7 +80,7 @@ class EnvironmentView:
 
     @property
     def target(self) -> int | None:
-        """The revision that is to run; None before the first deployment."""
+        """The revision that should run; None before the first deployment."""
         found: int | None = self.reply["targetRevision"]
         return found
 
@@ -119,8 +121,10 @@ class Environments:
         return _stored(self._with_spec(wanted, self._access.api.create_environment))
 
     def update(self, spec: Spec, *, base: int | None = None) -> StoredRevision:
-        """Store another revision; what runs stays until it is deployed. base: the newest revision that was looked at;
-        None = whichever is the newest. Raises as `create` does, and ArgosyError where there is a newer one."""
+        """Store another revision; running tasks stay until it is deployed. base: the newest revision that you have
+        seen; None =
+        whichever is the newest. Raises as `create` does, and ArgosyError if there is a newer one.
+        """
         wanted, api = given(spec), self._access.api
         name = str(wanted.data.get("name", ""))
         newest = base or self._asked(api.environment, name).reply["latestRevision"]
@@ -135,9 +139,10 @@ class Environments:
         timeout: float | None = None,
         client_token: str | None = None,
     ) -> DeploymentHandle:
-        """Replace what runs by a revision, a few tasks at a time. revision None: the newest. wait: until its end, for
-        at most `timeout` seconds. client_token: the same token a second time deploys nothing again.
+        """Replace the running revision by another, a few tasks at a time. revision None: the newest. wait: until its
+        end, for at
 
+        most `timeout` seconds. client_token: repeating the same token deploys nothing again.
         Raises ArgosyError, and with `wait` what `DeploymentHandle.wait` raises.
         """
         with explained():
@@ -147,13 +152,13 @@ class Environments:
     def rollback(
         self, name: str, *, wait: bool = False, timeout: float | None = None, client_token: str | None = None
     ) -> DeploymentHandle:
-        """Go back to the revision that was completed before. Otherwise as `deploy`."""
+        """Go back to the revision that was completed before. Otherwise like `deploy`."""
         with explained():
             begun = self._access.api.roll_back(name, client_token or uuid.uuid4().hex)
         return self._begun(begun, wait, timeout)
 
     def show(self, name: str) -> EnvironmentView:
-        """Raises ArgosyError where there is none."""
+        """Raises ArgosyError if there is none."""
         return self._asked(self._access.api.environment, name)
 
     def all(self, prefix: str = "") -> list[EnvironmentView]:
@@ -162,20 +167,22 @@ class Environments:
             return [EnvironmentView(each) for each in self._access.api.environments(prefix)["environments"]]
 
     def scale(self, name: str, desired: int) -> EnvironmentView:
-        """How many tasks are to run; makes no revision. This and what follows give the environment as it was before,
-        and raise ArgosyError."""
+        """Set the desired number of tasks; makes no revision. This method and those below return the environment before
+        the
+        request, and raise ArgosyError.
+        """
         return self._asked(self._access.api.scale_environment, name, desired)
 
     def freeze(self, name: str, reason: str = "") -> EnvironmentView:
-        """Start, replace and scale nothing; tasks that run stay."""
+        """Start, replace and scale nothing; running tasks stay."""
         return self._asked(self._access.api.freeze_environment, name, reason)
 
     def thaw(self, name: str) -> EnvironmentView:
-        """Go on with a frozen environment."""
+        """Resume a frozen environment."""
         return self._asked(self._access.api.thaw_environment, name)
 
     def stop(self, name: str, reason: str = "") -> EnvironmentView:
-        """Stop the deployment under way: its tasks stay as they are, and the environment is frozen."""
+        """Stop the deployment under way: its tasks stay, and the environment is frozen."""
         return self._asked(self._access.api.stop_deployment, name, reason)
 
     def delete(self, name: str, *, leave_tasks: bool = False) -> EnvironmentView:

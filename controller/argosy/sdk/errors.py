@@ -1,4 +1,4 @@
-"""Which errors does a program get that uses Argosy as a library?
+"""The errors of Argosy as a library.
 
 All are `ArgosyError`: one sentence, and in `next_step` what would help, which a traceback shows as a note.
 """
@@ -21,8 +21,10 @@ CAUSES_NAMED = 3
 
 
 class InvalidSpec(InvalidInput):
-    """A run spec with faults; nothing was submitted. `faults` are all of them, each with its path and, where the spec
-    came from a file, its line."""
+    """A run spec with faults; nothing was submitted. `faults` are all of them, each with its path and, if the spec came
+    from a
+    file, its line.
+    """
 
     def __init__(self, name: str, faults: Sequence[Fault]) -> None:
         lines = [each.text(name) for each in faults]
@@ -61,14 +63,14 @@ def _ended(view: Mapping[str, Any], missing: str) -> str:
 
 
 def _causes(access: Access, view: Mapping[str, Any]) -> Iterator[str]:
-    """The most frequent ones, each with what one of its attempts printed last."""
+    """The most frequent ones, each with the last output of one of its attempts."""
     for kind in with_last_lines(access, view["runId"], kinds_of(view)[:CAUSES_NAMED]):
         yield f"{kind.places}: {kind.cause}" + (f"; it printed last: {kind.said}" if kind.said else "")
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turns what AWS and the api raise into an ArgosyError whose traceback says what would help."""
+    """Turns errors of AWS and the api into an ArgosyError whose traceback says what would help."""
     try:
         yield
     except ArgosyError as error:

@@ -1,4 +1,4 @@
-"""How does a run, a plan or the cluster look in a notebook? The page's own figures, as plain tables and images.
+"""Runs, plans and the cluster in a notebook: the page's own figures, as plain tables and images.
 
 A notebook that is not trusted drops styles, scripts and inline SVG: nothing here needs them.
 """

@@ -1,4 +1,4 @@
-"""What has a run produced, task by task and row by row?"""
+"""The results of a run, task by task and row by row."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ MISSING_NAMED = 5
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What one task left. index: of the task. status: SUCCEEDED, FAILED or CANCELLED. keys: of its objects in S3, in
-    `bucket`; empty where it left none."""
+    """The results of one task. index: of the task. status: SUCCEEDED, FAILED or CANCELLED. keys: of its objects in S3,
+    in
+    `bucket`; empty if it left none.
+    """
 
     index: int
     status: str
@@ -31,8 +33,9 @@ class TaskResult:
     access: Access
 
     def read(self, key: str | None = None) -> bytes:
-        """One of its objects, whole. key: one of `keys`; may be left out where the task has one object. Raises
-        ArgosyError."""
+        """One of its objects, whole. key: one of `keys`; may be left out if the task has one object. Raises
+        ArgosyError.
+        """
         chosen = self._only() if key is None else key
         if chosen not in self.keys:
             raise InvalidInput(f"Task {self.index} has left no object {chosen!r}.")
@@ -62,10 +65,10 @@ def results_of(access: Access, view: Mapping[str, Any]) -> Iterator[TaskResult]:
 
 
 def rows_of_run(access: Access, view: Mapping[str, Any], partial: bool) -> Iterator[Any]:
-    """All rows, in the order of the tasks; each is what its line of JSON says.
+    """All rows, in the order of the tasks; each is the value of its line of JSON.
 
-    They are copied into a temporary file first, so that nothing is given if something is missing. partial: give what
-    there is. Raises ArgosyError.
+    They are copied into a temporary file first, so that no row is returned if something is missing. partial: return the
+    existing ones. Raises ArgosyError.
     """
     if not partial:
         _check_ended(view)

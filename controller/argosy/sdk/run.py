@@ -1,4 +1,4 @@
-"""What can a program do with a run: wait for it, change it, read what it has left?"""
+"""A run for Python programs: waiting for it, changing it, and reading its results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from argosy.sdk.results import TaskResult, frame_of, results_of, rows_of_run
 def lines_of_task(access: Access, run_id: str, index: int, attempt: int | None) -> list[str]:
     """The lines of a task's attempt, as they were printed; empty while there are none. attempt: None = the last one.
 
-    Raises ArgosyError where there is no such task or attempt.
+    Raises ArgosyError if there is no such task or attempt.
     """
     with explained():
         reply = access.api.task(run_id, index)
@@ -68,9 +68,9 @@ _IN_NOTEBOOKS = ("states", "seconds", "failures")
 
 @dataclass(eq=False)
 class RunHandle:
-    """One run, as it was when it was last looked at. `argosy.Run`; made by a client's `submit`, `run` and `runs`.
+    """One run at the last refresh. `argosy.Run`; made by a client's `submit`, `run` and `runs`.
 
-    view: DescribeRun's reply of that look. now, sleep: seconds, as of `time`.
+    view: DescribeRun's last reply. now, sleep: seconds, as of `time`.
     """
 
     access: Access
@@ -85,7 +85,7 @@ class RunHandle:
 
     @property
     def name(self) -> str:
-        """As its spec has it."""
+        """Its name in the spec."""
         return str(self.view["name"])
 
     @property
@@ -116,18 +116,20 @@ class RunHandle:
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences that the deployment said when it was submitted."""
+        """Warnings that the deployment gave when it was submitted."""
         return [str(each) for each in self.view.get("warnings") or ()]
 
     def refresh(self) -> RunHandle:
-        """Look again. Raises ArgosyError."""
+        """Refresh it. Raises ArgosyError."""
         with explained():
             self.view = self.access.api.describe(self.id)
         return self
 
     def watch(self, timeout: float | None = None) -> Iterator[RunHandle]:
-        """This run after each look, until it has ended. timeout: seconds. Raises `argosy.WaitTimedOut`, and ArgosyError
-        where no deployment answers for a minute."""
+        """This run after each refresh, until it has ended. timeout: seconds. Raises `argosy.WaitTimedOut`, and
+        ArgosyError if no
+        deployment answers for a minute.
+        """
         interval_s, limit = interval_of(self.access)
         poller = RunPoller(self.access.api.describe, self.now, self.sleep, interval_s, failures_limit=limit)
         with explained():
@@ -146,7 +148,7 @@ class RunHandle:
         return self._ended().__await__()
 
     async def _ended(self) -> RunHandle:
-        """Looks and pauses are made in a thread; a cancelled wait ends after one of them."""
+        """Requests and pauses run in a thread; a cancelled wait ends after one of them."""
         looks = self.watch()
         while await asyncio.to_thread(next, looks, None) is not None:
             pass
@@ -158,8 +160,10 @@ class RunHandle:
         return self
 
     def cancel(self, reason: str | None = None, dependents: bool = False) -> RunHandle:
-        """End it: what runs is stopped, nothing else is started. dependents: also the runs that depend on it. Raises
-        ArgosyError."""
+        """End it: running tasks are stopped, and no other is started. dependents: also the runs that depend on it.
+        Raises
+        ArgosyError.
+        """
         with explained():
             self.view = self.access.api.cancel(self.id, reason, dependents)
         return self
@@ -174,9 +178,11 @@ class RunHandle:
         memory: int | None = None,
         vcpus: float | None = None,
     ) -> RunHandle:
-        """Run again what did not succeed; what succeeded keeps its results. budget: US dollars, of all its tries
-        together. indexes: of these tasks only, whatever they ended as. memory, vcpus: of each task from now on, MiB and
-        vCPUs. Raises ArgosyError."""
+        """Retry tasks that did not succeed; those that succeeded keep their results. budget: US dollars, of all its
+        tries together.
+        indexes: of these tasks only, whatever they ended as. memory, vcpus: of each task from now on, MiB and vCPUs.
+        Raises ArgosyError.
+        """
         tasks = None if indexes is None else stretches(indexes)
         given = {"tasks": tasks, "budgetUsd": budget, "memory": memory, "vcpus": vcpus}
         wanted: dict[str, Any] = {"failed": failed, "cancelled": cancelled}
@@ -186,9 +192,10 @@ class RunHandle:
         return self
 
     def update(self, *, reason: str = "", **changes: Any) -> RunHandle:
-        """Change what it asks for while it is open: `priority`, `queue`, `budget_usd`, `max_hourly_cost`, `deadline`,
-        `max_instances`, `max_concurrent_tasks`; None takes a limit away. It counts from the next tick on. Raises
-        ArgosyError."""
+        """Change its terms while it is open: `priority`, `queue`, `budget_usd`, `max_hourly_cost`, `deadline`,
+        `max_instances`,
+        `max_concurrent_tasks`; None removes a limit. It counts from the next tick on. Raises ArgosyError.
+        """
         wanted = {_camel_case(name): value for name, value in changes.items()}
         with explained():
             self.view = self.access.api.update(self.id, wanted, reason, uuid.uuid4().hex)
@@ -201,16 +208,18 @@ class RunHandle:
             return self.access.api.explain(self.id, index)
 
     def logs(self, index: int, attempt: int | None = None) -> list[str]:
-        """What a task printed, line by line. attempt: from 1; None = the last one."""
+        """The output of a task, line by line. attempt: from 1; None = the last one."""
         return lines_of_task(self.access, self.id, index, attempt)
 
     def results(self) -> Iterator[TaskResult]:
-        """What each task has left, in their order. Raises ArgosyError before the run has ended."""
+        """The results of each task, in their order. Raises ArgosyError before the run has ended."""
         return results_of(self.access, self.view)
 
     def rows(self, partial: bool = False) -> Iterator[Any]:
-        """All rows of all parts, in the order of the tasks. partial: those there are, although the run goes on or some
-        tasks have none. Raises ArgosyError."""
+        """All rows of all parts, in the order of the tasks. partial: the existing ones, although the run goes on or
+        some tasks have
+        none. Raises ArgosyError.
+        """
         return rows_of_run(self.access, self.view, partial)
 
     def dataframe(self, partial: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""How does a program have runs started by the clock, and find out what became of each time?"""
+"""Schedules for Python programs: runs started by the clock, and the verdict on each time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Firing:
 
 @dataclass(frozen=True, eq=False)
 class ScheduleView:
-    """A schedule as it is. reply: DescribeSchedule's."""
+    """A schedule at the time of the request. reply: DescribeSchedule's."""
 
     reply: Mapping[str, Any]
 
@@ -92,8 +92,10 @@ class Schedules:
         return self._with_spec(spec, self._access.api.create_schedule, fields)
 
     def update(self, schedule: ScheduleView, *, spec: Spec | None = None, **changes: Any) -> ScheduleView:
-        """Change what is given, unless somebody has changed the schedule since it was looked at. changes: `expression`,
-        `zone`, `overlap`, `startWithin`. Raises as `create` does."""
+        """Change the given fields, unless another user has changed the schedule since you read it. changes:
+        `expression`, `zone`,
+        `overlap`, `startWithin`. Raises as `create` does.
+        """
         fields = {"name": schedule.name, "revision": schedule.revision, **changes}
         if spec is not None:
             return self._with_spec(spec, self._access.api.update_schedule, fields)
@@ -101,7 +103,7 @@ class Schedules:
             return ScheduleView(self._access.api.update_schedule(**fields))
 
     def show(self, name: str) -> ScheduleView:
-        """Raises ArgosyError where there is none."""
+        """Raises ArgosyError if there is none."""
         with explained():
             return ScheduleView(self._access.api.schedule(name))
 

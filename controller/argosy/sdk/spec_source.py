@@ -1,4 +1,4 @@
-"""Which spec does a program mean: a file, or the mapping that it made itself?"""
+"""The source of a spec: a file, or a mapping that the program made."""
 
 from __future__ import annotations
 

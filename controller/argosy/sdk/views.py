@@ -1,4 +1,4 @@
-"""What does a program get for a plan, and for the state of the cluster?"""
+"""A plan and the state of the cluster, for Python programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RunPlan:
 
     @property
     def tasks(self) -> int:
-        """How many it would have."""
+        """The number of its tasks."""
         return int(self.reply["tasks"])
 
     @property
@@ -60,8 +60,10 @@ class RunPlan:
 
 @dataclass(frozen=True, eq=False)
 class ClusterView:
-    """The deployment's instances and what they cost, as they were when asked. `argosy.Cluster`. reply:
-    DescribeCluster's, with its instances as columns."""
+    """The deployment's instances and their cost at the time of the request. `argosy.Cluster`. reply: DescribeCluster's,
+    with
+    its instances as columns.
+    """
 
     reply: Mapping[str, Any]
 

@@ -1,1 +1,1 @@
-"""How does a browser of this machine look at a deployment? Entry: `serving.serve`; read-only."""
+"""A deployment in a browser of this machine. Entry: `serving.serve`; read-only."""

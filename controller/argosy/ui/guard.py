@@ -1,8 +1,8 @@
-"""Who may look? The user who started the page, in the browser that opened the printed address.
+"""Who may see the page? The user who started it, in the browser that opened the printed address.
 
-Programs of other users of this machine can reach the port as well, and a browser may be told to. So beside the gate of
-the room `loopback` there is a token: it stands in the address that is opened, counts once, and is exchanged for a
-cookie. The cookie's name carries the port, because cookies do not tell ports apart.
+Programs of other users of this machine can reach the port as well, and can make a browser do so. So beside the gate of
+the room `loopback` there is a token: the opened address holds it, it counts once, and it is exchanged for a cookie. The
+cookie's name carries the port, because cookies do not distinguish ports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was read a moment ago? It serves every tab, and one thread reads for all."""
+"""Recent answers of the api. They serve every tab, and one thread reads for all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AnswersKept:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def once(self, key: Any, seconds: float, read: Callable[[], T]) -> T:
-        """What was read less than so long ago, or is read now, by one thread for all."""
+        """The answer, if it is younger than that, or is being read now, by one thread for all."""
         with self._guard:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
@@ -34,7 +34,7 @@ class AnswersKept:
 
 
 def known(read: Callable[[], T]) -> T | None:
-    """None where the deployment is older than the action, or cannot answer just now: the rest of the page stands."""
+    """None if the deployment is older than the action, or cannot answer just now: the rest of the page remains."""
     try:
         return read()
     except ArgosyError:

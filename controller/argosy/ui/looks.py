@@ -1,7 +1,7 @@
-"""What does the deployment say now, and how often is it asked?
+"""The deployment's present answers, and how often it is asked.
 
-Everything is read with the user's own rights through the api; nothing is asked of the controller. What one page has
-read serves every tab for some seconds. Pages of ListAttempts never change once another follows them, so that only the
+Everything is read with the user's own rights through the api; nothing is asked of the controller. The answers of one
+page serve every tab for some seconds. Pages of ListAttempts never change once another follows them, so that only the
 last one is read again.
 """
 
@@ -33,9 +33,9 @@ from argosy.ui.kept import AnswersKept, known
 
 JSON = dict[str, Any]
 RUNS_SHOWN = 100
-RUN_S, CLUSTER_S, MARKET_S, ENDED_S, FAILURES_S = 2.0, 8.0, 300.0, 30.0, 60.0  # how long an answer serves
+RUN_S, CLUSTER_S, MARKET_S, ENDED_S, FAILURES_S = 2.0, 8.0, 300.0, 30.0, 60.0  # seconds for which an answer serves
 
-SPANS = {  # of the cluster's history, by address: name, hours, for how many seconds an answer serves
+SPANS = {  # of the cluster's history, by address: name, hours, seconds for which an answer serves
     "/cluster": ("a day", 24.0, 60.0),
     "/cluster/week": ("a week", 168.0, 300.0),
     "/cluster/quarter": ("90 days", 2160.0, 900.0),
@@ -48,7 +48,7 @@ class NoSuchPage(Exception):
 
 @dataclass
 class Looks:
-    """One user's looks at one deployment. now: epoch seconds."""
+    """One user's reads of one deployment. now: epoch seconds."""
 
     access: Access
     now: Callable[[], float]
@@ -64,7 +64,7 @@ class Looks:
         return runs_page(reply["runs"], bool(reply["nextToken"]))
 
     def run(self, run_id: str) -> Page:
-        """run_id: or what else names a run. Raises NoSuchPage where none is meant."""
+        """run_id: or another name of a run. Raises NoSuchPage if none matches."""
         return self.kept.once(("run", run_id), RUN_S, lambda: _linked(self.read_run(self._meant(run_id))))
 
     def _meant(self, wanted: str) -> str:

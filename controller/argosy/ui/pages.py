@@ -1,4 +1,4 @@
-"""Which page is at which address, and what of it is new to a browser that has seen it?"""
+"""The pages by address, and the parts that a browser has not seen yet."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Pages:
         return Answer(status, document.served(page, path, self.title, poll_s).encode(), _HTML)
 
     def _at(self, path: str) -> tuple[Page, float]:
-        """The page, and how often it is looked at again, in seconds. Raises NoSuchPage."""
+        """The page, and its refresh interval in seconds. Raises NoSuchPage."""
         if path in SPANS:
             return self.looks.cluster(path), _SLOW_POLL_S
         for pattern, page, poll_s in _PAGES:

@@ -1,4 +1,4 @@
-"""What do services and schedules say now? What one page of an environment takes is read from its runs as well."""
+"""The present state of services and schedules. The page of an environment also reads its runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON = Mapping[str, Any]
 TASKS_SHOWN = 200
 COURSES_SHOWN = 4  # the latest revisions that had a run
 FAILURES_SHOWN = 3  # the revisions of the latest deployments
-ANSWER_S = 10.0  # how long an answer serves
+ANSWER_S = 10.0  # seconds for which an answer serves
 
 
 def services(looks: Looks) -> Page:
@@ -30,7 +30,7 @@ def services(looks: Looks) -> Page:
 
 
 def service(looks: Looks, name: str) -> Page:
-    """Raises NoSuchPage where there is none of the name."""
+    """Raises NoSuchPage if there is none of the name."""
     return looks.kept.once(("service", name), RUN_S, lambda: _environment(looks, name))
 
 
@@ -41,7 +41,7 @@ def schedules(looks: Looks) -> Page:
 
 
 def schedule(looks: Looks, name: str) -> Page:
-    """Raises NoSuchPage where there is none of the name."""
+    """Raises NoSuchPage if there is none of the name."""
     reply = looks.kept.once(("schedule", name), RUN_S, lambda: _found(partial(looks.access.api.schedule, name)))
     return schedule_page(reply, looks.now())
 
@@ -122,5 +122,5 @@ def _why(looks: Looks, run_id: str) -> JSON | None:
 
 
 def _kept(looks: Looks, what: str, run_id: str, read: Any) -> Any:
-    """What a run answers; None where it cannot."""
+    """The answer about a run; None if there is none."""
     return known(lambda: looks.kept.once((what, run_id), ANSWER_S, read))

@@ -1,4 +1,4 @@
-"""How is the page served, from when to when?"""
+"""The server of the page, from its start to Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What did training benchmarks measure, and how do they compare?"""
+"""The measurements of training benchmarks, and their comparison."""

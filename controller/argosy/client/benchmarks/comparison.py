@@ -1,4 +1,4 @@
-"""How do benchmarks compare? Speed, scaling, the whole task with its start, and US dollars per million images.
+"""Benchmarks compared by speed, scaling, the whole task with its start, and US dollars per million images.
 
 Scaling is relative to the measurement with the fewest GPUs among those with the same batch per GPU and the same
 network. Different batches are different work and are not compared.
@@ -33,9 +33,10 @@ def priced(measured: Measurement, catalogue: Mapping[str, InstanceType]) -> Meas
 
 
 def paid(measured: Measurement, seconds: float, usd: float, usd_per_hour: float | None) -> Measurement:
-    """With what a run paid for the task: `usd` for all its `seconds`, without the part spent on the one-GPU baseline.
+    """With the price that a run paid for the task: `usd` for all its `seconds`, without the part spent on the one-GPU
+    baseline.
 
-    usd_per_hour: of the task's share of its instance while it worked; None when it is not known.
+    usd_per_hour: of the task's share of its instance while it worked; None if unknown.
     """
     if not seconds:
         return replace(measured, usd=usd, share_usd_per_hour=usd_per_hour)
@@ -53,7 +54,7 @@ def comparable_groups(measurements: Sequence[Measurement]) -> list[list[Measurem
 
 
 def comparison(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """One row for each, in the same order. Rates in images per second, money in USD, shares 0..1, None = not known."""
+    """One row for each, in the same order. Rates in images per second, money in USD, shares 0..1, None = unknown."""
     return [_row(each, _reference(each, measurements)) for each in measurements]
 
 

@@ -1,7 +1,8 @@
-"""What did a benchmark measure? From the JSON record of our own program, or from another program's log.
+"""What did a benchmark measure?
 
-A log must end as those of tf_cnn_benchmarks do, `total images/sec: N`. Comments may add what its lines do not say:
-`# instance: p3.16xlarge`, `# gpus: 4`, `# batch: 128 per GPU`, `# images: 51200`, `# seconds: 88.90`.
+The source is the JSON record of our own program, or another program's log. A log must end as those of tf_cnn_benchmarks
+do, `total images/sec: N`. Comments may add what its lines lack: `# instance: p3.16xlarge`, `# gpus: 4`, `# batch: 128
+per GPU`, `# images: 51200`, `# seconds: 88.90`.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class NoRecord(ValueError):
 class Measurement:
     """One benchmark. Times in seconds; `gpus` is how many devices were trained on.
 
-    total_s: the whole task, without baseline_s, which it spent on the one GPU that the others are held against.
-    share_usd_per_hour: of the part of the instance that the task held. usd: what the task cost from start to end. None
-    means "not known" everywhere. setting: what must be equal for a comparison, beside the batch per GPU.
+    total_s: the whole task, without baseline_s, which it spent on the one GPU that the others are compared with.
+    share_usd_per_hour: of the part of the instance that the task held. usd: the cost of the task from start to end.
+    None means "unknown" everywhere. setting: what must be equal for a comparison, beside the batch per GPU.
     """
 
     source: str

@@ -1,1 +1,1 @@
-"""How does a user get into a task that runs?"""
+"""Commands and shells inside running tasks."""

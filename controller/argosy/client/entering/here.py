@@ -1,4 +1,4 @@
-"""How is a command started in a task of this machine's local mode?"""
+"""A command started in a task of this machine's local mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.client.errors import InvalidInput
 
 
 def command_here(way: WayIn, target: RunningContainer, words: Sequence[str]) -> CommandLine:
-    """What is started. Raises InvalidInput."""
+    """The arguments to start. Raises InvalidInput."""
     if way.engine:
         terminal = ["--tty"] if has_terminal() else []
         return CommandLine([way.engine, "exec", "--interactive", *terminal, way.container, *words])

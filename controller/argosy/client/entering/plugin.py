@@ -1,4 +1,4 @@
-"""How does a session of ECS Exec reach this terminal? By AWS's Session Manager plugin, started as the AWS CLI does.
+"""A session of ECS Exec on this terminal, through AWS's Session Manager plugin, started as the AWS CLI does.
 
 ECS Exec does not report how a command ended, and the plugin prints when a session begins and ends. So a command is run
 by a shell that marks where its output begins, where it ends, and with which exit code.
@@ -23,7 +23,7 @@ WHERE = "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-ma
 
 
 def check_plugin() -> None:
-    """Raises InvalidInput where it is not on PATH."""
+    """Raises InvalidInput if it is not on PATH."""
     if shutil.which(PROGRAM) is None:
         raise InvalidInput(
             f"AWS's {PROGRAM} is not on PATH, and sessions of ECS Exec need it.", next_step=f"install it: {WHERE}"
@@ -48,18 +48,20 @@ def plugin_command(
 
 
 class MarkedOutput:
-    """What a command writes, out of all that a session says. `code`: None until it has ended."""
+    """The output of a command, filtered from the session. `code`: None until it has ended."""
 
     def __init__(self, token: str, show: Callable[[bytes], None], *, is_terminal: bool) -> None:
-        """token: what occurs nowhere else. is_terminal: `show` leads to one; otherwise lines end as the command ended
-        them, and not as the container's terminal did."""
+        """token: a text that occurs nowhere else. is_terminal: `show` leads to one; otherwise lines end as the command
+        ended them,
+        and not as the container's terminal did.
+        """
         self._begin, self._end = f"argosy-{token}-begins", f"argosy-{token}-ended-"
         self._show, self._is_terminal = show, is_terminal
         self._begun, self._kept = False, b""
         self.code: int | None = None
 
     def command(self, words: Sequence[str]) -> str:
-        """What ECS is asked to run; its agent splits it as a shell does, and starts it without one."""
+        """The command that ECS is asked to run; its agent splits it like a shell, and starts it without one."""
         script = f'echo {self._begin}; "$@"; echo {self._end}$?.'
         return shlex.join(["sh", "-c", script, "sh", *words])
 
@@ -75,7 +77,7 @@ class MarkedOutput:
             self._go_on()
 
     def close(self) -> None:
-        """The session is over: whatever was kept back is shown, unless the command has ended as it should."""
+        """The session is over: output that was kept back is shown, unless the command has ended properly."""
         if self.code is None:
             self._put(self._kept)
 
@@ -90,7 +92,7 @@ class MarkedOutput:
         self._kept = self._kept[shown:]
 
     def _may_be_marker(self) -> int:
-        """How many of the last bytes may be the beginning of the end's mark, or of a line's end."""
+        """The number of last bytes that may begin the end's mark, or a line's end."""
         mark = self._end.encode()
         at = self._kept.rfind(mark)
         if at >= 0 and re.fullmatch(rb"\d{0,3}", self._kept[at + len(mark) :]):

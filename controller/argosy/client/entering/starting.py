@@ -1,4 +1,4 @@
-"""How is a program started on the user's own terminal, and how is what it says read on the way?"""
+"""A program on the user's own terminal, whose output is read on the way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHUNK = 65_536
-NO_SIZE = os.terminal_size((300, 100))  # without a terminal, as the plugin has it
+NO_SIZE = os.terminal_size((300, 100))  # without a terminal, like the plugin
 _TYPED = (signal.SIGINT, signal.SIGQUIT)  # meant for the program: it gets them too, and decides
 
 
@@ -32,15 +32,16 @@ def has_terminal() -> bool:
 
 
 def attached(line: CommandLine) -> int:
-    """Its exit code, 128 + N where signal N has ended it. It has our input and output. Raises OSError."""
+    """Its exit code, or 128 + N after signal N. It has our input and output. Raises OSError."""
     with _left_to_the_program():
         code = subprocess.run(list(line.words), env=line.environment, cwd=line.folder, check=False).returncode
     return 128 - code if code < 0 else code
 
 
 def listened_to(line: CommandLine, hear: Callable[[bytes], None]) -> int:
-    """The same, with a terminal of its own to write to, whose output `hear` gets. It reads from ours, where that is
-    one; from another one nothing ever comes, for a program that ends where its input does. Raises OSError."""
+    """The same, with a terminal of its own to write to, whose output `hear` gets. It reads from our input if that is a
+    terminal. Otherwise it gets no input, for a program that ends where its input does. Raises OSError.
+    """
     import pty
     import tty
 
@@ -69,7 +70,7 @@ def listened_to(line: CommandLine, hear: Callable[[bytes], None]) -> int:
 
 
 def _said(terminal: int) -> Iterator[bytes]:
-    """Until the other end is closed, which Linux says with an error."""
+    """Until the other end is closed, which Linux reports as an error."""
     with suppress(OSError):
         while said := os.read(terminal, CHUNK):
             yield said
@@ -88,7 +89,7 @@ def _left_to_the_program() -> Iterator[None]:
 
 @contextmanager
 def _same_size(terminal: int) -> Iterator[None]:
-    """The terminal is as large as the user's, also when that changes."""
+    """The terminal is as large as the user's, also after a resize."""
     import termios
 
     def copy(number: int = 0, frame: object = None) -> None:

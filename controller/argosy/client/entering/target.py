@@ -1,4 +1,4 @@
-"""Into which container does a user get who names a task, and may that be?"""
+"""Which container does a user's command enter, and is that allowed?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LATER = f"the person who deploys it sets {SETTING} to true; that applies to run
 
 
 class CannotEnter(InvalidInput):
-    """This task cannot be entered, now or at all. then: what to look at instead, the words after `argosy`."""
+    """This task cannot be entered, now or at all. then: the next command to type, the words after `argosy`."""
 
     def __init__(self, message: str, then: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class RunningContainer:
 
     @property
     def label(self) -> dict[str, str]:
-        """What its environment says."""
+        """The variables of its environment."""
         told = {"ARGOSY_RUN_ID": self.run_id, "ARGOSY_TASK_INDEX": self.index, "ARGOSY_TASK_ATTEMPT": self.attempt}
         return {name: str(value) for name, value in told.items()}
 
@@ -91,7 +91,7 @@ def _alive(reply: Mapping[str, Any], run_id: str, index: int) -> Mapping[str, An
 
 
 def _container_of(task: Mapping[str, Any]) -> str:
-    """The container that got Argosy's variables; other containers of a user's own definition did not."""
+    """The container with Argosy's variables; other containers of a user's own definition lack them."""
     from argosy.model.attempts import LAUNCH_VARIABLE  # loads numpy
 
     overrides = task["overrides"]["containerOverrides"]
@@ -102,7 +102,7 @@ def _container_of(task: Mapping[str, Any]) -> str:
 
 
 def _why_not(access: Access, task: Mapping[str, Any], index: int) -> str:
-    """ECS started it without its agent of Exec."""
+    """ECS started it without its Exec agent."""
     ecs = access.client("ecs", cell_of(task["taskArn"]))
     definition = ecs.describe_task_definition(taskDefinition=task["taskDefinitionArn"])["taskDefinition"]
     name = _container_of(task)

@@ -1,7 +1,7 @@
-"""How does a command of this machine get into a task of local mode? What its ExecuteCommand answers, written and read.
+"""The answer of local mode's ExecuteCommand, written and read.
 
-The answer names a process, or an engine and its container, and nothing that would be run: what is started is the user's
-own command, by this program, with the user's own rights. So the server at the endpoint can start nothing here.
+The answer names a process, or an engine and its container, and nothing to execute: the command is the user's own, and
+this program starts it with the user's own rights. So the server at the endpoint can start nothing here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WayIn:
 
     @classmethod
     def of_session(cls, session: Mapping[str, Any]) -> WayIn | None:
-        """None for a session of another ECS. Raises ValueError for a way that local mode does not name."""
+        """None for a session of another ECS. Raises ValueError for an answer that local mode does not give."""
         if session.get("streamUrl") != STREAM:
             return None
         told = json.loads(str(session.get("tokenValue")))

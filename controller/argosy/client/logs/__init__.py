@@ -1,1 +1,1 @@
-"""What have a run's attempts printed? Their log streams."""
+"""The log streams of a run's attempts."""

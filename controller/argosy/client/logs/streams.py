@@ -1,8 +1,9 @@
-"""Which CloudWatch stream holds what an attempt printed?
+"""Which CloudWatch stream holds the output of an attempt?
 
-Of one task DescribeTask says it, for every attempt it had, however long ago. Of many tasks at once it is found by the
-ARN of the attempt's ECS task: DescribeRun knows that while the attempt is alive, and ECS keeps a stopped task for about
-an hour. The task definition gives the log group and the prefix; without it, those of the deployment are taken.
+For one task DescribeTask has the answer, for every attempt it had, however long ago. For many tasks at once the stream
+is found by the ARN of the attempt's ECS task: DescribeRun knows that while the attempt is alive, and ECS keeps a
+stopped task for about an hour. The task definition gives the log group and the prefix; without it, those of the
+deployment are taken.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ NO_RIGHT = "without the right ecs:ListTasks, logs of ended attempts cannot be fo
 
 @dataclass
 class LogStream:
-    """One attempt's log. token: where reading continues; region: the task's; run: its id, where those of several runs
-    are read together."""
+    """One attempt's log. token: where reading continues; region: the task's; run: its id, if logs of several runs are
+    read
+    together.
+    """
 
     index: int
     group: str
@@ -34,7 +37,7 @@ class LogStream:
 
 
 def stream_of(access: Access, index: int, attempt: Mapping[str, Any]) -> LogStream | None:
-    """Of one attempt in DescribeTask's reply; None where no ECS task is known, or it logs elsewhere."""
+    """Of one attempt in DescribeTask's reply; None if no ECS task is known, or it logs elsewhere."""
     if not attempt["logStream"]:
         return None
     group = attempt["logGroup"] or access.deployment.log_group
@@ -50,7 +53,7 @@ def find_streams(
 ) -> dict[str, LogStream]:
     """Task ARN -> the stream of each task's latest attempt, as far as it can be found.
 
-    tasks: rows of a run view's `taskList`. warn: told when the user's rights do not suffice.
+    tasks: rows of a run view's `taskList`. warn: called if the user's rights do not suffice.
     """
     failed = {(each["index"], each["attempt"]): each.get("taskArn") for each in view.get("failures", ())}
     known = {int(each["index"]): each["taskArn"] or failed.get((each["index"], each["attempts"])) for each in tasks}
@@ -67,7 +70,7 @@ def find_streams(
 
 
 def _described(access: Access, arns: list[str]) -> Iterator[Mapping[str, Any]]:
-    """Nothing when the user may not ask ECS: then the deployment's own group and prefix have to do."""
+    """Empty if the user may not ask ECS: then the deployment's own group and prefix are used."""
     cluster = access.deployment.cluster
     try:
         for region in sorted({cell_of(arn) for arn in arns}):

@@ -1,1 +1,1 @@
-"""What does a program of the user's own take along to its tasks? Its folder and its packages, uploaded once."""
+"""The folder and the packages of a user's own program, uploaded once for its tasks."""

@@ -1,4 +1,4 @@
-"""How does a program's folder become one object? A .tar.gz whose bytes depend on the files alone."""
+"""A program's folder as one object: a .tar.gz whose bytes depend on the files alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from argosy.client.packing.folder import Entry
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Bytes on this disk that a program needs there. kind: program | wheel."""
+    """Bytes on this disk that a program needs in its tasks. kind: program | wheel."""
 
     path: Path
     sha256: str
@@ -25,7 +25,7 @@ class Parcel:
 
 
 def pack_folder(entries: Sequence[Entry], target: Path) -> Parcel:
-    """Writes the archive to `target`. Neither times nor owners are in it, so that the same files make the same bytes.
+    """Writes the archive to `target`. It contains neither times nor owners, so that the same files make the same bytes.
 
     Raises InvalidInput for a file that changes meanwhile or that is gone.
     """

@@ -1,4 +1,4 @@
-"""What of a folder travels with a program? Its files in order, or a sentence about what cannot travel."""
+"""Which files of a folder travel with a program? In order, or with a sentence about what cannot travel."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from argosy.client.errors import InvalidInput
 from argosy.client.packing.ignored import IgnoreRules
 
 SIZE_LIMIT = 500 * 1024 * 1024  # bytes of all files: what every task would have to fetch
-COUNT_LIMIT = 100_000  # files and folders: a folder with more is a wrong one
-_NAMED = 5  # the largest entries that are named when a folder is too large
+COUNT_LIMIT = 100_000  # files and folders: a larger folder is probably the wrong one
+_NAMED = 5  # the largest entries that are named if a folder is too large
 _NEVER = frozenset({".git", "__pycache__"})
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"  # in a folder of links to this machine's Python
 HINT = "name what should stay behind in .gitignore or .argosyignore, or upload another folder"
@@ -33,8 +33,9 @@ class Entry:
 
 def packed_entries(folder: Path, without: Collection[Path] = (), most: int = COUNT_LIMIT) -> list[Entry]:
     """Sorted by name. without: paths that stay behind whatever the folder says, such as a file that is written there;
-    most: how many entries it may have.
+    most:
 
+    how many entries it may have.
     Raises InvalidInput: too large, not readable, a link that leads out of it, or something that is no file.
     """
     top = folder.resolve()
@@ -94,7 +95,7 @@ def _name(top: Path, path: Path) -> str:
 
 
 def _inner_target(top: Path, path: Path) -> str:
-    """Where a link leads, if that stays in the folder wherever the folder lies."""
+    """The target of a link, if it stays in the folder wherever the folder lies."""
     target = os.readlink(path)
     aim = Path(os.path.normpath(path.parent / target))
     if os.path.isabs(target) or not aim.is_relative_to(top):

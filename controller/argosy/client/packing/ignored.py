@@ -1,10 +1,9 @@
 """Which files of a folder do `.gitignore` and `.argosyignore` leave out? By git's rules, pattern by pattern.
 
-`.argosyignore` has the same form and is read after `.gitignore`, so that it can take back what that leaves out. As in
-git, the files of a folder deeper down decide first, and what lies in an ignored folder cannot be taken back. Whether
-git follows a file plays no part: only the patterns do. Names and patterns are bytes, as they are to git.
-
-https://git-scm.com/docs/gitignore; the details are those of git's wildmatch.c and dir.c.
+`.argosyignore` has the same form and is read after `.gitignore`, so that it can take back exclusions. As in git, the
+files of a folder deeper down decide first, and what lies in an ignored folder cannot be taken back. Whether git tracks
+a file does not matter: only the patterns do. Names and patterns are bytes, as they are to git. https://git-
+scm.com/docs/gitignore; the details are those of git's wildmatch.c and dir.c.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class _NeverMatches(Exception):
 
 @dataclass(frozen=True)
 class Pattern:
-    """One line. anchored: it is about the path from its file's folder; otherwise about the name alone."""
+    """One line. anchored: it applies to the path from its file's folder; otherwise to the name alone."""
 
     text: bytes
     ignores: bool
@@ -155,7 +154,7 @@ def _plain(glob: bytes, place: int) -> tuple[bytes, int]:
 
 @dataclass(frozen=True)
 class IgnoreRules:
-    """The patterns that count in one folder, those of the folders above it before its own."""
+    """The patterns that apply in one folder, those of the folders above it before its own."""
 
     levels: tuple[tuple[bytes, tuple[Pattern, ...]], ...] = ()  # (folder with a slash at its end, its patterns)
 
@@ -178,7 +177,7 @@ class IgnoreRules:
         return IgnoreRules((*self.levels, (_base(folder), tuple(own)))) if own else self
 
     def ignore(self, path: Path, is_folder: bool) -> bool:
-        """Whether what lies in the folder of the innermost rules is left out: the last pattern that matches decides."""
+        """Whether the entry in the folder of the innermost rules is left out: the last pattern that matches decides."""
         name = os.fsencode(path)
         for base, patterns in reversed(self.levels):
             rest = name[len(base) :]

@@ -1,4 +1,4 @@
-"""How does a spec with a program beside it become one that a deployment can run? `pack` uploads it and names the job.
+"""A spec with a program beside it, made into one that a deployment can run. `pack` uploads it and names the job.
 
 A job is a small JSON object: the archives that a task unpacks, and what it does before the program. Its name is its
 digest, so that the same program submitted again is the same spec.
@@ -24,7 +24,7 @@ from argosy.client.packing.wheels import Resolver, Target, cache_folder
 from argosy.model.run_terms import ARM64, RUNNER_PROTOCOL, X86_64
 from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
 
-RESULT_FILES, RESULT_BYTES = 10_000, 50 * 1024**3  # of one task: beyond this its runner says so and uploads nothing
+RESULT_FILES, RESULT_BYTES = 10_000, 50 * 1024**3  # for one task: beyond this its runner says so and uploads nothing
 HEAVY = 512 * 1024**2  # bytes of packages beyond which an image is the better way, and is recommended
 _INTERPRETERS = frozenset({"python", "python3", "sh", "bash"})
 _SUFFIXES = {"program": ".tar.gz", "wheel": ".whl"}
@@ -33,12 +33,12 @@ _PYTHON_TAG = re.compile(rf"{DEFAULT_IMAGE}:(3\.\d+)", re.ASCII)
 
 
 def _told_nobody(sentence: str) -> None:
-    """Packing that is not reported."""
+    """Packing without reports."""
 
 
 @dataclass(frozen=True)
 class Packer:
-    """How packing goes about it. tell: gets a sentence when something takes time; without: paths that stay behind."""
+    """Options of packing. tell: gets a sentence when something takes time; without: paths that stay behind."""
 
     resolver: Resolver = field(default_factory=lambda: Resolver(cache_folder()))
     tell: Any = _told_nobody
@@ -47,9 +47,9 @@ class Packer:
     heavy: int = HEAVY
 
     def pack(self, spec: Mapping[str, Any], folder: Path, access: Access) -> dict[str, Any]:
-        """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which lie in the bucket by then.
+        """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which are in the bucket by then.
 
-        spec: as a user writes it, valid; one without these fields comes back as it is. folder: what `workdir` is
+        spec: as a user writes it, valid; one without these fields is returned unchanged. folder: what `workdir` is
         relative to. Raises ArgosyError, or what boto3 raises.
         """
         if not any(spec.get(name) is not None for name in UNPACKED):
@@ -95,7 +95,7 @@ class Packer:
 def pack(
     spec: Mapping[str, Any], folder: Path, access: Access, *, progress: Progress = quiet, **how: Any
 ) -> dict[str, Any]:
-    """`Packer.pack` with what it needs by default. how: the other fields of Packer."""
+    """`Packer.pack` with its default needs. how: the other fields of Packer."""
     return Packer(progress=progress, **how).pack(spec, folder, access)
 
 
@@ -105,9 +105,9 @@ def unpacked(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def absent_program(spec: Mapping[str, Any], entries: Sequence[Entry]) -> str:
-    """Why the program could not start in its folder, as far as its words tell; empty if nothing speaks against it."""
+    """Why the program could not start in its folder, judged by its words; empty if nothing speaks against it."""
     name = _program_file(spec.get("run"))
-    if name is None or spec.get("setup") is not None:  # which may make it
+    if name is None or spec.get("setup") is not None:  # the setup may make it
         return ""
     found = next((each for each in entries if each.name == name), None)
     if found is None:
@@ -141,7 +141,7 @@ def job_document(placed: Sequence[tuple[Parcel, str]], setup: str | None) -> dic
 
 
 def target_of(spec: Mapping[str, Any], access: Access) -> Target:
-    """The Python that the run's image has. Raises InvalidInput for an image that does not say."""
+    """The Python of the run's image. Raises InvalidInput for an image that does not say."""
     image = (spec.get("container") or {}).get("image") or DEFAULT_IMAGE
     architecture = (spec.get("resources") or {}).get("architecture") or X86_64
     if image != DEFAULT_IMAGE and not _PYTHON_TAG.fullmatch(image):

@@ -1,4 +1,4 @@
-"""How do bytes get into the deployment's bucket once? By their digest: what is there already is not sent again."""
+"""Uploads to the deployment's bucket, addressed by digest: bytes that exist there are not sent again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quiet(sent: int, total: int) -> None:
 
 
 def uri_of(bucket: str, folder: str, sha256: str, suffix: str) -> str:
-    """Where bytes with this digest lie: below the folder of users' programs."""
+    """The place of bytes with this digest: below the folder of users' programs."""
     return f"s3://{bucket}/{PROGRAMS}{folder}/{sha256}{suffix}"
 
 
@@ -43,7 +43,7 @@ def put(access: Access, data: bytes, suffix: str, folder: str = "data") -> str:
 
 
 def put_files(access: Access, parcels: Sequence[tuple[Parcel, str]], progress: Progress = quiet) -> int:
-    """Uploads those that are not there, several at once; returns the bytes sent. parcels: each with its address.
+    """Uploads those that are missing, several at once; returns the bytes sent. parcels: each with its address.
 
     Raises ArgosyError, or what boto3 raises.
     """
@@ -62,7 +62,7 @@ def put_files(access: Access, parcels: Sequence[tuple[Parcel, str]], progress: P
 
 
 class _Stopped(Exception):
-    """Another upload has failed, or the user has had enough."""
+    """Another upload has failed, or the user has stopped it."""
 
 
 class _Sum:
@@ -97,7 +97,7 @@ def _is_there(s3: Any, bucket: str, key: str) -> bool:
 
 
 class _explained:  # noqa: N801 - reads like a word
-    """A refusal to write becomes a sentence about the right that is missing."""
+    """A refusal to write becomes a sentence about the missing right."""
 
     def __init__(self, bucket: str) -> None:
         self._bucket = bucket
@@ -114,7 +114,7 @@ class _explained:  # noqa: N801 - reads like a word
 
 
 def _is_refusal(fault: Exception) -> bool:
-    """boto3's transfers wrap what S3 answered in an error of their own, which has no code."""
+    """boto3's transfers wrap the answer of S3 in an error of their own, which has no code."""
     wrapped = isinstance(fault.__context__, Exception) and is_denied(fault.__context__)
     return error_code(fault) == "403" or is_denied(fault) or (is_from_aws(fault) and wrapped)
 

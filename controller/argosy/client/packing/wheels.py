@@ -1,8 +1,8 @@
-"""Which wheels does a list of requirements come to, on the Python that the program will run with?
+"""The wheels that a list of requirements resolves to, for the Python that the program will run with.
 
 pip resolves it once, when a run is submitted: no task asks a package index. The answer is kept in the user's cache for
 a day, as is every wheel, so that the next submission finds it at once. pip's own settings (index, certificates,
-proxies) count, as in every other use of it.
+proxies) apply, as in every other use of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from argosy.client.errors import ArgosyError, InvalidInput
 from argosy.client.packing.archive import Parcel, parcel_of
 
 FRESH_S = 86_400.0  # how long an answer counts: newer versions come out
-VERSIONS_NAMED = 8  # of a package of which none fits
+VERSIONS_NAMED = 8  # for a package without a matching one
 GLIBC_LIMIT = 36  # of Debian 12, which the stock image and most others have at least: 2.36
 _MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 
@@ -33,11 +33,11 @@ Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the wheels are for."""
+    """The target of the wheels."""
 
     python: str  # such as 3.12
     architecture: str = "x86_64"  # x86_64 | arm64
-    is_here: bool = False  # this very Python: what has no wheel is built here
+    is_here: bool = False  # this very Python: packages without a wheel are built here
 
     @classmethod
     def here(cls) -> Target:
@@ -65,7 +65,7 @@ class Resolver:
     now: Callable[[], float] = time.time
 
     def wheels(self, requirements: Sequence[str], target: Target) -> list[Parcel]:
-        """Sorted by name. Raises InvalidInput when pip finds no answer, ArgosyError when there is no pip."""
+        """Sorted by name. Raises InvalidInput if pip finds no answer, ArgosyError if there is no pip."""
         lock = self.folder / "locks" / f"{_digest(requirements, target)}.json"
         known = self._known(lock)
         if known is not None:
@@ -77,7 +77,7 @@ class Resolver:
         return found
 
     def _known(self, lock: Path) -> list[Parcel] | None:
-        """What was found earlier, unless it is old, damaged or its wheels are gone."""
+        """The earlier answer, unless it is old, damaged or its wheels are gone."""
         try:
             said = json.loads(lock.read_text())
             parcels = [Parcel(self._place(sha, name), sha, size, "wheel") for name, sha, size in said["wheels"]]
@@ -136,7 +136,7 @@ def _refused(requirements: Sequence[str], target: Target, said: str) -> InvalidI
 
 
 def _newest_named(line: str) -> str:
-    """pip names all versions there are, hundreds, and the newest last."""
+    """pip names all existing versions, hundreds, and the newest last."""
     before, found, versions = line.partition("(from versions: ")
     names = versions.rstrip(")").split(", ")
     if not found or len(names) <= VERSIONS_NAMED:
@@ -145,7 +145,7 @@ def _newest_named(line: str) -> str:
 
 
 def _digest(requirements: Sequence[str], target: Target) -> str:
-    """Two lists in another order are one question. An index of the user's own may answer differently."""
+    """The same list in another order is the same question. An index of the user's own may answer differently."""
     index = {name: value for name, value in sorted(os.environ.items()) if name.startswith("PIP_")}
     asked = {"requirements": sorted(requirements), "target": asdict(target), "pip": index}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

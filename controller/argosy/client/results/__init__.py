@@ -1,1 +1,1 @@
-"""What has a run produced? Its manifest, its files, and their rows in one file."""
+"""The results of a run: its manifest, its files, and their rows in one file."""

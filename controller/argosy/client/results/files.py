@@ -1,4 +1,4 @@
-"""Which files did a run produce, and how are they copied here? The manifest names them: lost attempts do not count."""
+"""The files of a run, copied to this machine. The manifest names them: lost attempts do not count."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ResultFile:
     bucket: str
     key: str
     path: str
-    size: int  # bytes; 0 when not known
+    size: int  # bytes; 0 if unknown
 
 
 def result_files(s3: Any, view: Mapping[str, Any], partial: bool) -> tuple[list[ResultFile], dict[str, Any] | None]:
-    """The files of the committed attempts, and the manifest. With `partial` and no manifest: the parts there are.
+    """The files of the committed attempts, and the manifest. With `partial` and no manifest: the existing parts.
 
     A run that was reopened by a retry still has the manifest of its earlier end, which no longer counts. Raises
     NoManifest, and ArgosyError for a key outside the run's folder.

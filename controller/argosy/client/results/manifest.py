@@ -1,4 +1,4 @@
-"""What does a run's manifest say, entry by entry? It is read as a stream: a million entries are never all in memory."""
+"""A run's manifest, read entry by entry as a stream: a million entries are never all in memory."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ def lines_of(body: Any) -> Iterator[bytes]:
 
 
 class Manifest:
-    """What `manifest.json` says. head: `runId`, `output`, `retries` and `tasks`, where it has them. The entries of a
-    large run lie in parts beside it."""
+    """The content of `manifest.json`. head: `runId`, `output`, `retries` and `tasks`, if it has them. The entries of a
+    large run
+    lie in parts beside it.
+    """
 
     def __init__(self, body: Any, part: Callable[[str], Any]) -> None:
         """body: a stream of `manifest.json`. part: opens the part with this name, relative to the run's folder. Raises
@@ -61,8 +63,9 @@ class Manifest:
         return head
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """One for each task, in their order; to be called once. Raises ArgosyError where it is cut short, malformed or
-        out of order."""
+        """One for each task, in their order; to be called once. Raises ArgosyError if it is cut short, malformed or out
+        of order.
+        """
         expected = 0
         try:
             for entry in _joined(self._in_order()):
@@ -84,7 +87,9 @@ class Manifest:
 
 
 def _joined(entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One with very many objects has an entry in several parts, with some of them each; all but the last say `more`."""
+    """A task with very many objects has entries in several parts, with some of the objects each; all but the last say
+    `more`.
+    """
     for entry in entries:
         while entry.pop("more", False):
             rest = next(entries, {"index": None})
@@ -97,8 +102,7 @@ def _joined(entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def open_manifest(s3: Any, output: str) -> Manifest | None:
-    """None when there is no manifest (yet). `output` is the run's own folder. Raises ArgosyError for one that cannot be
-    read."""
+    """None if there is no manifest (yet). `output`: the run's own folder. Raises ArgosyError for an unreadable one."""
     bucket, folder = layout.split_s3(output)
 
     def opened(name: str) -> Any:

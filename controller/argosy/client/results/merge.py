@@ -1,7 +1,7 @@
-"""How do a run's parts become one file? In the order of the tasks, each part once, and missing ones counted.
+"""A run's parts merged into one file, in the order of the tasks, each part once, with missing ones counted.
 
 The manifest says which objects count, so rows of an attempt that was replaced never get in. A part whose size differs
-from the manifest, or whose rows differ from what its program counted, counts as missing. Parts are copied to temporary
+from the manifest, or whose rows differ from its program's count, counts as missing. Parts are copied to temporary
 files, several ahead of the one that is being written.
 """
 
@@ -25,7 +25,7 @@ from argosy.client.progress import TERMINAL
 from argosy.client.results.manifest import NoManifest, open_manifest
 from argosy.client.results.part_rows import NotRows, row_counts, rows_of
 
-PARTS_AHEAD = 16  # being copied at a time
+PARTS_AHEAD = 16  # copied at a time
 MISSING_KEPT = 1_000  # the rest is counted
 NOT_YET = "not there yet"
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class UnreadablePart(ArgosyError):
-    """A part holds something that is not rows."""
+    """A part holds something other than rows."""
 
     def __init__(self, part: Part, key: str, why: str) -> None:
         super().__init__(f"The part of task {part.index} cannot be merged: {why}.", details=[key])
@@ -42,7 +42,7 @@ class UnreadablePart(ArgosyError):
 
 @dataclass(frozen=True)
 class Part:
-    """A task's objects. size: their bytes together, as the manifest has it; None when it is not known."""
+    """A task's objects. size: their bytes together, according to the manifest; None if unknown."""
 
     index: int
     bucket: str
@@ -52,7 +52,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartCopy:
-    """One of a part's objects on this disk. rows: as its metadata says; None when its program has not said."""
+    """One of a part's objects on this disk. rows: according to its metadata; None if its program has not said."""
 
     key: str
     path: Path
@@ -61,8 +61,10 @@ class PartCopy:
 
 @dataclass
 class Merged:
-    """What was merged. missing: (task, why) of the first tasks without a result; missing_count: of all. skips_bad: a
-    part that holds something that is not rows counts as missing, and none of it is merged."""
+    """The result of a merge. missing: (task, why) of the first tasks without a result; missing_count: of all.
+    skips_bad: a part
+    that holds anything but rows counts as missing, and none of it is merged.
+    """
 
     skips_bad: bool = False
     rows: int = 0
@@ -77,7 +79,7 @@ class Merged:
 
 
 def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: Merged) -> Iterator[Part]:
-    """The parts that the manifest names or, with `partial` and no manifest, those that are there; notes missing ones.
+    """The parts that the manifest names or, with `partial` and no manifest, the existing ones; notes missing ones.
 
     A run that was reopened by a retry still has the manifest of its earlier end, which no longer counts. Raises
     NoManifest, and ArgosyError for a manifest that is not this run's.
@@ -99,7 +101,7 @@ def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: Merged
 
 
 def _part_of(entry: Mapping[str, Any], bucket: str, prefix: str, merged: Merged) -> Iterator[Part]:
-    """The part that an entry names, if any. Of a task that wrote its part and further files, only the part counts."""
+    """The part that an entry names, if any. If a task wrote its part and further files, only the part counts."""
     keys = [key if key.startswith(prefix) else prefix + key for key in entry.get("keys") or ()]
     final = [key for key in keys if key.startswith(f"{prefix}parts/")]
     chosen = tuple(final or keys)
@@ -156,8 +158,10 @@ def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
 
 
 def _lacking(part: Part, copies: Iterable[PartCopy], merged: Merged) -> str:
-    """Why the part counts as missing; empty when it does not. Where bad parts are skipped it is read twice, so that no
-    row of a bad one gets into the file."""
+    """Why the part counts as missing; empty if it does not. If bad parts are skipped it is read twice, so that no row
+    of a bad
+    one gets into the file.
+    """
     try:
         if lacking := _miscounted(part, copies):
             return lacking
@@ -176,7 +180,7 @@ def _read_all(part: Part, copies: Iterable[PartCopy]) -> Iterator[bytes]:
 
 
 def _miscounted(part: Part, copies: Iterable[PartCopy]) -> str:
-    """Which object lacks rows that its program wrote; empty when all are there, or when no program has counted."""
+    """The object that lacks rows of its program; empty if all are there, or if no program has counted."""
     for copy in copies:
         if copy.rows is not None:
             found = sum(_read(part, copy, row_counts))
@@ -245,7 +249,7 @@ def _write_csv(spool: IO[bytes], columns: list[str], file: IO[bytes]) -> None:
 
 
 def _cell(value: Any) -> str:
-    """Text as it is, nothing for null, everything else as JSON."""
+    """Text unchanged, nothing for null, everything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

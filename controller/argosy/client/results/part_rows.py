@@ -1,4 +1,4 @@
-"""Which rows does one part hold? Its name's ending says whether it is JSON lines, CSV with a heading, or one document.
+"""The rows of one part: JSON lines, CSV with a heading, or one document, by the ending of its name.
 
 A row is one line of JSON. Rows of JSON lines stay as the program wrote them, byte for byte.
 """

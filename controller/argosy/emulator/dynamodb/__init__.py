@@ -1,1 +1,1 @@
-"""What would Amazon DynamoDB do?"""
+"""A model of Amazon DynamoDB."""

@@ -1,7 +1,7 @@
-"""What do DynamoDB's expressions say, in the forms that the project uses?
+"""DynamoDB's expressions, in the forms that the project uses.
 
 Conditions: comparisons and attribute_exists / attribute_not_exists, joined by OR of AND without brackets; updates: one
-SET of values; key conditions: `pk = :name`. What is not understood is refused as AWS refuses a syntax error.
+SET of values; key conditions: `pk = :name`. Other forms are refused as AWS refuses a syntax error.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def partition_of(request: JSON) -> str:
 
 
 def projected(request: JSON, item: JSON) -> JSON:
-    """The item, or what a ProjectionExpression names of it: whole attributes, separated by commas."""
+    """The item, or the part that a ProjectionExpression names: whole attributes, separated by commas."""
     if "ProjectionExpression" not in request:
         return dict(item)
     names = [_name(name.strip(), request) for name in request["ProjectionExpression"].split(",")]

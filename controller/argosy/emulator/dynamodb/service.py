@@ -1,6 +1,6 @@
-"""What would DynamoDB do? Tables of pk and sk with conditional writes, transactions and consistent queries.
+"""A model of DynamoDB: tables of pk and sk with conditional writes, transactions and consistent queries.
 
-Only what the project asks for, with AWS's limits: 100 actions and 4 MB a transaction, 400 KB an item, 1 MB a page.
+It has only what the project needs, with AWS's limits: 100 actions and 4 MB a transaction, 400 KB an item, 1 MB a page.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ MAX_BATCH, BATCH_BYTES = 100, 16 * 1024 * 1024  # of a BatchGetItem
 class DynamoModel(EmulatedService):
     """One region's DynamoDB. Tables are made on first use; keys are strings `pk` and `sk`. All reads are consistent.
 
-    `units` counts what writes are charged, one a started KB, twice in a transaction: by the first words of both keys.
+    `units` counts the write units charged, one for each started KB, twice in a transaction: by the first words of both
+    keys.
     """
 
     def __init__(self) -> None:
@@ -38,7 +39,7 @@ class DynamoModel(EmulatedService):
         self.tables: dict[str, dict[str, dict[str, Item]]] = {}
         """Items by table, partition and sort key."""
         self.on_change: list[Callable[[Sequence[Change]], None]] = []
-        """Called with all changes of an operation, before they show: an operation that one of these fails at fails."""
+        """Called with all changes of an operation, before they show. If one of these fails, so does the operation."""
         self.units: Counter[str] = Counter()
 
     @property
@@ -52,7 +53,7 @@ class DynamoModel(EmulatedService):
 
     @operation
     def batch_get_item(self, request: JSON) -> JSON:
-        """At most 100 items; what 16 MB do not hold is named as unprocessed."""
+        """At most 100 items; those beyond 16 MB are named as unprocessed."""
         wanted = [(table, key) for table, keys in request["RequestItems"].items() for key in keys["Keys"]]
         addresses = [_address(table, key) for table, key in wanted]
         if len(addresses) > MAX_BATCH:

@@ -1,1 +1,1 @@
-"""What would Amazon EC2 do?"""
+"""A model of Amazon EC2."""

@@ -1,4 +1,4 @@
-"""How do instances come, run and go? Every change of an instance's state, with its events and callbacks."""
+"""Every change of an instance's state, with its events and callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events does EC2 send? EventBridge messages of instances and fleets, and the history of each fleet."""
+"""EC2's events: EventBridge messages of instances and fleets, and the history of each fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records pass EC2's `Filters`? A filter's values are alternatives, all filters must hold, * and ? are wild."""
+"""EC2's `Filters`: a filter's values are alternatives, all filters must hold, * and ? are wild."""
 
 from __future__ import annotations
 

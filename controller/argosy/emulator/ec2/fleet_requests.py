@@ -1,4 +1,4 @@
-"""What does a CreateFleet or ModifyFleet ask for, and is it allowed? Pools, targets and tags, checked."""
+"""The pools, targets and tags of a CreateFleet or ModifyFleet, checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a maintain fleet follow its target? It launches what is missing and, if told to, ends what is too much."""
+"""A maintain fleet at work: it launches missing instances and, if asked to, ends surplus ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fleets are there? Creating, describing, changing and deleting them, and their history."""
+"""EC2 fleets: creating, describing, changing and deleting them, and their history."""
 
 from __future__ import annotations
 

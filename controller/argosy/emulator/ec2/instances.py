@@ -1,4 +1,4 @@
-"""Which instances are there, and how are they ended and tagged?"""
+"""EC2 instances: describing, ending and tagging them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class InstanceOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def terminate_instances(self, request: JSON) -> JSON:
-        """All or, when one id is unknown, none. Ending what has ended is harmless."""
+        """All of them, or none if one id is unknown. Ending an ended instance is harmless."""
         instances = self.ledger.named(request["InstanceIds"])
         if len(instances) > MAX_TERMINATED_AT_ONCE:
             raise Refusal(

@@ -1,4 +1,4 @@
-"""What does the emulated EC2 of one region know, and what is due when?"""
+"""The state of the emulated EC2 of one region, and what is due when."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ TERMINATED_KEPT_S = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Ec2Setup:
-    """What EC2 offers in a region, and how long its steps take. Without `prices` every type costs its typical spot
-    price."""
+    """The offers of EC2 in a region, and how long its steps take. Without `prices` every type costs its typical spot
+    price.
+    """
 
     catalogue: Mapping[str, MachineType]
     zones: Sequence[str] = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -28,7 +29,7 @@ class Ec2Setup:
     boot_s: float = 30.0
     shutdown_s: float = 1.0
     shortage_retry_s: float = 60.0
-    """How long a fleet waits before it tries again to launch what was not available."""
+    """How long a fleet waits before it retries a launch that was not available."""
 
     private_ip: str = ""
     """Of all instances; "" = each has its own."""
@@ -58,7 +59,7 @@ class Ec2Ledger:
         self.available: dict[str, int] = {}
         """How many more instances a pool can deliver; a pool that is missing here has no limit."""
         self.obstacles: dict[str, LaunchObstacle] = {}
-        """What keeps a pool from launching anything beside a lack of capacity, such as a dead image."""
+        """What, beside a lack of capacity, keeps a pool from launching anything, such as a missing image."""
         self.quotas: dict[str, int] = {}
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
         self.to_fill: dict[str, Ec2Fleet] = {}
@@ -74,7 +75,7 @@ class Ec2Ledger:
         return self._count
 
     def later(self, at: float, do: Callable[[], None]) -> None:
-        """Call `do` at that time; where times are equal, in the order of the calls."""
+        """Call `do` at that time; equal times in the order of the calls."""
         heapq.heappush(self._due, (at, self.ordinal(), do))
 
     def next_due(self) -> float | None:
@@ -115,4 +116,4 @@ class Ec2Ledger:
         return [self.instances[each] for each in dict.fromkeys(instance_ids)]
 
     def catch_up(self) -> None:
-        """Calls change nothing by themselves: only `Ec2Model.advance` lets time take effect."""
+        """Calls change nothing by themselves: time takes effect only in `Ec2Model.advance`."""

@@ -1,4 +1,4 @@
-"""What can be bought on EC2, where, and at what price? Instance types, offerings, zones and the spot price history."""
+"""EC2's market: instance types, offerings, zones and the spot price history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argosy.emulator.operations import OperationGroup, Refusal, operation
 
 JSON = dict[str, Any]
 
-PRICE_STEP_S = 900.0  # the price function is looked at this often; equal neighbours are one entry
+PRICE_STEP_S = 900.0  # the price function is sampled this often; equal neighbours are one entry
 HISTORY_S = 90 * 86_400.0
 _PRODUCT = "Linux/UNIX"
 WALK_STEP_S = 6 * 3_600.0  # of `walking_prices`

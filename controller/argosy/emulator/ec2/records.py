@@ -1,4 +1,4 @@
-"""What does the emulated EC2 remember? Plain records; the modules around say how they change and look."""
+"""The records of the emulated EC2; the modules around them define their changes and views."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 4
 
 
 class MachineType(Protocol):
-    """What this model needs of an instance type; the catalogue's InstanceType is one. Memory MiB, prices USD/h."""
+    """The properties of an instance type that this model needs; the catalogue's InstanceType has them. Memory MiB,
+    prices USD/h.
+    """
 
     @property
     def vcpus(self) -> int: ...
@@ -48,7 +50,7 @@ class CapacityPool:
 
 @dataclass(frozen=True, slots=True)
 class LaunchTemplate:
-    """What a launch template gives its instances."""
+    """The settings that a launch template gives its instances."""
 
     image_ids: tuple[str, ...]
     """By version, from 1."""
@@ -121,7 +123,7 @@ class Ec2Fleet:
     created_at: float
     pools: list[CapacityPool]
     request: JSON
-    """As given to CreateFleet, for what is only shown again."""
+    """Given to CreateFleet and only shown again."""
     spot_target: int
     on_demand_target: int
     default_type: str
@@ -146,5 +148,5 @@ class Ec2Fleet:
         return self.spot_target + self.on_demand_target
 
     def count(self, purchase: str) -> int:
-        """How many of its members are alive and were bought this way."""
+        """The number of its live members that were bought this way."""
         return sum(each.purchase == purchase for each in self.members.values())

@@ -1,4 +1,4 @@
-"""What would Amazon EC2 do? The whole model: the operations by group, and the effects of time and of the market."""
+"""The whole model of Amazon EC2: the operations by group, and the effects of time and of the market."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
 
     @property
     def on_running(self) -> list[Callable[[Ec2Instance], None]]:
-        """How an agent comes to life."""
+        """Called when an instance runs: its agent starts."""
         return self.ledger.on_running
 
     @property
     def on_shutting_down(self) -> list[Callable[[Ec2Instance], None]]:
-        """How an operating system hears that it has to shut down."""
+        """Called when an operating system has to shut down."""
         return self.ledger.on_shutting_down
 
     @property
     def on_terminated(self) -> list[Callable[[Ec2Instance], None]]:
-        """How an agent dies."""
+        """Called when an instance ends: its agent dies."""
         return self.ledger.on_terminated
 
     def advance(self) -> None:
@@ -74,8 +74,10 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
             shut_down(self.ledger, instance, "Server.InternalError", "Server.InternalError: Internal error on launch")
 
     def set_shortage(self, pool: str, available: int | None) -> None:
-        """How many more this pool delivers; None = without end. `pool`: "c5.large/us-east-1a" (spot), or the same with
-        "/on-demand". Fleets that already wait try again at their next turn."""
+        """How many more this pool delivers; None = no limit. `pool`: "c5.large/us-east-1a" (spot), or the same with
+        "/on-demand".
+        Fleets that already wait try again at their next turn.
+        """
         with self.lock:
             if available is None:
                 self.ledger.available.pop(pool, None)
@@ -101,8 +103,10 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
     def add_launch_template(
         self, name: str, *, image_id: str, tags: Mapping[str, str], own_tags: Mapping[str, str] | None = None
     ) -> None:
-        """A new template, or a new version of one that there is. From now on fleets may only name templates added here
-        (until the first, any name will do). tags: of its instances; own_tags: of the template, None = the same."""
+        """A new template, or a new version of an existing one. From now on fleets may only name templates added here
+        (before the
+        first, any name is accepted). tags: of its instances; own_tags: of the template, None = the same.
+        """
         with self.lock:
             earlier = self.ledger.templates.get(name)
             image_ids = (*(earlier.image_ids if earlier else ()), image_id)

@@ -1,1 +1,1 @@
-"""What would Amazon ECS do?"""
+"""A model of Amazon ECS."""

@@ -1,4 +1,4 @@
-"""What does an ECS agent learn over its connection, and what does ECS learn from its loss?"""
+"""The connection between an ECS agent and ECS, and the effects of its loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class AgentConnection(OperationGroup[EcsLedger]):
 
     def report_health(self, task_arn: str, container: str, status: str) -> None:
         """Through a channel of its own, beside the changes of state: no event, and no higher version [thread:
-        containers-roadmap 1019 and 1515]. A task that ECS has forgotten is ignored."""
+        containers-roadmap
+        1019 and 1515]. A task that ECS has forgotten is ignored.
+        """
         with self.lock:
             for cluster in self.ledger.clusters.values():
                 task = cluster.tasks.get(task_arn)
@@ -50,8 +52,10 @@ class AgentConnection(OperationGroup[EcsLedger]):
                         each.healths.add(status)
 
     def set_agent_connected(self, container_instance_arn: str, connected: bool) -> None:
-        """Agents come and go several times an hour; their tasks run on meanwhile. ECS does not listen to one whose
-        instance was deregistered."""
+        """Agents disconnect and return several times an hour; their tasks run on meanwhile. ECS ignores an agent whose
+        instance was
+        deregistered.
+        """
         with self.lock:
             instance = self.ledger.known_instance(container_instance_arn)
             if instance is None or instance.agent_connected == connected or instance.status == "INACTIVE":

@@ -1,4 +1,4 @@
-"""Which custom attributes do container instances carry? Put, list, delete."""
+"""Custom attributes of container instances: put, list, delete."""
 
 from __future__ import annotations
 

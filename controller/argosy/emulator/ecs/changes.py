@@ -1,4 +1,4 @@
-"""How do tasks and container instances change? Every transition, its version and its event."""
+"""Changes of tasks and container instances: every transition, its version and its event."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from argosy.emulator.ecs.views import emit_instance, emit_task
 
 
 def changed_task(ledger: EcsLedger, task: EcsTask) -> None:
-    """The task is different now: a higher version and an event."""
+    """The task has changed: a higher version and an event."""
     task.version += 1
     emit_task(ledger, task)
 
 
 def changed_instance(ledger: EcsLedger, instance: ContainerInstance) -> None:
-    """The instance is different now: a higher version and an event."""
+    """The instance has changed: a higher version and an event."""
     instance.version += 1
     emit_instance(ledger, instance)
 
 
 def changed_resources(ledger: EcsLedger, instance: ContainerInstance) -> None:
-    """Tasks have taken or freed some of what the instance has."""
+    """Tasks have taken or freed some of the instance's resources."""
     if ledger.tells_resources:
         changed_instance(ledger, instance)
     else:
@@ -42,7 +42,7 @@ def assign(ledger: EcsLedger, task: EcsTask) -> None:
 
 
 def want_stopped(ledger: EcsLedger, task: EcsTask, stop_code: str, reason: str) -> None:
-    """desiredStatus STOPPED, once; what the agent never heard of ends at once."""
+    """desiredStatus STOPPED, once; a task that the agent never received ends at once."""
     if task.desired_status == "STOPPED":
         return
     task.desired_status = "STOPPED"
@@ -58,7 +58,7 @@ def want_stopped(ledger: EcsLedger, task: EcsTask, stop_code: str, reason: str) 
 
 
 def running(ledger: EcsLedger, task: EcsTask) -> None:
-    """The agent says so; a task that is STOPPED stays STOPPED."""
+    """The agent reports it; a task that is STOPPED stays STOPPED."""
     task.last_status = "RUNNING"
     task.started_at = ledger.now()
     changed_task(ledger, task)

@@ -1,4 +1,4 @@
-"""Which clusters are there? Creating, describing, listing, deleting."""
+"""ECS clusters: creating, describing, listing, deleting."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What does ExecuteCommand answer? ECS opens a session with the agent in a container; who runs that knows how.
+"""The answer of ExecuteCommand: ECS opens a session with the agent in a container.
 
-A stand-in for the way through Systems Manager: `on_execute` gives the session's address and token.
+It replaces the path through Systems Manager: `on_execute` returns the session's address and token.
 """
 
 from __future__ import annotations

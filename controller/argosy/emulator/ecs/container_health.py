@@ -1,4 +1,4 @@
-"""When is a container healthy? Docker's own rule, by which ECS's agent goes, and the limits of ECS on what is asked.
+"""Container health by Docker's own rule, which ECS's agent follows, with the limits of ECS on its settings.
 
 https://docs.docker.com/reference/dockerfile/#healthcheck
 """

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 def checked_body(request: JSON) -> JSON:
-    """What DescribeTaskDefinition will answer for this registration. Raises Refusal."""
+    """The answer of DescribeTaskDefinition for this registration. Raises Refusal."""
     _check_name(request["family"], "family")
     size = len(json.dumps(request, separators=(",", ":"), default=str))
     if size > MAX_BYTES:

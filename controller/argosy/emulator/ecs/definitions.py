@@ -1,4 +1,4 @@
-"""Which task definitions are there? Registering revisions, describing, listing, deregistering."""
+"""Task definitions: registering revisions, describing, listing, deregistering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which container instances are there? Registering, describing, listing, draining, deregistering."""
+"""Container instances: registering, describing, listing, draining, deregistering."""
 
 from __future__ import annotations
 

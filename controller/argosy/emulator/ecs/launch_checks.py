@@ -1,4 +1,4 @@
-"""Is this RunTask or StartTask well-formed? Everything AWS refuses before it looks for a place."""
+"""Is this RunTask or StartTask well-formed? Everything AWS refuses before it searches for a place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are tasks started? RunTask chooses the instance and remembers client tokens; StartTask does neither."""
+"""Starts of tasks: RunTask chooses the instance and remembers client tokens; StartTask does neither."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOT_DISTINCT = {"reason": "DistinctInstance placement constraint unsatisfied."}
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
-    """What RunTask or StartTask is to start, on whichever instance."""
+    """The task that RunTask or StartTask is to start, on any instance."""
 
     cluster: EcsCluster
     definition: TaskDefinition
@@ -135,7 +135,7 @@ class LaunchOperations(OperationGroup[EcsLedger]):
         return {name: view[name] for name in ("taskArn", "lastStatus", "desiredStatus")}
 
     def _place(self, order: LaunchOrder, count: int) -> tuple[list[EcsTask], list[JSON]]:
-        """One after the other, each seeing the ones before; the first that finds no place ends it."""
+        """One after the other, each with the effects of those before; the first that finds no place ends it."""
         cluster, group, tasks = order.cluster, order.group, list[EcsTask]()
         given = (order.definition.body, order.request)
         constraints = [each for source in given for each in source.get("placementConstraints") or ()]
@@ -223,7 +223,7 @@ def _fitting(instances: list[ContainerInstance], order: LaunchOrder) -> tuple[li
 
 
 def _active(cluster: EcsCluster, expressions: list[str]) -> list[ContainerInstance]:
-    """Where to look: the ACTIVE instances, or of a pinned launch only the one it names."""
+    """The candidates: the ACTIVE instances, or for a pinned launch only the one it names."""
     pins = [pin for expression in expressions if (pin := pinned_to(expression))]
     among = cluster.by_ec2_id.get(pins[0], []) if pins else cluster.instances.values()
     return [each for each in among if each.status == "ACTIVE"]

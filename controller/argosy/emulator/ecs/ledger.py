@@ -1,4 +1,4 @@
-"""What does the emulated ECS of one region know, and how is it looked up?"""
+"""The state of the emulated ECS of one region, and look-ups in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EcsLedger:
         self.clusters: dict[str, EcsCluster] = {}
         self.definitions: dict[str, list[TaskDefinition]] = {}
         self.on_work: list[Callable[[str], None]] = []
-        """Called with a container instance's ARN when there is something for its agent; must not block."""
+        """Called with a container instance's ARN if there is something for its agent; must not block."""
         self.on_definition: list[Callable[[TaskDefinition], None]] = []
         """Called with each task definition that is registered or deregistered."""
         self.on_execute: Callable[[str, str], tuple[str, str] | None] = lambda task_arn, container: None
@@ -51,7 +51,7 @@ class EcsLedger:
         return self.region.arn("ecs", f"{kind}/{rest}")
 
     def cluster(self, request: JSON) -> EcsCluster:
-        """The cluster a request is about ("default" when it names none). Raises Refusal."""
+        """The cluster that a request names ("default" if it names none). Raises Refusal."""
         name = str(request.get("cluster") or "default")
         found = self.clusters.get(_last_part(name, "cluster", self))
         if found is None or found.status != "ACTIVE":
@@ -82,7 +82,7 @@ class EcsLedger:
         return None
 
     def leaves(self, cluster: EcsCluster, record: EcsTask | ContainerInstance) -> None:
-        """The record has come to its end; it is forgotten after STOPPED_TASKS_KEPT_S."""
+        """The record has ended; it is forgotten after STOPPED_TASKS_KEPT_S."""
         self._leaving.append((self.now() + STOPPED_TASKS_KEPT_S, cluster, record))
 
     def catch_up(self) -> None:

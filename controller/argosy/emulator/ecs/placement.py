@@ -1,7 +1,7 @@
 """Where would ECS put a task? Resources, then constraints, then strategies; ties go to the instance registered first.
 
-That order and the first-order rules are documented; ties and the default without a strategy (random, by field
-reports) are not (aws.md 6).
+That order and the first-order rules are documented; ties and the default without a strategy (random, by field reports)
+are not (aws.md 6).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does the emulated ECS remember? Plain records; the modules around say how they change and look."""
+"""The records of the emulated ECS; the modules around them define their changes and views."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class EcsContainer:
     image_digest: str | None = None
     network_bindings: list[JSON] = field(default_factory=list)
     health: str = UNKNOWN
-    """As its agent last told; who asks may be shown less (`ecs/views.py`)."""
+    """As its agent last reported; a caller may see less (`ecs/views.py`)."""
     healths: set[str] = field(default_factory=set)
-    """All that it ever told."""
+    """Everything that it ever reported."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class EcsTask:
     desired_status: str = "RUNNING"
     version: int = 1
     handed_over: bool = False
-    """Whether the agent has been told about it."""
+    """Whether the agent has received it."""
     token: tuple[str, str] | None = None
     """(cluster, clientToken) of the RunTask that started it."""
     started_at: float | None = None
@@ -140,7 +140,7 @@ class ContainerInstance:
 
 @dataclass(slots=True)
 class RememberedLaunch:
-    """What a client token stands for: the request it came with, and what that started."""
+    """A client token: its request, and the tasks that it started."""
 
     request: JSON
     at: float

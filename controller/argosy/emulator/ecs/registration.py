@@ -1,4 +1,4 @@
-"""How does an instance join the cluster? What the agent sends in RegisterContainerInstance, checked."""
+"""An instance's registration: the agent's RegisterContainerInstance, checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
-# ECS itself knows these of an EC2 instance, whether or not the agent says so.
+# ECS itself knows these of an EC2 instance, whether or not the agent sends them.
 _FROM_IDENTITY = {
     "ecs.instance-type": "instanceType",
     "ecs.availability-zone": "availabilityZone",

@@ -1,4 +1,4 @@
-"""What does a task take from an instance, does it fit, and what remains? The only module that moves resources."""
+"""A task's resources: its needs, whether they fit, and what remains. The only module that moves resources."""
 
 from __future__ import annotations
 

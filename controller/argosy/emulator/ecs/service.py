@@ -1,4 +1,4 @@
-"""What would Amazon ECS do? The whole model: the operations by group, and the agents' side."""
+"""The whole model of Amazon ECS: the operations by group, and the agents' side."""
 
 from __future__ import annotations
 

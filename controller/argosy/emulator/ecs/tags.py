@@ -1,4 +1,4 @@
-"""Which tags may a resource carry, and how are they read and changed?"""
+"""Tags of resources: their limits, and reading and changing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks are there? Describing, listing, stopping, and what agents report about them."""
+"""ECS tasks: describing, listing, stopping, and the agents' reports about them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TaskOperations(OperationGroup[EcsLedger]):
 
     @operation
     def stop_task(self, request: JSON) -> JSON:
-        """Idempotent: a task that is stopping or stopped is answered as it is."""
+        """Idempotent: a task that is stopping or stopped is returned unchanged."""
         cluster = self.ledger.cluster(request)
         task = self._known(cluster, request["task"])
         want_stopped(self.ledger, task, "UserInitiated", request.get("reason") or "Task stopped by user")

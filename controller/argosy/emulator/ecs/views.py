@@ -1,4 +1,4 @@
-"""How do the records look from outside? The API's shapes (datetimes) and the events' details (ISO strings)."""
+"""Public views of the records: the API's shapes (datetimes) and the events' details (ISO strings)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def definition_view(ledger: EcsLedger, definition: TaskDefinition) -> JSON:
 
 
 def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
-    """An "ECS Task State Change" with the task as it is now."""
+    """An "ECS Task State Change" with the task's present state."""
     detail = {key: value for key, value in task_view(ledger, task).items() if key not in _NOT_IN_TASK_EVENTS}
     for container in detail["containers"]:
         del container["healthStatus"]
@@ -130,7 +130,7 @@ def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
 
 
 def emit_instance(ledger: EcsLedger, instance: ContainerInstance) -> None:
-    """An "ECS Container Instance State Change" with the instance as it is now."""
+    """An "ECS Container Instance State Change" with the instance's present state."""
     view = instance_view(ledger, instance)
     detail = {key: value for key, value in view.items() if key not in _NOT_IN_INSTANCE_EVENTS}
     detail["clusterArn"] = ledger.arn("cluster", instance.cluster)
@@ -174,7 +174,7 @@ def _health(task: EcsTask, container: EcsContainer) -> str:
 
 
 def exec_agent(task: EcsTask, container: EcsContainer) -> JSON:
-    """The agent of ECS Exec in one container: it starts with it, where it can write to its root."""
+    """The Exec agent in a container: it starts with the container, if it can write to its root."""
     [definition] = [each for each in task.definition.containers if each["name"] == container.name]
     status = container.last_status if container.last_status in ("PENDING", "RUNNING") else "STOPPED"
     if status == "RUNNING" and definition.get("readonlyRootFilesystem"):

@@ -1,1 +1,1 @@
-"""What do the ECS agents of the local instances do with their tasks?"""
+"""The ECS agents of the local instances."""

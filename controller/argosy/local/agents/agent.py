@@ -1,4 +1,4 @@
-"""What do the ECS agents of all local instances do? Register, start and stop tasks, report, die with their instance.
+"""The ECS agents of all local instances: they register, start and stop tasks, report, and die with their instance.
 
 One thread handles the messages, one at a time. The models post them under their own locks, so posting never waits. Only
 the end of a task is handled by the thread that saw it, which then starts the next one: with tasks of milliseconds,
@@ -39,7 +39,7 @@ class AgentOptions:
     processes: int
     stop_timeout_s: float | None = None
     scratch: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))  # where programs write
-    min_free_bytes: int = 0  # there; with less no task is started
+    min_free_bytes: int = 0  # free space there; with less no task is started
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ class Agents:
         for task in work.start:
             execution = TaskExecution(task, self._definition(task), self._reporter(instance), self._ecs.report_health)
             instance.executions[execution.task_arn] = execution
-            if execution.serves:  # it never ends by itself: its turn would never come, nor anybody's after it
+            if execution.serves:  # it never ends by itself: neither its own turn nor any later one would come
                 self._serving.add(execution.task_arn)
                 self._start(instance, execution)
             else:
@@ -238,7 +238,7 @@ class Agents:
         return report
 
     def _told_of_end(self, message: Callable[[], None]) -> None:
-        """A thousand tasks that cannot even start must not call each other."""
+        """Without this, a thousand tasks that cannot even start would call each other recursively."""
         if self._holder == threading.get_ident():
             self._messages.put(message)
         else:

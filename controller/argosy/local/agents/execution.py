@@ -1,4 +1,4 @@
-"""How does one ECS task go from its containers' start to its last state change?"""
+"""One ECS task, from its containers' start to its last state change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TaskExecution:
         report: Callable[[TaskReport], None],
         tell_health: Callable[[str, str, str], None] | None = None,
     ) -> None:
-        """tell_health: of a container, by the task's ARN and its name; None: health is not reported."""
+        """tell_health: receives a container's health, by the task's ARN and its name; None: health is not reported."""
         self.task_arn: str = task["taskArn"]
         self._task = task
         self._definition = definition
@@ -58,7 +58,7 @@ class TaskExecution:
 
     @property
     def serves(self) -> bool:
-        """Whether it is a service's task, which never ends by itself, so its end is not awaited."""
+        """Whether it is a service's task, which never ends by itself, so that its end is not awaited."""
         return str(self._task.get("group", "")).startswith(SERVICE_GROUP)
 
     @property
@@ -125,7 +125,7 @@ class TaskExecution:
             watcher.join(timeout_s)
 
     def way_in(self, container: str) -> WayIn | None:
-        """How a command gets into one of its containers; None for one that does not run."""
+        """How a command gets into one of its containers; None for one that is not running."""
         process = self._processes.get(container)
         return None if process is None or container in self._ended else process.way_in()
 

@@ -1,7 +1,7 @@
-"""Is a container of this machine well? Its health command is run again and again, where the task runs.
+"""Is a container of this machine healthy? Its health command is run again and again, where the task runs.
 
-In a container by the engine's `exec`; for a process with its environment and in its folder. A thread for each container
-that has such a command.
+For a container this uses the engine's `exec`; for a process, its environment and its folder. Each container with such a
+command has a thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HealthWatcher:
     def __init__(
         self, check: Mapping[str, Any], way_in: Callable[[], WayIn | None], told: Callable[[str], None]
     ) -> None:
-        """check: the healthCheck of the definition. told: the status, whenever it has changed."""
+        """check: the healthCheck of the definition. told: called with the status whenever it has changed."""
         kind, *words = check["command"]
         self._words = [*SHELL, *words] if kind == "CMD-SHELL" else words
         self._watch = HealthWatch(check, time.time())
@@ -80,7 +80,7 @@ class HealthWatcher:
                 self._running = None
 
     def _started(self) -> subprocess.Popen[bytes] | None:
-        """None when there is nothing to get into. Raises OSError, psutil.Error."""
+        """None if there is nothing to enter. Raises OSError, psutil.Error."""
         way = self._way_in()
         if way is None:
             return None
@@ -100,7 +100,7 @@ class HealthWatcher:
 
 
 def _command(way: WayIn, words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """What is started, and with which environment and folder. Raises psutil.Error."""
+    """The command to start, with its environment and folder. Raises psutil.Error."""
     if way.engine:
         return [way.engine, "exec", way.container, *words], {}
     process = psutil.Process(way.pid)

@@ -1,4 +1,4 @@
-"""How does an EC2 instance introduce itself to the cluster?"""
+"""An EC2 instance's registration with the cluster."""
 
 from __future__ import annotations
 

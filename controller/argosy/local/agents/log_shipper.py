@@ -1,4 +1,4 @@
-"""How do the lines of many tasks reach the log store in few calls?"""
+"""Log lines of many tasks, sent to the log store in few calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LogRefusedError(Exception):
 
 
 class LogStore(Protocol):
-    """Where lines go."""
+    """The destination of lines."""
 
     def open(self, group: str, stream: str) -> None:
         """Make the stream; one that is there stays. Raises LogRefusedError where there is no group."""
@@ -30,7 +30,7 @@ class LogStore(Protocol):
 
 
 class LogShipper:
-    """Collects lines and sends them in batches, in order, from one thread. complain: told of lost lines."""
+    """Collects lines and sends them in batches, in order, from one thread. complain: called for lost lines."""
 
     def __init__(self, logs: LogStore, complain: Callable[[str], None]) -> None:
         self._logs = logs

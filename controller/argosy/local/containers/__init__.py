@@ -1,1 +1,1 @@
-"""How do containers run here? As processes of this machine, or under podman or Docker."""
+"""Containers on this machine: as processes, or under podman or Docker."""

@@ -1,4 +1,4 @@
-"""What does one container of a task run? Definition, overrides, image and host together, as the ECS agent does it."""
+"""One container of a task: definition, overrides, image and host put together, like the ECS agent does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LocalContainer:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What every container on one host is given. `gpu_ids`: all GPUs of the host, in the order of their ordinals."""
+    """The settings of every container on one host. `gpu_ids`: all GPUs of the host, in the order of their ordinals."""
 
     environment: Mapping[str, str]
     gpu_ids: Sequence[str]

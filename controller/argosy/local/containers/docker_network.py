@@ -1,8 +1,8 @@
-"""How do Docker's containers reach one port of this machine's loopback interface, and nothing else that listens there?
+"""The network through which Docker's containers reach one port of this machine's loopback interface, and no other.
 
 They share a network of local mode's own, whose bridge has an address on this machine. The embedded AWS listens at that
-address too, for connections from that network only: any container of this machine could reach it. Containers of one
-network cannot reach each other.
+address too, for connections from that network only, because any container of this machine could reach it. Containers of
+this network cannot reach each other.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ _ADDRESSES = "{{range .IPAM.Config}}{{.Gateway}} {{.Subnet}} {{end}}"
 
 
 class DockerNetwork:
-    """Made with Docker's command, and there until it is closed. Raises OSError where its address is not on this machine
-    (Docker Desktop, Docker without root), or Docker refuses."""
+    """Made with Docker's command, and removed by `close`. Raises OSError if its address is not on this machine (Docker
+    Desktop,
+    Docker without root), or if Docker refuses.
+    """
 
     def __init__(self, engine: str, port: int, serve: Callable[[socket.socket], Callable[[], None]]) -> None:
         """serve: as in `engine_run.Door`."""
@@ -41,7 +43,7 @@ class DockerNetwork:
         self._ask("network", "rm", self.name)
 
     def told(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a container, with the endpoint where it is from there."""
+        """The environment of a container, with the endpoint as seen from there."""
         return {
             name: value.replace(LOOPBACK, self.gateway) if _names_the_endpoint(name) else value
             for name, value in environment.items()
@@ -71,7 +73,7 @@ class DockerNetwork:
 
 
 class _FromSubnet(socket.socket):
-    """A listener that hangs up on everybody from elsewhere."""
+    """A listener that closes every connection from elsewhere."""
 
     def __init__(self, subnet: ipaddress.IPv4Network) -> None:
         super().__init__(socket.AF_INET, socket.SOCK_STREAM)

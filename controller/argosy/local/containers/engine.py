@@ -1,8 +1,8 @@
-"""How do podman and Docker provide images and containers? Through their commands, which are the same as far as needed.
+"""Images and containers of podman and Docker, through their commands, which are the same as far as needed.
 
 `argosy/NAME` is built from the folder NAME of the images root, once while local mode runs, in its CPU flavour if it has
-one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. AWS is where AWS_ENDPOINT_URL says,
-as the only port of this machine's loopback interface that a container reaches.
+one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is present. AWS_ENDPOINT_URL names the
+endpoint, which is the only port of this machine's loopback interface that a container reaches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RefusedProgram:
 ENGINES = ("podman", "docker")
 PROBE_S = 20.0
 LOOK_S = 0.5  # between two looks at the files of an image
-NO_SUCH_PROGRAM = 127  # what `run` ends with
+NO_SUCH_PROGRAM = 127  # the exit codes of `run` itself
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 NO_RUNNER = (
     "podman needs the runner of users' programs, which {}, and submit again; or run `argosy local` without --runtime"
@@ -116,8 +116,10 @@ def check(engine: str) -> None:
 
 
 def _check_start(engine: str) -> None:
-    """Start a program that does not exist, in an empty folder: a sound engine finds nothing else to complain about. One
-    that may not set its limits on resources, for one, answers `info` and starts no container."""
+    """Start a missing program in an empty folder: a sound engine complains of nothing else. An engine that may not set
+    its
+    limits on resources, for example, answers `info` and starts no container.
+    """
     with tempfile.TemporaryDirectory() as root:
         words = [engine, "run", "--rm", "--network", "none", "--rootfs", root, "/argosy-nothing"]
         try:
@@ -131,7 +133,7 @@ def _check_start(engine: str) -> None:
 
 
 def real_gpus() -> int:
-    """How many GPUs the driver of this machine shows."""
+    """The number of GPUs that the driver of this machine shows."""
     if shutil.which("nvidia-smi") is None:
         return 0
     try:
@@ -142,9 +144,10 @@ def real_gpus() -> int:
 
 
 class EngineRuntime:
-    """A Runtime. gpus: real ones, which pinned tasks are given by their ordinals; without any, GPUs are only named.
-    door: its port is ours alone; containers of a local mode on it that was killed are removed. base_image: takes the
-    place of BASE in Dockerfiles that have it."""
+    """A Runtime. gpus: real ones, which pinned tasks get by their ordinals; without any, GPUs are only named.
+    door: its port is ours alone; containers of a killed local mode on it are removed. base_image: replaces BASE in
+    Dockerfiles that have it.
+    """
 
     slow = True
 
@@ -158,7 +161,7 @@ class EngineRuntime:
         runner: Path | None = None,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """tell: what a user wants to know, such as that an image is built again."""
+        """tell: gets what a user wants to know, such as that an image is built again."""
         self.root, self._tell = root, tell
         self._base_image = base_image
         self._engine = engine
@@ -180,7 +183,7 @@ class EngineRuntime:
 
     @property
     def python(self) -> str:
-        """That of the base image if the engine has it; else the one that the Dockerfile names."""
+        """The version of the base image if the engine has it; otherwise that of the one in the Dockerfile."""
         if self._base_image is None or self._asked(["image", "inspect", self._base_image]).returncode != 0:
             return STOCK_PYTHON
         words = ["run", "--rm", self._base_image, "python", "-c", _VERSION]
@@ -239,7 +242,7 @@ class EngineRuntime:
         return None if Path(init).name == self._runner.name else NOT_THE_INIT.format(self._runner)
 
     def _signature(self, reference: str) -> str:
-        """Of what the image is built from; empty for one that is not built here. Kept for a while."""
+        """Digest of the sources of the image; empty for one that is not built here. Kept for a while."""
         looked_at, signature = self._looked.get(reference, (-LOOK_S, ""))
         if time.monotonic() - looked_at >= LOOK_S:
             source = source_of(self.root, reference)

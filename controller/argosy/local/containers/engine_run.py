@@ -1,8 +1,8 @@
-"""How does one container run under podman or Docker, end when it must, and say how it ended?
+"""One container under podman or Docker: its run, its end, and the report of its end.
 
 The engine's `run` stays attached: its output is the container's log and its exit code the container's. The container is
-kept until it has been asked how it ended, then removed. podman's containers have a network of their own, into which one
-port leads (`one_port`); Docker's, which only root could enter, share one of local mode's (`docker_network`).
+kept until the engine has reported its end, then removed. podman's containers have a network of their own, into which
+one port leads (`one_port`); Docker's, which only root could enter, share one of local mode's (`docker_network`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatoni
 _NOT_YET = ("", "created", "initialized")  # the first: there is none
 _STILL = ("running", "stopping")
 _RAN = ("exited", "stopped", "removing", "dead")
-# What catatonit and tini say when there is no such program; to the engine the container has run, because they have.
+# What catatonit and tini print if there is no such program; for the engine the container has run, because they have.
 _INIT_FAILED = re.compile(r"ERROR \(catatonit:\d+\): failed to exec|\[FATAL tini")
 # What our runner says as the init: podman does not know it with control groups of version 1.
 _MEMORY_RAN_OUT = "argosy: killed: out of memory"
@@ -135,9 +135,11 @@ class EngineContainer:
         return "kill", "--signal", "KILL", self._name
 
     def _end(self, *asked: str) -> None:
-        """An engine ends what has not begun yet in name only: it says yes, and starts it. So what would start it is
-        told to end, and the engine is asked again once it runs nevertheless. It is not killed at once: engines lose
-        track of a container that they were just making."""
+        """An engine ends only the name of a container that has not begun: it confirms, and starts it. So the program
+        that would
+        start it is asked to end, and the engine is asked again once the container runs nevertheless. It is not killed
+        at once, because engines lose track of a container that they were just making.
+        """
         self._is_wanted, is_told = False, False
         ends = time.monotonic() + self._stop_timeout_s + SETTLE_S
         while not self._over.is_set():
@@ -162,7 +164,7 @@ class EngineContainer:
         status, out_of_memory = self._state()
         if status in _STILL:
             if not self._is_wanted:
-                self._ask(*self._killing)  # it began when what started it was told to end
+                self._ask(*self._killing)  # it began when its starter was asked to end
             exit_code = self._settled(exit_code)
             status, out_of_memory = self._state()
         self._remove()

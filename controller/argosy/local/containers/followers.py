@@ -1,7 +1,8 @@
-"""Who follows the programs of tasks, and who ends them if this process is killed?
+"""The followers of tasks' programs, and their end if this process is killed.
 
-Threads follow them: that of a program which has ended follows the next one, so that no other has to be woken in between
-(with programs of milliseconds, that would take longer than they do). A process of its own would outlive this one.
+Threads follow programs: the thread of a program that has ended follows the next one, so that no other has to be woken
+in between (with programs of milliseconds, that would take longer than they do). They are no separate process, which
+would outlive this one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MOST_PROGRAMS = 10_000  # that run at once
 
 
 class Following(Protocol):
-    """What one program needs of those who follow it."""
+    """What one program needs of its followers."""
 
     def follow(self, group: int, work: Callable[[], None]) -> Future[None]:
         """Do this, for a program that has begun as the leader of this process group."""

@@ -1,4 +1,4 @@
-"""What does an image name run on a machine without a container engine?
+"""The program of an image on a machine without a container engine.
 
 `argosy/NAME` (any tag or digest) is the folder `NAME` of the images root: the exec-form ENTRYPOINT and CMD of its
 Dockerfile's last stage run in the project's environment, or that of another Python named for the image, in that folder,
@@ -36,7 +36,7 @@ class CannotPullError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a container of this image runs by default."""
+    """The default program of a container of this image."""
 
     entry_point: tuple[str, ...]
     command: tuple[str, ...]
@@ -84,7 +84,7 @@ def build_context(folder: Path) -> list[str]:
 
 
 def signature_of(folder: Path) -> str:
-    """Another one when a file of the folder comes, goes or changes: a digest of their names, sizes and times."""
+    """A digest of names, sizes and times, which changes when a file of the folder comes, goes or changes."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if "__pycache__" not in path.parts and path.is_file():

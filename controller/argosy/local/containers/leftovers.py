@@ -1,4 +1,4 @@
-"""Which containers did a local mode that was killed leave behind? Those with the label of the port that is ours now."""
+"""Containers that a killed local mode left behind: those with the label of the port that is ours now."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ def label(port: int) -> str:
 
 
 def remove_leftovers(engine: str, port: int) -> None:
-    """Only for the local mode that listens on the port: any other that had it is gone. Containers that the engine
-    cannot remove stay, and keep nothing from starting under podman. Raises OSError when there is no such engine."""
+    """Only for the local mode that listens on the port: any earlier one is gone. Containers that the engine cannot
+    remove stay,
+    and prevent no start under podman. Raises OSError if there is no such engine.
+    """
     found = _ask(engine, "ps", "--all", "--quiet", "--filter", f"label={label(port)}").stdout.split()
     if found:
         _ask(engine, "rm", "--force", *found)

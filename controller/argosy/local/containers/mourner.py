@@ -1,8 +1,8 @@
-"""The program that ends local mode's programs when local mode itself was killed.
+"""The program that ends local mode's programs after local mode itself was killed.
 
 Run as a program of its own, by its path: it imports the standard library only. Local mode writes into its standard
-input which process groups have begun and ended; the kernel ends that input with local mode, however that ends. Then the
-groups that are left are killed, and the containers with local mode's label are removed.
+input which process groups have begun and ended; the kernel closes that input with local mode, however that ends. Then
+the remaining groups are killed, and the containers with local mode's label are removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BEGUN, ENDED, LABELLED, WELL = "+", "-", "label", "well"  # WELL: local mode has
 
 
 def watch(lines: Iterable[str]) -> tuple[set[int], list[tuple[str, str]]]:
-    """What is left at the end of the lines: process groups, and labels of containers with their engine."""
+    """What remains at the end of the lines: process groups, and labels of containers with their engine."""
     groups: set[int] = set()
     labels: list[tuple[str, str]] = []
     for line in lines:

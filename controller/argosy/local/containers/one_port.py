@@ -1,10 +1,9 @@
-"""How does a container reach one port of this machine's loopback interface, and no other?
+"""One port of this machine's loopback interface for a container, and no other.
 
 Run as a program in place of `podman run`: it creates the container with a network of its own, listens on that port
 inside it, hands the listening socket out to the embedded AWS, and then becomes `podman start --attach`. So the endpoint
 is 127.0.0.1 there too, and neither other services of this machine nor its abstract sockets can be reached. A socket
 keeps the network that it was made in, wherever it is passed to (network_namespaces(7)).
-
 It imports the standard library only, and is run by its path.
 """
 
@@ -40,8 +39,10 @@ class BoxedStart:
         return [sys.executable, "-P", __file__, *told, *self.create]
 
     def run(self) -> None:
-        """Does not return. SIGTERM ends it when the engine is done with what it does: a `podman init` that is cut short
-        leaves processes behind of which its books know nothing."""
+        """Does not return. SIGTERM ends it when the engine's command has finished: a `podman init` that is cut short
+        leaves
+        processes behind that it has no record of.
+        """
         told: list[int] = []
         signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
         engine = self.create[0]
@@ -75,7 +76,7 @@ class BoxedStart:
 
 
 def _done(command: Sequence[str], told: Sequence[int]) -> bytes:
-    """What the command prints. Ends the program when it fails (the engine has said why), or was `told` to end."""
+    """The output of the command. Ends the program if the command fails (the engine has said why), or after `told`."""
     ended = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if ended.returncode or told:
         raise SystemExit(STOPPED if told else ended.returncode)

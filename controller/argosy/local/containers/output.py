@@ -1,4 +1,4 @@
-"""How does what a program prints become lines of its log while it runs, and a file if that is its result?"""
+"""A program's output: lines of its log while it runs, and a file if the output is its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PipeLines:
         self._pending = b""
 
     def read(self) -> bool:
-        """What is there; False at the pipe's end."""
+        """Read what has arrived; False at the pipe's end."""
         data = os.read(self.descriptor, PIECE_BYTES)
         if self._sink is not None:
             self._sink.write(data)
@@ -34,7 +34,7 @@ class PipeLines:
         return bool(data)
 
     def end(self) -> None:
-        """What has come of a line without an end is a line, too."""
+        """An unfinished last line is a line, too."""
         pending, self._pending = self._pending, b""
         if pending:
             self._tell(pending)
@@ -47,7 +47,7 @@ class Followed(Protocol):
     """The program whose pipes they are."""
 
     def patience_ms(self) -> int | None:
-        """How long to wait for output before it is looked at; None: for ever."""
+        """How long to wait for output before the program is checked; None: for ever."""
 
     def look(self) -> None:
         """Called again and again while it runs."""
@@ -57,9 +57,10 @@ class Followed(Protocol):
 
 
 def follow(pipes: Sequence[PipeLines], program: Followed, exit_of: int) -> None:
-    """Until the program and all pipes have ended, or the pipes are quiet after the program's end: a daemon left behind
-    may hold them open. One thread does all of it, since thousands of programs may be started one after the other.
+    """Until the program and all pipes have ended, or the pipes are quiet after the program's end, since a daemon left
+    behind
 
+    may hold them open. One thread does all of it, because thousands of programs may be started one after the other.
     exit_of: a descriptor that can be read once the program has ended.
     """
     waiting = {each.descriptor: each for each in pipes}

@@ -1,8 +1,8 @@
-"""At which ports of this machine is a task's container reached?
+"""The ports of this machine at which a task's container is reached.
 
 A process of this machine cannot have the port that its definition names for itself, as a container can: several tasks
-would want the same one. So it gets another, in the variable that its definition has for that, and only on the
-loopback interface anybody can reach it.
+would want the same one. So it gets another port, in the variable that its definition names for that, and only on the
+loopback interface is it reachable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PortOfTask:
 
 
 def free_port() -> int:
-    """That nothing listens at now. Raises OSError."""
+    """A port without a listener now. Raises OSError."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
@@ -53,5 +53,5 @@ def bound(definition: Mapping[str, Any], choose: Callable[[], int]) -> Iterator[
 
 
 def told_ports(ports: Sequence[PortOfTask]) -> dict[str, str]:
-    """What a process listens at, where its definition tells it a port at all."""
+    """The port of a process, if its definition passes one to it at all."""
     return {f"{PORT_VARIABLE}{each.container}": str(each.host) for each in ports if each.is_endpoint}

@@ -1,4 +1,4 @@
-"""How does a container's program run as a process tree, with a memory limit, a grace period and log lines?
+"""A container's program as a process tree, with a memory limit, a grace period and log lines.
 
 RLIMIT_AS would fail programs that only reserve address space (numpy, TensorFlow), so the resident memory of the whole
 tree is watched, and the tree is killed at the limit, as the kernel does in a container.
@@ -24,7 +24,7 @@ from argosy.local.containers.followers import Following
 from argosy.local.containers.output import PipeLines, follow
 from argosy.runner.copying import Sink
 
-WATCH_S = 0.1  # how often resident memory is looked at
+WATCH_S = 0.1  # interval at which resident memory is read
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
@@ -38,7 +38,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What a container engine needs to know beyond the program. tmpfs: (path, MiB). Ordinals: of the pinned GPUs."""
+    """The needs of a container engine beyond the program. tmpfs: (path, MiB). Ordinals: of the pinned GPUs."""
 
     image: str
     entry_point: str | None = None
@@ -78,7 +78,8 @@ class ContainerProcess:
         followers: Following | None = None,
     ) -> None:
         """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError if it cannot start (e.g.
-        FileNotFoundError). followers: own those threads and learn of the program; None: it has its own thread."""
+        FileNotFoundError). followers: provide those threads and register the program; None: it has its own thread.
+        """
         self._program = program
         self._on_line = on_line
         self._on_end = on_end
@@ -135,7 +136,7 @@ class ContainerProcess:
         return None if self._over.is_set() else WayIn(pid=self.pid)
 
     def patience_ms(self) -> int | None:
-        """See Followed: its memory is looked at."""
+        """See Followed: its memory is read."""
         return None if self._program.memory_mib is None else round(WATCH_S * 1000)
 
     def sweep_up(self) -> None:

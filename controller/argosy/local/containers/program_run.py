@@ -1,7 +1,7 @@
-"""How does a user's program run as a process, with what the runner does before and after it in this process's threads?
+"""A user's program as a process, with the work of the runner before and after it in this process's threads.
 
-So a task starts one process, its own, and not a second one that would load a library of AWS for a second. Archives are
-unpacked once for all tasks of a job.
+So a task starts one process, its own, and not a second one that would spend a second on loading an AWS library.
+Archives are unpacked once for all tasks of a job.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class ProgramFolders:
-    """Where programs of this machine work: attempts' own folders, and archives that they share."""
+    """The folders of programs on this machine: attempts' own folders, and archives that they share."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -64,7 +64,7 @@ class ProgramRun:
         self._thread.start()
 
     def stop(self) -> None:
-        """The program's own matter while it runs; before and afterwards the end. Returns at once."""
+        """Signals the program while it runs; before and afterwards, the end of the attempt. Returns at once."""
         with self._guard:
             self._asked = True
             child = self._child
@@ -94,7 +94,7 @@ class ProgramRun:
         return None if child is None else child.way_in()
 
     def _run(self) -> None:
-        ended = Ended(TEMPORARY)  # should there be a fault of ours
+        ended = Ended(TEMPORARY)  # in case of a fault of ours
         try:
             ended = self._attempt()
         except RunnerFault as fault:
@@ -134,7 +134,7 @@ class ProgramRun:
         return self._unless_stopped(lambda: attempt.prepare(self._program.environment))
 
     def _folder(self, ready: Ready, work: WorkFolder) -> Path:
-        """Where the program begins: with its archives, or as its image has it."""
+        """The folder in which the program begins: with its archives, or the image's own."""
         if ready.folder is not None or not self._program.bare:
             return ready.folder or self._program.folder
         work.program.mkdir()
@@ -150,7 +150,7 @@ class ProgramRun:
             raise setup_fault(ended.exit_code)
 
     def _started(self, program: Program) -> Ended:
-        """How it ended. Raises RunnerFault when it could not be started, or its output not be kept."""
+        """How it ended. Raises RunnerFault if it could not be started, or its output could not be kept."""
         ends: list[Ended] = []
         here = _Here(self._followers)
         with self._guard:
@@ -165,7 +165,7 @@ class ProgramRun:
         finally:
             with self._guard:
                 self._child = None
-            if not ends:  # by a fault of ours
+            if not ends:  # through a fault of ours
                 child.sweep_up()
         [ended] = ends
         if child.output_fault is not None and ended == Ended(0):
@@ -173,7 +173,7 @@ class ProgramRun:
         return ended
 
     def _unless_stopped(self, work: Callable[[], T]) -> T:
-        """What the work gives. Being stopped ends it: its thread is left behind, once no upload is half done."""
+        """The result of the work. A stop ends it: its thread is left behind, once no upload is half done."""
         self._wake.clear()
         done = started(work, self._wake.set)
         self._wake.wait(self._program.stop_timeout_s if self._asked else None)
@@ -204,12 +204,12 @@ class _Here:
             self._followers.forget(group)
 
     def until_its_end(self) -> None:
-        """Do what is to be done."""
+        """Run the work."""
         self._work()
 
 
 def program_environment(environment: Mapping[str, str], python: str) -> dict[str, str]:
-    """The image `argosy/python` is the Python that runs local mode: that is what `python` in a shell's text means."""
+    """The image `argosy/python` is the Python that runs local mode, so `python` in a shell's text means it."""
     first = str(Path(python).parent)
     path = environment.get("PATH")
     return {**environment, "PATH": f"{first}:{path}" if path else first}

@@ -1,4 +1,4 @@
-"""What must a container runtime be able to do? There are two: processes of this machine, and a container engine."""
+"""The interface of a container runtime. There are two: processes of this machine, and a container engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Runtime(Protocol):
 
     @property
     def has_gpus(self) -> bool:
-        """Whether pinned tasks are given real GPUs: their definitions then want the GPU flavour."""
+        """Whether pinned tasks get real GPUs: their definitions then want the GPU flavour."""
 
     @property
     def python(self) -> str:

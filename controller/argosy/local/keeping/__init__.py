@@ -1,1 +1,1 @@
-"""What of local mode is there again after a restart?"""
+"""The state of local mode that survives a restart."""

@@ -1,7 +1,7 @@
-"""How is what was answered still there after a kill? In one SQLite file with a write-ahead log.
+"""One SQLite file with a write-ahead log, in which every answered change survives a kill.
 
-What `write` has returned from survives the process's end, whatever ends it, and a half-written change never shows. The
-end of the machine may cost the last moments, but not what is before them.
+What `write` has returned from survives the process's end, whatever ends it, and a half-written change never shows. A
+crash of the machine may lose the last moments, but nothing before them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Database:
             raise
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """What a SELECT finds."""
+        """The rows of a SELECT."""
         with self._guard:
             return self._connection.execute(text, values).fetchall()
 

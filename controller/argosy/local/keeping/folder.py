@@ -1,7 +1,7 @@
-"""Which folder does local mode keep its state in, and may this process use it?
+"""The folder of local mode's state, and whether this process may use it.
 
-One local mode at a time: it holds a lock that the kernel ends with its process, however that ends. A folder of another
-format, and one with other people's files, are left as they are.
+One local mode at a time: it holds a lock that the kernel releases with its process, however that ends. Folders of
+another format, and those with other people's files, are left unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OURS = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", OBJECTS, _FORMAT_FILE)
 
 
 class StateRefusedError(Exception):
-    """The folder cannot be used; `step` says what can be done about it."""
+    """The folder cannot be used; `step` says what the user can do about it."""
 
     def __init__(self, message: str, step: str) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class StateRefusedError(Exception):
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """What cannot be read, or made, of the state in a folder is a StateRefusedError."""
+    """State in a folder that cannot be read or made is a StateRefusedError."""
     try:
         yield
     except OSError as fault:
@@ -42,7 +42,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def damaged(path: Path, why: str) -> StateRefusedError:
-    """The ways out name the folder: without it `--fresh` would forget another state, the user's default one."""
+    """The suggested commands name the folder: without it `--fresh` would forget the user's default state."""
     return StateRefusedError(
         f"The state in {path} is damaged: {why}.",
         f"`argosy local --state {shlex.quote(str(path))} --fresh` forgets it; another --state DIR leaves it as it is",
@@ -87,7 +87,7 @@ class KeptFolder:
         os.close(self._lock)
 
     def _check_database(self) -> None:
-        """It is made before the folder of objects, in which nothing would be left if none were named."""
+        """It is made before the folder of objects, which would be unprotected otherwise."""
         if self.objects.is_dir() and (not self.database.exists() or self.database.stat().st_size == 0):
             raise damaged(self.path, f"{DATABASE} is empty or gone")
 
@@ -105,7 +105,7 @@ class KeptFolder:
 
 
 def _refuse_strangers(path: Path) -> None:
-    """What is removed with --fresh must be ours."""
+    """Whatever --fresh removes must be ours."""
     strange = sorted({each.name for each in path.iterdir()} - {*_OURS, _LOCK_FILE})
     if strange and not (path / _FORMAT_FILE).exists():
         raise StateRefusedError(

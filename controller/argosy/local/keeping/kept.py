@@ -110,7 +110,7 @@ def keep_hosts(region: str, ec2: Any, database: Database) -> list[str]:
     """Note instances as they come and go. Ids of those that the local mode before this one left behind."""
 
     def note(order: str, instance: Any) -> None:
-        with suppress(OSError):  # the disk is full; whom the next one does not know, its controller's sweep misses
+        with suppress(OSError):  # the disk is full; a sweep misses an instance that is not stored
             database.write([(order, (region, instance.instance_id))])
 
     ec2.on_running.append(partial(note, _ADD_HOST))
@@ -153,7 +153,7 @@ class Kept:
     StateRefusedError."""
 
     def __init__(self, path: Path, *, fresh: bool = False, complain: Callable[[str], None] = lambda _: None) -> None:
-        """fresh: forget what is in it. complain: told of what is lost."""
+        """fresh: forget what is in it. complain: called for what is lost."""
         self._path = path
         with readable(path), ExitStack() as parts:
             folder = KeptFolder(path, fresh=fresh)
@@ -198,7 +198,7 @@ class Kept:
         moto.objects = objects
 
     def farewells(self, account: str) -> Iterable[dict[str, Any]]:
-        """What EC2 says of instances that the local mode before this one left behind."""
+        """EC2's reports about instances that the previous local mode left behind."""
         for region, name in self._left:
             yield {
                 "version": "0",

@@ -1,7 +1,7 @@
-"""Where do the bodies of S3 objects lie? Small ones in the database, others in files of their own beside it.
+"""The bodies of S3 objects: small ones in the database, others in files of their own beside it.
 
-A file is whole before a row names it, and removed after no row does. Files that a kill left without a row go with the
-next start.
+A file is complete before a row names it, and is removed after the last row that does. Files that a kill left without a
+row are removed at the next start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class KeptBodies:
     """A `local.moto.objects.ObjectStore` in the database and a folder."""
 
     def __init__(self, database: Database, folder: Path, complain: Callable[[str], None] = lambda _: None) -> None:
-        """complain: told of what is lost."""
+        """complain: called for what is lost."""
         self._database, self._folder, self._complain = database, folder, complain
         folder.mkdir(mode=0o700, exist_ok=True)
         named = {file for (file,) in database.rows("SELECT file FROM objects WHERE file IS NOT NULL")}
@@ -75,7 +75,7 @@ class KeptBodies:
             if path is not None:
                 path.write_bytes(body)
             self._database.write([("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)])
-        except BaseException as fault:  # a full disk has to get back what it gave
+        except BaseException as fault:  # a full disk has to get its space back
             if path is not None:
                 path.unlink(missing_ok=True)
             if isinstance(fault, OSError) and fault.filename is None:  # of a write, which knows no name

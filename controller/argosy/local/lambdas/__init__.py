@@ -1,1 +1,1 @@
-"""How do Lambda functions run here? Each execution environment is a process of this machine."""
+"""Lambda functions on this machine. Each execution environment is a process."""

@@ -1,4 +1,4 @@
-"""Which aliases do the functions have? Each stands for the latest version: local mode publishes none."""
+"""The aliases of the functions. Each stands for the latest version: local mode publishes none."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ Named = tuple[str, str]  # function, alias
 
 
 class Aliases:
-    """Create, get, list, update and delete, for the functions of the deployment. on_change: told of an alias and what
-    it is now, None = there is none, before the caller is answered."""
+    """Create, get, list, update and delete, for the functions of the deployment. on_change: called with an alias and
+    its new
+    content, None = deleted, before the caller gets an answer.
+    """
 
     def __init__(self, functions: Mapping[str, LambdaFunction]) -> None:
         """functions: by name; may be filled after construction."""

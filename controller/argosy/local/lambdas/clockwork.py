@@ -1,7 +1,7 @@
-"""What fires the schedules, which moto stores but never fires? A look at the real clock every second.
+"""The clock of the schedules, which moto stores but never fires. It checks the real clock every second.
 
-What an earlier local mode could not fire is made up for within the time in which a schedule may start; a rate goes on
-with its next time.
+Times that an earlier local mode could not fire are made up for within the time in which a schedule may start; a rate
+continues with its next time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from argosy.model.schedules.cron import BadExpression
 from argosy.model.schedules.expressions import Rate, next_time, parsed
 
 PERIOD_S = 1.0
-RELEASE_S = 5.0  # how often it is asked whether a run has ended that a firing waits for
+RELEASE_S = 5.0  # interval at which a firing asks whether the run that it waits for has ended
 
 
 @dataclass(frozen=True, slots=True)
 class ClockSurroundings:
-    """What it looks at, and what it calls."""
+    """What it reads, and what it calls."""
 
     schedules: Callable[[], Iterable[StoredSchedule]]
     invoke: Mapping[str, Callable[[bytes, str], None]]
     """By name of a function: calls it later with a payload and the id of the request."""
     api: str
-    """The function that is asked to start what waits."""
+    """The function that is asked to start waiting firings."""
     waits: Callable[[], bool]
     """Whether a firing waits for a run to end."""
     complain: Callable[[str], None]

@@ -1,4 +1,4 @@
-"""Which Lambda functions does a local deployment have, and with which environment?"""
+"""The Lambda functions of a local deployment, with their environments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) ->
 
 
 def image_folders(options: LocalOptions) -> dict[str, Any]:
-    """What the api knows of images: arguments of `aws.folder_images.FolderImages`."""
+    """The api's knowledge of images: arguments of `aws.folder_images.FolderImages`."""
     return {
         "folder": str(options.images_root.absolute()),
         "runtime": options.engine or "process",
@@ -56,5 +56,5 @@ def image_folders(options: LocalOptions) -> dict[str, Any]:
 def deploy(
     functions: list[FunctionSpec], log_folder: Path, failed: Callable[[str, Path], None]
 ) -> dict[str, LambdaFunction]:
-    """Functions ready to be invoked, by name; each logs into its own file. failed: told of every error and its log."""
+    """Functions ready to be invoked, by name; each has its own log file. failed: called with each error and its log."""
     return {spec.name: LambdaFunction(spec, log_folder / f"{spec.name}.log", failed) for spec in functions}

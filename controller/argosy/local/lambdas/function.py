@@ -1,7 +1,7 @@
-"""How many invocations of a function run at once, and what happens to those that must wait or fail?
+"""The invocations of a function: their concurrency, their queue and their failures.
 
-As Lambda does it: a synchronous call over the reserved concurrency is throttled; an asynchronous one waits in a queue
-and is tried at most three times. Processes are reused, and replaced when they die.
+As in Lambda, a synchronous call over the reserved concurrency is throttled; an asynchronous one waits in a queue and is
+tried at most three times. Processes are reused, and replaced when they die.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ class LambdaFunction:
     """One function with its processes; thread-safe."""
 
     def __init__(self, spec: FunctionSpec, log: Path, failed: Callable[[str, Path], None] = lambda *_: None) -> None:
-        """failed: told (what happened, where the log is) of every failed invocation, except those that `kill` or
-        `close` ended."""
+        """failed: called with (what happened, where the log is) for every failed invocation, except those that `kill`
+        or `close`
+        ended.
+        """
         self.spec = spec
-        self.latest = b""  # what the last invocation answered that has ended
+        self.latest = b""  # the answer of the last invocation that ended
         self.on_wait: Callable[[], None] = lambda: None  # called when an asynchronous call has to wait for another
         self._log, self._failed = FunctionLog(log), failed
         self._killed: set[int] = set()
@@ -94,7 +96,7 @@ class LambdaFunction:
             self.on_wait()
 
     def warm(self) -> None:
-        """Start a process now unless there is one, so that the first call need not wait for all that it imports."""
+        """Start a process now unless there is one, so that the first call need not wait for its imports."""
         with self._guard:
             if not self._idle and not self._busy and not self._closed.is_set():
                 self._idle.append(LambdaProcess(self.spec.handler, self.spec.environment, self._log))

@@ -1,4 +1,4 @@
-"""Where does go what a function prints? Into a file while there is room: a full disk must not end the function."""
+"""The log file of a function, written while there is room: a full disk must not end the function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do the REST calls of Lambda reach a function? Invoke here; what is about aliases, in `aliases`."""
+"""Lambda's REST calls. Invoke is here; calls about aliases are in `aliases`."""
 
 from __future__ import annotations
 

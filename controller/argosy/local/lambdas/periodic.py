@@ -1,4 +1,4 @@
-"""A function that a thread repeats until it is told to stop."""
+"""A function that a thread repeats until it is stopped."""
 
 from __future__ import annotations
 

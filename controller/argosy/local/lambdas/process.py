@@ -1,4 +1,4 @@
-"""How is one execution environment of a function kept: one process, one invocation at a time, killed on timeout?"""
+"""One execution environment of a function: one process, one invocation at a time, killed on timeout."""
 
 from __future__ import annotations
 

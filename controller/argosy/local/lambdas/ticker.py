@@ -1,7 +1,7 @@
-"""What replaces the one-minute schedule, which moto stores but never fires?
+"""The replacement of the one-minute schedule, which moto stores but never fires.
 
-It ticks every second, so that a killed controller is soon replaced, and less often while the last one said
-that nothing is to do. What is urgent calls the controller itself.
+It ticks every second, so that a killed controller is soon replaced, and less often while the last one reported that
+there is nothing to do. Urgent messages call the controller themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is a handler run in a function's process, as Lambda's runtime does it?
+"""A handler in a function's process, run like Lambda's runtime does.
 
 `python -m argosy.local.lambdas.worker MODULE.FUNCTION`: one JSON line in (an invocation), one JSON line out (its
 outcome), one at a time. The handler's stdout and stderr go to the log. The process ends when its parent does.
@@ -21,7 +21,7 @@ from typing import IO, Any
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What Lambda hands to a handler as its second argument, as far as it is used."""
+    """The second argument that Lambda passes to a handler, as far as it is used."""
 
     aws_request_id: str
     function_name: str

@@ -1,1 +1,1 @@
-"""How are moto's services made part of the embedded AWS?"""
+"""moto's services as part of the embedded AWS."""

@@ -1,4 +1,4 @@
-"""How are moto's services built into the embedded AWS: which lock do they need, and how do they end?
+"""moto in the embedded AWS: its lock, and its end.
 
 moto is used for what it does well (S3, SQS, EventBridge, SSM, logs, STS; DynamoDB behind a lock), never as the ECS
 oracle (DESIGN D11). Its state is global to the process, so one embedded AWS runs per process at a time.
@@ -27,9 +27,9 @@ _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() ma
 
 
 def _telling(backend: Any) -> Any:
-    """The backend with a reply that says when this machine's disk is full, where Flask would only say 500.
+    """The backend with a reply that reports when this machine's disk is full, where Flask would only say 500.
 
-    As XML, which is what the one service reads that keeps anything on the disk: S3, its objects from 16 MiB on.
+    As XML, which is what S3 reads, the one service that keeps anything on the disk: its objects from 16 MiB on.
     """
 
     def reply(fault: OSError) -> Any:

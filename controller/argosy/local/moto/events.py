@@ -1,7 +1,7 @@
-"""Which rules does moto's EventBridge have, and how do events reach those that users make?
+"""The rules of moto's EventBridge, and the delivery of events to those that users make.
 
-For each event that it hands to a target, moto rebuilds eight parsers of the same JSON paths: 30 ms
-of computing. The parser's results are kept; they hold no state of their own.
+For each event that it hands to a target, moto rebuilds eight parsers of the same JSON paths: 30 ms of computing. The
+parser's results are kept; they hold no state of their own.
 """
 
 from __future__ import annotations

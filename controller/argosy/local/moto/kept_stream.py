@@ -1,4 +1,4 @@
-"""Which log lines of an earlier local mode does moto show? Those of its streams, read when somebody looks at them."""
+"""Log lines of an earlier local mode in moto's streams, read at first use."""
 
 from __future__ import annotations
 

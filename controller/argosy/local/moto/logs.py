@@ -1,6 +1,6 @@
-"""How do the lines of tasks get into moto's CloudWatch Logs? In this process: a call over HTTP takes ten times as long.
+"""Log lines of tasks, put into moto's CloudWatch Logs in this process: a call over HTTP takes ten times as long.
 
-What is kept over restarts is written down with each batch, and read again when somebody first asks for it.
+Lines that are kept over restarts are written with each batch, and read again at the first request for them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StreamName:
 
 
 class LineStore(Protocol):
-    """Where lines outlive the process."""
+    """The place where lines outlive the process."""
 
     def opened(self, stream: StreamName) -> None:
         """There is this stream, still without lines. Harmless when repeated."""
@@ -41,7 +41,7 @@ class LineStore(Protocol):
 
 
 class NotKept:
-    """Nothing outlives the process."""
+    """No line outlives the process."""
 
     def opened(self, stream: StreamName) -> None:
         """Nothing to do."""

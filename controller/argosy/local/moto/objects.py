@@ -1,7 +1,7 @@
-"""How do moto's S3 objects outlive the process, and leave its memory? Each change is stored before it is answered.
+"""moto's S3 objects, made to outlive the process and leave its memory. Each change is stored before it is answered.
 
 moto keeps buckets in dictionaries and bodies in memory. The dictionaries are replaced by ones that note which keys a
-request has touched; what the request has made of them is stored at its end. Buckets' configuration and tags are not.
+request has touched; their new content is stored at the end of the request. Buckets' configuration and tags are not.
 """
 
 from __future__ import annotations

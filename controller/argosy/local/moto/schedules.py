@@ -1,4 +1,4 @@
-"""Which schedules does moto's EventBridge Scheduler have? It stores them, and never fires one."""
+"""The schedules of moto's EventBridge Scheduler, which stores them and never fires one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class StoredSchedule:
     """From when it may fire; a rate counts from here."""
     created_at: float
     age_s: float
-    """How long it is tried to deliver a time."""
+    """How long delivery of a time is tried."""
     function: str
     """Name of the function that it calls; "" = something else."""
     text: str
-    """What it calls that with."""
+    """The payload of that call."""
 
     def payload(self, time: str) -> bytes:
         """For the function, at one of its times (ISO 8601)."""

@@ -1,4 +1,4 @@
-"""What is an S3 object where it outlives the process, and what must such a place be able to do?"""
+"""S3 objects that outlive the process, and the interface of the place that stores them."""
 
 from __future__ import annotations
 

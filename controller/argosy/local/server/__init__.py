@@ -1,1 +1,1 @@
-"""How does the one port answer requests to every AWS service?"""
+"""The one port that answers requests to every AWS service."""

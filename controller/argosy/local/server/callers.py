@@ -1,6 +1,6 @@
 """Who may call the embedded AWS? Programs of this machine, and no web page (`loopback.strangers`).
 
-What may call Lambda or ECS here runs commands as this user.
+A caller of Lambda or ECS here can run commands as this user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.loopback.strangers import stranger
 ADMIN_PREFIX = "/argosy/"  # what AWS has no API for; needs no signature
 _CORS_REPLY = "access-control-"
 _SIGNED_BY_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")  # of a presigned URL, in the two versions that boto3 makes
-# What is shown in a browser, say an HTML file among the results, gets an origin of its own and can ask for nothing.
+# A document shown in a browser, say an HTML file among the results, gets an origin of its own and can request nothing.
 _FOR_BROWSERS = (("Content-Security-Policy", "sandbox"), ("X-Content-Type-Options", "nosniff"))
 
 
@@ -33,7 +33,9 @@ def refusal(environ: Environ) -> Reply | None:
 
 
 def is_signed(environ: Environ) -> bool:
-    """Whether it claims to be: nothing is verified. `Basic`, which an address with a password causes, is none."""
+    """Whether it claims to be signed: nothing is verified. `Basic`, which an address with a password causes, does not
+    count.
+    """
     if environ.get("HTTP_AUTHORIZATION", "").startswith("AWS"):
         return True
     presigned: Mapping[str, Any] = parse_qs(environ["QUERY_STRING"])
@@ -41,7 +43,7 @@ def is_signed(environ: Environ) -> bool:
 
 
 def without_cors(environ: Environ) -> Environ:
-    """What is behind the gate hears nothing of origins."""
+    """The services behind the gate do not see origins."""
     unheard = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_")
     return {key: value for key, value in environ.items() if not key.startswith(unheard)}
 

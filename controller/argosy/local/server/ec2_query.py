@@ -1,7 +1,7 @@
-"""How does the EC2 query protocol (`A.1.B=x` in, XML out) map to boto3's dicts?
+"""The EC2 query protocol (`A.1.B=x` in, XML out), mapped to boto3's dicts.
 
-Driven by botocore's EC2 model: `queryName` or the capitalised `locationName` on the way in, `locationName` and
-`<item>` on the way out. What the query protocol of other services has in common with it is here, too.
+Driven by botocore's EC2 model: `queryName` or the capitalised `locationName` for requests, `locationName` and `<item>`
+for replies. What the query protocol of other services has in common with it is here, too.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ def _scalar(text: Any, kind: str, name: str) -> Any:
 
 def fill(body: list[str], result: Mapping[str, Any], shape: Any, item_tag: str) -> None:
     """As text, since the standard library writes its trees slowly, and a sweep reads every instance. item_tag: of
-    elements of lists that have no name of their own."""
+    elements of
+    lists that have no name of their own.
+    """
     members = by_name(shape)
     for name, value in result.items():
         if name in members and value is not None:

@@ -1,8 +1,8 @@
 """Which service does a request to the one port go to?
 
-None unless `callers` lets it in. ECS by its target prefix, the EC2 actions that our fleets need by name, Lambda by its
-path, `/argosy/...` for what AWS has no API for, and of some services what is about the deployment's own part;
-everything else is moto's.
+None unless `callers` lets it in. ECS is found by its target prefix, the EC2 actions that our fleets need by name,
+Lambda by its path, and `/argosy/...` serves what AWS has no API for. Of some services, requests about the deployment's
+own part are answered here; everything else is moto's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _print(line: str) -> None:
 
 
 class FullDisk:
-    """Says so, again and again while it lasts. say: a line for the terminal; now: seconds."""
+    """Reports it, again and again while it lasts. say: prints a line on the terminal; now: seconds."""
 
     def __init__(self, say: Callable[[str], None] = _print, now: Callable[[], float] = time.monotonic) -> None:
         self._say, self._now = say, now
@@ -73,7 +73,7 @@ class Regional(Protocol):
 
 
 class OwnPart(Protocol):
-    """What answers requests about the deployment's own part of a service; moto has the rest of that service."""
+    """The service that answers requests about the deployment's own part; moto has the rest of that service."""
 
     target: str  # what begins the service's X-Amz-Target; where it has none, the name that requests are signed for
 
@@ -114,7 +114,7 @@ class Front:
         self._ec2_wire = Ec2Wire()
 
     def open(self) -> None:
-        """Everything is there: serve everybody."""
+        """Everything is ready: serve every caller."""
         self._start_key = None
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -141,7 +141,7 @@ class Front:
         return Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
 
     def _too_early(self, environ: Environ) -> Reply | None:
-        """SDKs try again by themselves, and find by then what would be missing now."""
+        """SDKs try again by themselves, and by then the missing part exists."""
         key, path = self._start_key, str(environ["PATH_INFO"])
         if key is None or path.startswith(ADMIN_PREFIX) or f"={key}/" in environ.get("HTTP_AUTHORIZATION", ""):
             return None
@@ -167,7 +167,7 @@ class Front:
 
     def _part_reply(self, part: OwnPart, environ: Environ) -> Reply | None:
         body = _body(environ)
-        environ["wsgi.input"] = io.BytesIO(body)  # moto reads it if that is not ours
+        environ["wsgi.input"] = io.BytesIO(body)  # moto reads it if it is not ours
         return part.reply(_headers(environ), body)
 
     def _ec2_reply(self, environ: Environ) -> Reply | None:

@@ -1,8 +1,8 @@
-"""Who answers SQS requests about the deployment's own queue? The emulator's model, as in the simulation.
+"""SQS requests about the deployment's own queue, answered by the emulator's model, as in the simulation.
 
-moto builds a datetime for each look at a message, counts all of them at every send, and changes its lists while another
-thread walks through them. And a long poll of its own returns in whole seconds, where ours returns at once: with a
-message, or when the controller is wanted for something else. Queues that users make are moto's.
+moto builds a datetime each time it examines a message, counts all messages at every send, and changes its lists while
+another thread walks through them. And a long poll of its own returns in whole seconds, where ours returns at once: with
+a message, or when the controller is wanted for something else. Queues that users make are moto's.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class OwnQueue:
         self._model.send_message(QueueUrl=self._name, MessageBody=body)
 
     def nudge(self) -> None:
-        """The receiver has something else to do: its long poll, or the next one, returns at once and without any."""
+        """The receiver has something else to do: its long poll, or the next one, returns at once without messages."""
         self._model.nudge()
 
     def close(self) -> None:
-        """No poll waits any more."""
+        """Long polls end from now on."""
         self._model.close()
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply | None:

@@ -1,8 +1,8 @@
-"""Which DynamoDB requests are about the deployment's own table, and who answers them?
+"""DynamoDB requests about the deployment's own table, answered by the emulator's model.
 
-moto copies all its tables for every transaction, and looks through a whole table for every query: with a few hundred
-runs each commit and each query took some 40 ms, one after the other. So the deployment's table is the emulator's, as in
-the simulation. Tables that users make are moto's.
+moto copies all its tables for every transaction, and scans a whole table for every query: with a few hundred runs each
+commit and each query took some 40 ms, one after the other. So the deployment's table is the emulator's, as in the
+simulation. Tables that users make are moto's.
 """
 
 from __future__ import annotations
@@ -41,4 +41,4 @@ def _tables(body: bytes) -> set[str]:
         parts = [request, *(part for item in request.get("TransactItems", ()) for part in item.values())]
         return {str(part.get("TableName")) for part in parts} | set(request.get("RequestItems", ()))
     except (ValueError, TypeError, AttributeError):
-        return set()  # moto says what is wrong with it
+        return set()  # moto reports what is wrong with it

@@ -1,1 +1,1 @@
-"""How do the tasks of a run call a function of the user's program, and how do its results come back?"""
+"""Calls of a user's function in the tasks of a run, and their results."""

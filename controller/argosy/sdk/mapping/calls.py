@@ -1,8 +1,8 @@
-"""How are calls sent to a deployment as a run, and when is each task's part there?
+"""Calls sent to a deployment as a run, and the parts that its tasks leave.
 
 One object holds the functions and one the calls of each task: the runner brings both into the task's $ARGOSY_IN. A task
-leaves one object, its part. A part that is there counts: an object appears in S3 as a whole, and only when the program
-has ended well.
+leaves one object, its part. A part that exists counts: an object appears in S3 as a whole, and only when the program
+has succeeded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from argosy.spec.program import DEFAULT_IMAGE
 
 PARALLEL_TRANSFERS = 16
 PROGRAM = "argosy_worker.py"
-FEWEST_TASKS = 8  # where there are as many items
+FEWEST_TASKS = 8  # if there are that many items
 TASKS_OF_A_CORE = 8
 NOT_AWAITED = "its results are no longer awaited"  # why a run is cancelled
 MOST_TASKS = 1_000_000
@@ -40,8 +40,10 @@ _NAME = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTerms:
-    """What each task gets. memory: MiB. image: None = Argosy's, of this Python. attempts: tries of a task that crashes.
-    budget: US dollars, of a run. packages: requirements, resolved once and installed for every task."""
+    """The settings of each task. memory: MiB. image: None = Argosy's, of this Python. attempts: tries of a task that
+    crashes.
+    budget: US dollars, of a run. packages: requirements, resolved once and installed for every task.
+    """
 
     vcpus: float = 1
     memory: int = 1024
@@ -81,10 +83,11 @@ def check_batch(wanted: int | None) -> None:
 
 
 def batch_size(count: int, wanted: int | None, cores: int | None = None) -> int:
-    """Calls of a task: the wanted number or, without one, as many as there are tasks then, so that neither grows alone:
-    32 tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have.
+    """Calls of a task: the wanted number or, without one, about as many as there are tasks, so that neither grows
+    alone: 32
 
-    cores: of this machine where all tasks run on it: more tasks than keep it busy to the end only cost their start.
+    tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have.
+    cores: of this machine if all tasks run on it: more tasks than keep it busy to the end only add their start.
     """
     if wanted is None:
         tasks = max(FEWEST_TASKS, round(count**0.5))
@@ -135,7 +138,7 @@ def start(
 
 
 def stock_image(deployed: str) -> str:
-    """Argosy's image of this Python. deployed: the Python of the deployment's own, which it may have a copy of."""
+    """Argosy's image of this Python. deployed: the Python of the deployment's own copy, if any."""
     return DEFAULT_IMAGE if deployed == python_version() else f"{DEFAULT_IMAGE}:{python_version()}"
 
 
@@ -160,8 +163,10 @@ def write_program(folder: Path) -> None:
 
 
 def finished_parts(run: RunHandle) -> Iterator[dict[int, bytes]]:
-    """What each look finds new: task -> its part; perhaps nothing. The last look is at a run that has ended, and what
-    is missing then stays missing. Raises ArgosyError."""
+    """The new parts at each poll: task -> its part; perhaps none. The last poll is of a run that has ended, and a part
+    that is
+    missing then stays missing. Raises ArgosyError.
+    """
     seen: set[int] = set()
     for look in run.watch():
         found: dict[int, bytes] = {}
@@ -173,8 +178,10 @@ def finished_parts(run: RunHandle) -> Iterator[dict[int, bytes]]:
 
 
 def _is_worthwhile(tasks: Mapping[str, int], seen: int) -> bool:
-    """Whether to list the parts: each time something new has succeeded or, of a run whose list has many pages, at every
-    hundredth of it."""
+    """Whether to list the parts: each time something new has succeeded or, for a run whose list has many pages, at
+    every
+    hundredth of it.
+    """
     step = tasks["total"] // 100 if tasks["total"] > MANY_TASKS else 1
     return tasks["succeeded"] - seen >= step
 

@@ -1,6 +1,6 @@
-"""How do programs that know `concurrent.futures` use a deployment? By an executor whose calls are made by tasks.
+"""A `concurrent.futures` executor whose calls are made by the tasks of a deployment.
 
-A run for each call would be absurd, since a task costs seconds: calls are collected for a moment, and make one run.
+A run for each call would be absurd, since a task takes seconds: calls are collected for a moment, and make one run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from argosy.sdk.mapping.worker import ClassTable
 from argosy.sdk.run import RunHandle
 
 COLLECTED_S = 1.0
-RUNS_AT_A_TIME = 4  # what is submitted meanwhile is collected into the next one
+RUNS_AT_A_TIME = 4  # calls that are submitted meanwhile are collected into the next one
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class RemoteExecutor(Executor):
         self._lock = threading.Lock()
         self._waiting: list[WantedCall] = []
         self._threads: list[threading.Thread] = []
-        self._at_once = threading.Event()  # nothing more can come: what waits is sent
+        self._at_once = threading.Event()  # nothing more can come: waiting calls are sent
         self._runs: set[RunHandle] = set()  # that have been sent and are waited for
         self._abandoned = False
         self._places = threading.Semaphore(RUNS_AT_A_TIME)
@@ -99,7 +99,7 @@ class RemoteExecutor(Executor):
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._waiting.append(WantedCall(future, fn, args, kwargs))
             if len(self._waiting) == 1:
-                # It ends with its run. None waits for ever, so that the program can end without a shutdown.
+                # It ends with its run. A wait of None lasts for ever, so that the program can end without a shutdown.
                 thread = threading.Thread(target=self._serve, name="argosy-executor")
                 self._threads = [each for each in self._threads if each.is_alive()] + [thread]
                 thread.start()
@@ -114,7 +114,8 @@ class RemoteExecutor(Executor):
         **more: Any,
     ) -> Iterator[T]:
         """As `concurrent.futures.Executor.map`. chunksize: how many items are one call; an exception of one of them is
-        that of all."""
+        that of all.
+        """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if chunksize == 1:
@@ -127,7 +128,7 @@ class RemoteExecutor(Executor):
         return (result for chunk in found for result in chunk)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls. wait: until all runs have ended. cancel_futures: forget those that wait to be sent."""
+        """Take no more calls. wait: until all runs have ended. cancel_futures: drop those that wait to be sent."""
         with self._lock:
             if cancel_futures:
                 for call in self._waiting:
@@ -152,7 +153,7 @@ class RemoteExecutor(Executor):
             run.cancel(NOT_AWAITED)
 
     def _serve(self) -> None:
-        """Collect calls, send them, and give each future what its call gave."""
+        """Collect calls, send them, and give each future the result of its call."""
         self._at_once.wait(self._collect_s)
         with self._places:
             with self._lock:
@@ -182,7 +183,7 @@ class RemoteExecutor(Executor):
                 self._runs.discard(run)
 
     def _collect(self, run: RunHandle, sent: list[tuple[WantedCall, bytes]], size: int, table: ClassTable) -> None:
-        """Give each future what its call gave. size: calls of a task."""
+        """Give each future the result of its call. size: calls of a task."""
         for found in finished_parts(run):
             for task, part in found.items():
                 _settle([call for call, _ in sent[task * size : (task + 1) * size]], part, task * size, table)
@@ -197,7 +198,7 @@ _alive: weakref.WeakSet[RemoteExecutor] = weakref.WeakSet()
 def _end_before_the_interpreter(executor: RemoteExecutor) -> None:
     """A program that ends without a shutdown still has its calls made, as with the standard library's executors."""
     if not _alive:
-        # Theirs is called before ours otherwise, and from then on no thread pool takes work, S3's uploads among it.
+        # Otherwise theirs is called before ours, and from then on no thread pool takes work, S3's uploads among it.
         register = getattr(threading, "_register_atexit", atexit.register)
         register(_end_all)
     _alive.add(executor)
@@ -210,7 +211,9 @@ def _end_all() -> None:
 
 def _pickled(calls: Iterable[WantedCall]) -> tuple[ClassTable, list[bytes], list[tuple[WantedCall, bytes]]]:
     """The classes, the functions with the classes first, each once, and the calls. One that cannot be pickled is
-    refused at its future."""
+    refused at its
+    future.
+    """
     functions: list[bytes] = []
     numbers: dict[int, int] = {}  # id of the function -> its number; the calls keep it alive
     sent = []

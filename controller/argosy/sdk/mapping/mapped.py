@@ -1,5 +1,4 @@
-"""What does `argosy.map` do? It calls a function with every item, in the tasks of one run, and gives the results in
-order."""
+"""`argosy.map`: a function called with every item, in the tasks of one run, with the results in order."""
 
 from __future__ import annotations
 
@@ -46,13 +45,11 @@ def map_items(  # noqa: PLR0913 - users name them
     """Call `function` with every item on other machines; an iterator over the results, in the order of the items.
 
     The run is submitted at once. An exception of the function is raised when its turn comes, with the traceback of the
-    task as its `__cause__`; return_exceptions=True gives it in place of the result. It is not tried again; what crashes
-    a task is, `attempts` times. Closing the iterator, or an exception that it raises, cancels the run.
-
+    task as its `__cause__`; return_exceptions=True gives it in place of the result. The call is not tried again; a task
+    that crashes is, `attempts` times. Closing the iterator, or an exception that it raises, cancels the run.
     batch: items of a task; None = about the square root of their number. vcpus, memory (MiB), gpus: of a task. image:
     None = Argosy's, of this Python's version. budget: US dollars that the run may cost. packages: requirements that the
     function imports, such as `["pandas"]`. client: None = `argosy.Client()`.
-
     Raises `argosy.CannotPickle` for a function or an item that cannot be sent, and ArgosyError.
     """
     check_batch(batch)
@@ -121,7 +118,7 @@ class MappedResults(Generic[R]):
 
 
 def in_order(run: RunHandle, count: int, batch: int, table: ClassTable) -> Iterator[CallOutcome]:
-    """What each item gave, as soon as all before it are there."""
+    """The result of each item, as soon as all before it are there."""
     parts: dict[int, bytes] = {}
     due = 0  # the first item that has not been given
     for found in finished_parts(run):

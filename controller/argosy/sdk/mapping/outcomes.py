@@ -1,4 +1,4 @@
-"""What did the calls give? A part's pickles become values, and exceptions that show where they were raised."""
+"""The results of calls: a part's pickles become values, and exceptions that show where they were raised."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RemoteError(ArgosyError):
 
 
 class UnreadableResult(ArgosyError):
-    """What a call gave cannot be unpickled here; the message says of which one and why."""
+    """The result of a call cannot be unpickled here; the message names the call and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def outcomes_of(part: bytes, first: int, table: ClassTable) -> list[CallOutcome]
 
 def _outcome(pickled: bytes, index: int, table: ClassTable) -> CallOutcome:
     try:
-        kind, *rest = table.loads(pickled)  # who may write results is trusted: docs/concepts/scope.md
+        kind, *rest = table.loads(pickled)  # writers of results are trusted: docs/concepts/scope.md
         if kind == VALUE:
             return CallOutcome(value=rest[0])
         exception, name, text, trace = rest

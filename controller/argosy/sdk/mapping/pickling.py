@@ -1,5 +1,4 @@
-"""How does a function become bytes that another machine can call? With the user's own modules, and refusing by name
-what cannot travel.
+"""A function as bytes that another machine can call, with the user's own modules. It names whatever cannot travel.
 
 A module that lies outside site-packages and the standard library is the user's own: no image has it, and so it travels
 by value. A compiled one cannot.
@@ -32,7 +31,7 @@ _REGISTRY = threading.Lock()  # cloudpickle's list of modules is one for the who
 
 
 class CannotPickle(InvalidInput):
-    """A function, or what it is called with, cannot be sent; the message names it."""
+    """A function, or an argument of it, cannot be sent; the message names it."""
 
 
 def cloudpickle_module() -> Any:
@@ -50,13 +49,15 @@ def framed_here(pickles: Sequence[bytes]) -> bytes:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """As a person knows it."""
+    """Its name for people."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
 
 class OwnClasses(ClassTable):
-    """Pickles what one run is made of. The user's own classes are put into the table as they are met: a million items
-    of such a class would otherwise bring its definition a million times."""
+    """Pickles the parts of one run. The user's own classes are put into the table as they are met: a million items of
+    such a
+    class would otherwise bring its definition a million times.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +125,7 @@ def _pickled(value: Any, what: str, table: ClassTable) -> bytes:
 @cache
 def _refusing_pickler() -> Any:
     class RefusingPickler(numbering_pickler()):  # type: ignore[misc]
-        """Refuses by name what is compiled: only its name would be sent, and no image has it."""
+        """Refuses compiled modules by name: only their name would be sent, and no image has them."""
 
         what = ""
 
@@ -141,7 +142,7 @@ def _refusing_pickler() -> Any:
 
 @contextmanager
 def own_modules_by_value() -> Iterator[None]:
-    """While it lasts, what the user's own modules define is pickled by value."""
+    """Within this context, the user's own modules are pickled by value."""
     cloudpickle = cloudpickle_module()
     with _REGISTRY:
         known = cloudpickle.list_registry_pickle_by_value()

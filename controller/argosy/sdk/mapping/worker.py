@@ -1,8 +1,8 @@
-"""What does a task of `argosy.map` do? It reads functions and calls, makes the calls, and leaves what they gave.
+"""The program of a task of `argosy.map`: it reads functions and calls, makes the calls, and leaves their results.
 
 This file runs alone in the container, with the standard library and the cloudpickle that is packed beside it; so the
-form of what travels is defined here: a line of JSON, which is read before anything is unpickled, then the pickles. A
-function that was pickled by another Python would crash this one without a word.
+format is defined here: a line of JSON, which is read before anything is unpickled, then the pickles. A function that
+was pickled by another Python would crash this one without a message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VALUE, ERROR = "value", "error"  # how a call ended
 
 
 class Unsuitable(Exception):
-    """What travelled is not for this Python; the message is a sentence."""
+    """The object is not for this Python; the message is a sentence."""
 
 
 def python_version() -> str:
@@ -139,8 +139,7 @@ class Calls:
         return self._table
 
     def answer(self, call: bytes) -> bytes:
-        """What it gave, pickled: (VALUE, value), or (ERROR, pickled exception or None, its name, its text, its
-        traceback)."""
+        """The pickled result: (VALUE, value), or (ERROR, pickled exception or None, name, text, traceback)."""
         try:
             number, arguments, named = self.table.loads(call)
             if number not in self._known:
