@@ -173,6 +173,7 @@ reference: $(DEV) ## Write docs/reference from the code that it is about
 
 docs: $(DOCS) ## Write the site of docs/ to build/site; a link that leads nowhere fails it
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --config-file tests/site/mkdocs.yml
+	@! grep -rnoE '<(script|link|img|iframe)[^>]* (src|href)="?(https?:)?//[^ >]*' build/site --include='*.html'
 	@echo "Written: build/site/index.html"
 
 requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS=--upgrade for newer versions)
