@@ -133,7 +133,7 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
     if dives and (many or (effort.again and len(problem.offered.price) <= _MANY_POOLS)):
         dives.begin(best)
     if not many and not best.is_near(effort.good_enough):
-        kept = by_patterns(problem, best, value, kept, effort, dives)
+        kept = by_patterns(best, value, kept, effort, dives)
     if dives:
         dives.improve(best)
     return kept

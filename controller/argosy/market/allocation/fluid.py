@@ -10,14 +10,13 @@ bounds the cost of any plan from below.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from argosy.market.allocation.bound import scaled_bound
-from argosy.market.allocation.generate import OPTIONS, add_columns, add_rows, optimum
+from argosy.market.allocation.generate import add_columns, add_rows, new_lp, optimum
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.whole import raised
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
@@ -48,33 +47,21 @@ class PartsLp:
     """The LP for `count` (g,) tasks with `need` (g, 3) and pools whose sizes hold `capacity` (k, 3)."""
 
     def __init__(
-        self,
-        offered: Offered,
-        size_of_pool: IntArray,
-        capacity: FloatArray,
-        need: FloatArray,
-        count: FloatArray,
-        penalty: float,
+        self, problem: Problem, capacity: FloatArray, need: FloatArray, count: FloatArray, penalty: float
     ) -> None:
-        import highspy
-
-        self._infinity = float(highspy.kHighsInf)
-        engine: Any = highspy.Highs
-        self._lp = engine()
-        for option, choice in OPTIONS:
-            self._lp.setOptionValue(option, choice)
+        offered, size_of_pool, self._lp = problem.offered, problem.size_of_pool, new_lp()
         self._need, self._groups, self._pools = need, len(count), len(offered.price)
         self._capacity = capacity
         self.known: BoolArray = np.zeros((len(capacity), len(count)), dtype=bool)
-        add_rows(self._lp, count, np.full(len(count), self._infinity))
-        add_rows(self._lp, np.full(capacity.size, -self._infinity), np.zeros(capacity.size))
+        add_rows(self._lp, count, np.full(len(count), np.inf))
+        add_rows(self._lp, np.full(capacity.size, -np.inf), np.zeros(capacity.size))
         each = np.arange(len(count))
         add_columns(
-            self._lp, np.full(len(count), penalty), np.full(len(count), self._infinity), each, each, np.ones(len(count))
+            self._lp, np.full(len(count), penalty), np.full(len(count), np.inf), (each, each, np.ones(len(count)))
         )
         pool, axis = np.nonzero(capacity[size_of_pool])
         rows = self._groups + 3 * size_of_pool[pool] + axis
-        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), pool, rows, -np.ones(len(pool)))
+        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), (pool, rows, -np.ones(len(pool))))
 
     def add(self, wanted: BoolArray) -> int:
         """Let groups go to sizes where `wanted` (k, g); how many of these columns are new."""
@@ -88,7 +75,7 @@ class PartsLp:
         rows = np.column_stack([group, self._groups + 3 * size[:, None] + np.arange(3)])
         column, at = np.nonzero(entries)
         none = np.zeros(len(size))
-        add_columns(self._lp, none, none + self._infinity, column, rows[column, at], entries[column, at])
+        add_columns(self._lp, none, none + np.inf, (column, rows[column, at], entries[column, at]))
         return len(size)
 
     def solve(self) -> PartsSolution:
@@ -224,7 +211,7 @@ class FluidPlanner:
         offered, need = problem.offered, groups.need
         cheapest = problem.cheapest(offered.price)
         penalty = _PENALTY * float(offered.price.max(initial=0.0))
-        lp = PartsLp(offered, problem.size_of_pool, capacity, need, groups.count, penalty)
+        lp = PartsLp(problem, capacity, need, groups.count, penalty)
         lp.add(groups.fits & (_first(cheapest, capacity, groups) | self._known[:, groups.number]))
         for _ in range(_ROUNDS):
             solution = lp.solve()

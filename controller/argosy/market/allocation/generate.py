@@ -37,6 +37,9 @@ OPTIONS: Final = (
 )
 
 
+Entries = tuple[AnyArray, AnyArray, AnyArray]  # column, row and amount of each
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """An optimum of the LP over the patterns it knows."""
@@ -71,6 +74,17 @@ def is_available() -> bool:
     return find_spec("highspy") is not None
 
 
+def new_lp() -> Any:
+    """An empty program in HiGHS."""
+    import highspy
+
+    engine: Any = highspy.Highs
+    lp = engine()
+    for option, choice in OPTIONS:
+        lp.setOptionValue(option, choice)
+    return lp
+
+
 def add_rows(lp: Any, lower: FloatArray, upper: FloatArray) -> None:
     """Rows without entries."""
     none = np.zeros(0, dtype=np.int32)
@@ -78,10 +92,9 @@ def add_rows(lp: Any, lower: FloatArray, upper: FloatArray) -> None:
     lp.addRows(len(lower), lower.astype(np.float64), upper, 0, starts, none, none.astype(np.float64))
 
 
-def add_columns(
-    lp: Any, cost: FloatArray, upper: FloatArray, column: AnyArray, row: IntArray, amount: FloatArray
-) -> None:
-    """Columns with the entries `amount` at (`row`, `column`), sorted by column."""
+def add_columns(lp: Any, cost: FloatArray, upper: FloatArray, entries: Entries) -> None:
+    """Columns with these entries, sorted by column."""
+    column, row, amount = entries
     starts = np.searchsorted(column, np.arange(len(cost))).astype(np.int32)
     lp.addCols(len(cost), cost, np.zeros(len(cost)), upper, len(row), starts, row.astype(np.int32), amount)
 
@@ -90,19 +103,13 @@ class Master:
     """The LP of one problem. Patterns are (size, tasks by shape) and are only ever added. Tasks may be fractions."""
 
     def __init__(self, problem: Problem, penalty: FloatArray) -> None:
-        import highspy
-
-        self._problem, self._infinity = problem, float(highspy.kHighsInf)
-        engine: Any = highspy.Highs
-        self._lp = engine()
-        for option, choice in OPTIONS:
-            self._lp.setOptionValue(option, choice)
+        self._problem, self._lp = problem, new_lp()
         self.size_of = np.zeros(0, dtype=np.int64)
         self.pattern: AnyArray = np.zeros((0, len(penalty)), dtype=np.int64)
         self._known: set[tuple[int, bytes]] = set()
         self._add_rows()
         each = np.arange(len(penalty))
-        add_columns(self._lp, penalty, np.full(len(penalty), self._infinity), each, each, np.ones(len(penalty)))
+        add_columns(self._lp, penalty, np.full(len(penalty), np.inf), (each, each, np.ones(len(penalty))))
         self._add_pools()
 
     def add(self, size_of: IntArray, pattern: IntArray | FloatArray) -> int:
@@ -121,7 +128,7 @@ class Master:
         rows = np.insert(shape, ends, self.pattern.shape[1] + size_of)
         amounts = np.insert(pattern[column, shape].astype(np.float64), ends, -1.0)
         none = np.zeros(len(ends))
-        add_columns(self._lp, none, none + self._infinity, np.insert(column, ends, np.arange(len(ends))), rows, amounts)
+        add_columns(self._lp, none, none + np.inf, (np.insert(column, ends, np.arange(len(ends))), rows, amounts))
 
     def solve(self) -> Solution:
         """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 exceed what floats hold."""
@@ -141,7 +148,7 @@ class Master:
     def demand(self, count: IntArray | FloatArray) -> None:
         """Ask for other numbers of tasks from now on; count (s,)."""
         for shape, number in enumerate(count.tolist()):
-            self._lp.changeRowBounds(shape, float(number), self._infinity)
+            self._lp.changeRowBounds(shape, float(number), np.inf)
 
     @property
     def _kinds(self) -> int:
@@ -150,7 +157,7 @@ class Master:
     def _add_rows(self) -> None:
         sizes, count = len(self._problem.sizes), self._problem.backlog.count.astype(np.float64)
         lower = np.concatenate([count, np.zeros(sizes + (1 + self._kinds) * (self._kinds > 0))])
-        upper = np.full(len(lower), self._infinity)
+        upper = np.full(len(lower), np.inf)
         if self._kinds:
             # No empty instances are bought only to satisfy the shares.
             upper[len(count) : len(count) + sizes + 1] = 0.0
@@ -164,11 +171,11 @@ class Master:
             rows += [np.full(len(pool), shares), shares + 1 + offered.kind]
             amounts += [cpu, -cpu]
         entries = np.repeat(pool, len(rows)), np.column_stack(rows).ravel(), np.column_stack(amounts).ravel()
-        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), *entries)
+        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), entries)
         if self._kinds:
             share = np.append(-1.0, np.full(self._kinds, self._problem.max_share))
-            none, infinity = np.zeros(1), np.full(1, self._infinity)
-            add_columns(self._lp, none, infinity, np.zeros(len(share)), shares + np.arange(len(share)), share)
+            none, infinity = np.zeros(1), np.full(1, np.inf)
+            add_columns(self._lp, none, infinity, (np.zeros(len(share)), shares + np.arange(len(share)), share))
 
     def _new(self, size_of: IntArray, pattern: AnyArray) -> tuple[IntArray, AnyArray]:
         fresh = []

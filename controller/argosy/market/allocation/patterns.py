@@ -27,13 +27,12 @@ _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
 _LEAST = 0.05  # of the price, whatever the shares make of it
 
 
-def by_patterns(
-    problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None
-) -> Patterns:
+def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None) -> Patterns:
     """Improve on `best`; the patterns to keep.
 
     value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP values them at nothing.
     """
+    problem = best.plan.problem
     dearest = float(problem.offered.price.max(initial=0.0))
     master = Master(problem, np.full(len(value), _NEVER_DEARER * dearest))
     master.add(*_single_patterns(problem))
