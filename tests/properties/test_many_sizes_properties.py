@@ -18,9 +18,8 @@ from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.effort import THOROUGH
 from argosy.market.allocation.fluid import FluidPlanner
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.lots import Best, Plan
 from argosy.market.allocation.many import Dives, by_groups
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from argosy.market.allocation.problem import Best, Offered, Plan, Problem, TaskShapes
 from argosy.market.allocation.whole import raised
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 from tests.generated_markets import backlog, distinct_sizes, market

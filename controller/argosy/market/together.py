@@ -14,7 +14,7 @@ import numpy as np
 
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK
-from argosy.market.allocation.master import is_available
+from argosy.market.allocation.generate import is_available
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes, rooms
 from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.market.offers import over_zones

@@ -1,7 +1,33 @@
-"""Which instances, with which tasks on them, are bought for a backlog, and how much cheaper could it be?
+"""The cheapest instances for a backlog, and a bound on what any plan costs.
 
-A greedy answer is there first. Then a linear program over patterns improves on it while there is time, and a bound
-from its duals says what no plan can cost less than (docs/maintainers/decisions/0006-allocation.md).
+Problem: place all tasks of some shapes on instances from pools, each with a size, a price and a depth. This is vector
+packing with up to a million tasks, and a tick has a fraction of a second for it.
+
+Idea: three methods, of which each begins with the best plan so far.
+
+1. Greedy: buy the instance that holds the most worth per USD, again and again. It is there at once.
+2. Patterns, up to 150 shapes: a linear program chooses how often each pattern (what one instance holds) is used, as a
+   fraction. Its duals say what each task is worth, and so which patterns it lacks, and bound the cost of any plan.
+   Rounding down loses little where patterns are used many times.
+3. Dives: a linear program in which tasks may be split says what to buy; true tasks fill it. They serve backlogs of
+   thousands of shapes, and whatever rounding leaves, which is nearly everything where instances are few and large.
+
+Example: 40 tasks of 1 vCPU and 1 GiB, 20 of 0.5 vCPU and 6 GiB, on instances of 2 vCPUs and 4 GiB for 0.04 USD and of 8
+vCPUs and 32 GiB for 0.16 USD. Bought shape by shape they cost 0.80 + 0.64 USD per hour. Five large instances with 6 and
+4 tasks each, another with 8 of the first shape, and a small one cost 1.00 USD, which is also the bound.
+
+>>> from argosy.market.allocation.problem import Offered
+>>> offered = Offered.of([(2048, 4096, 0), (8192, 32768, 0)], [0.04, 0.16], [100, 100], [0, 1])
+>>> tasks = TaskShapes.of([(1024, 1024, 0), (512, 6144, 0)], [40, 20])
+>>> found = allocate(Problem(offered, tasks))
+>>> sorted((lot.pool, lot.times, lot.count.tolist()) for lot in found.lots)
+[(0, 1, [2]), (1, 1, [8]), (1, 5, [6, 4])]
+>>> round(found.usd_per_hour, 2), round(found.lower_bound_usd_per_hour, 2)
+(1.0, 1.0)
+>>> round(allocate(Problem(offered, tasks), solver=False).usd_per_hour, 2)  # greedy
+1.28
+
+Record: docs/maintainers/decisions/0006-allocation.md.
 """
 
 from __future__ import annotations
@@ -11,16 +37,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.market.allocation.basket import Basket
+from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.bound import quick_bound
 from argosy.market.allocation.effort import THOROUGH, Effort
-from argosy.market.allocation.generate import Centre
-from argosy.market.allocation.lots import Best, Lot, Plan
+from argosy.market.allocation.generate import Centre, Unsolved, is_available
 from argosy.market.allocation.many import Dives, by_groups, fluid_bound_of
-from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
-from argosy.market.allocation.problem import Problem, TaskShapes
-from argosy.market.allocation.rounding import finish
+from argosy.market.allocation.problem import Best, Lot, Plan, Problem, TaskShapes
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
@@ -110,7 +133,7 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
     if dives and (many or (effort.again and len(problem.offered.price) <= _MANY_POOLS)):
         dives.begin(best)
     if not many and not best.is_near(effort.good_enough):
-        kept = by_patterns(problem, best, value, kept, effort, dives)
+        kept = by_patterns(best, value, kept, effort, dives)
     if dives:
         dives.improve(best)
     return kept

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.market.allocation.counted import counted_worth
+from argosy.market.allocation.basket import with_places
 from argosy.market.allocation.effort import Effort
-from argosy.market.allocation.filling import with_places
 from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
-from argosy.market.allocation.lots import Plan
-from argosy.market.allocation.problem import Problem
-from argosy.market.allocation.relaxed import relaxed_worth
+from argosy.market.allocation.problem import Plan, Problem
+from argosy.market.allocation.relaxed import counted_worth, relaxed_worth
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper table

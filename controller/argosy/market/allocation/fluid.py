@@ -1,8 +1,10 @@
-"""What would a backlog cost if its tasks could be cut into pieces, though not apart from what they need together?
+"""The cost of a backlog if its tasks could be split, though cpu, memory and GPUs of each stay together.
 
-An LP over groups of similar tasks (`parts`), by column generation: every size sells cpu, memory and GPUs at prices of
-its own. A task is worth what the cheapest size takes for it, so no filling of a size is worth more than the whole size
-costs at these prices. That values every single task, says what to buy, and is a lower bound of any plan's cost.
+A linear program over groups of similar tasks, by column generation. Columns: tasks of a group on a size; instances of a
+pool at its price, up to its depth; tasks left out. Rows: every group's tasks; the cpu, memory and GPUs of every size.
+Its duals are prices of each axis on each size. A task is worth what the cheapest size takes for it, so no filling of a
+size is worth more than the whole size costs at these prices. That values every single task, says what to buy, and
+bounds the cost of any plan from below.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from argosy.market.allocation.bound import scaled_bound
+from argosy.market.allocation.generate import add_columns, add_rows, new_lp, optimum
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.parts import PartsLp, PartsSolution
 from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.whole import raised
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
@@ -29,6 +31,63 @@ _FAR = 1.1  # times what a size is worth: dearer ones need no more than prices
 _CHUNK = 64  # sizes at once
 _COVERS = 6  # sizes whose prices are tried on another one
 _UP = 1 + 1e-9  # above what the few float operations here can lose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartsSolution:
+    """An optimum over the columns that are known. Values and prices are in USD per hour."""
+
+    bought: FloatArray  # (p,) instances
+    group_value: FloatArray  # (g,) of one task
+    axis_price: FloatArray  # (k, 3) of a cpu unit, a MiB and a GPU on each size
+    usd_per_hour: float  # with the penalty for what is left out
+
+
+class PartsLp:
+    """The LP for `count` (g,) tasks with `need` (g, 3) and pools whose sizes hold `capacity` (k, 3)."""
+
+    def __init__(
+        self, problem: Problem, capacity: FloatArray, need: FloatArray, count: FloatArray, penalty: float
+    ) -> None:
+        offered, size_of_pool, self._lp = problem.offered, problem.size_of_pool, new_lp()
+        self._need, self._groups, self._pools = need, len(count), len(offered.price)
+        self._capacity = capacity
+        self.known: BoolArray = np.zeros((len(capacity), len(count)), dtype=bool)
+        add_rows(self._lp, count, np.full(len(count), np.inf))
+        add_rows(self._lp, np.full(capacity.size, -np.inf), np.zeros(capacity.size))
+        each = np.arange(len(count))
+        add_columns(
+            self._lp, np.full(len(count), penalty), np.full(len(count), np.inf), (each, each, np.ones(len(count)))
+        )
+        pool, axis = np.nonzero(capacity[size_of_pool])
+        rows = self._groups + 3 * size_of_pool[pool] + axis
+        add_columns(self._lp, offered.price, offered.depth.astype(np.float64), (pool, rows, -np.ones(len(pool))))
+
+    def add(self, wanted: BoolArray) -> int:
+        """Let groups go to sizes where `wanted` (k, g); how many of these columns are new."""
+        size, group = np.nonzero(wanted & ~self.known)
+        if not len(size):
+            return 0
+        self.known[size, group] = True
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where(self._need[group] > 0, self._need[group] / self._capacity[size], 0.0)
+        entries = np.column_stack([np.ones(len(size)), part])
+        rows = np.column_stack([group, self._groups + 3 * size[:, None] + np.arange(3)])
+        column, at = np.nonzero(entries)
+        none = np.zeros(len(size))
+        add_columns(self._lp, none, none + np.inf, (column, rows[column, at], entries[column, at]))
+        return len(size)
+
+    def solve(self) -> PartsSolution:
+        """Unsolved when HiGHS finds no optimum."""
+        column, dual = optimum(self._lp)
+        full = np.maximum(-dual[self._groups :].reshape(-1, 3), 0)
+        return PartsSolution(
+            bought=np.maximum(column[self._groups : self._groups + self._pools], 0),
+            group_value=np.maximum(dual[: self._groups], 0),
+            axis_price=np.where(self._capacity > 0, full / np.maximum(self._capacity, 1e-9), 0.0),
+            usd_per_hour=float(self._lp.getObjectiveValue()),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +211,7 @@ class FluidPlanner:
         offered, need = problem.offered, groups.need
         cheapest = problem.cheapest(offered.price)
         penalty = _PENALTY * float(offered.price.max(initial=0.0))
-        lp = PartsLp(offered, problem.size_of_pool, capacity, need, groups.count, penalty)
+        lp = PartsLp(problem, capacity, need, groups.count, penalty)
         lp.add(groups.fits & (_first(cheapest, capacity, groups) | self._known[:, groups.number]))
         for _ in range(_ROUNDS):
             solution = lp.solve()

@@ -1,9 +1,9 @@
-"""How is a backlog of more sizes than an LP has rows for planned? Greedily by groups, by dives, and again in parts.
+"""Plans for thousands of distinct sizes: greedily by groups, by dives, and again in parts.
 
-Groups of similar tasks, each with the most that any of its members needs, are bought for greedily at once: a whole
+Groups of similar tasks, each with the most that any of its members needs, are bought for greedily at once: a complete
 plan, for any number of sizes. Dives improve on it with the tasks' own needs. Then the lots that cost most for what they
-hold are given back and bought again, which is kept where it is cheaper. Every step is the same however long it may
-take, so more time never gives a worse answer.
+hold are given back and bought again, which is kept where it is cheaper. Time ends the steps and never changes them, so
+more time never gives a worse answer.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from argosy.market.allocation.basket import Basket
+from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.dive import Diver
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.fluid import Fluid, FluidPlanner
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.lots import Best, Lot, Plan
-from argosy.market.allocation.problem import Problem, TaskShapes
-from argosy.market.allocation.rounding import finish
+from argosy.market.allocation.problem import Best, Lot, Plan, Problem, TaskShapes
 from argosy.placement.arrays import FloatArray, IntArray
 
 _GUIDE = 300  # groups of tasks in the LP that guides plans

@@ -1,4 +1,8 @@
-"""How does the pattern LP improve on the greedy answer? Generate, round, bound; again on a finer grid if needed."""
+"""Plans from the LP over patterns: generate, round, bound; again on a finer grid if needed.
+
+Rounding down leaves one fraction per row of the LP at most. Greedy purchases complete the plan where that is little.
+Where instances are large, the fractions are most of the plan: then dives complete it too.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,29 @@ from dataclasses import replace
 
 import numpy as np
 
+from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Effort
-from argosy.market.allocation.generate import Centre, ColumnGeneration, pool_prices
-from argosy.market.allocation.lots import Best, Plan
+from argosy.market.allocation.generate import Centre, ColumnGeneration, Master, Solution, pool_prices
 from argosy.market.allocation.many import Dives
-from argosy.market.allocation.master import Master, Solution
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Problem, TaskShapes
-from argosy.market.allocation.rounding import finish, least_prices, rounded_down
+from argosy.market.allocation.problem import Best, Plan, Problem, TaskShapes
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
 _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
+_WHOLE = 1e-6  # a fraction this close to the next whole number is that number
+_LEAST = 0.05  # of the price, whatever the shares make of it
 
 
-def by_patterns(
-    problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None
-) -> Patterns:
+def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None) -> Patterns:
     """Improve on `best`; the patterns to keep.
 
     value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP values them at nothing.
     """
+    problem = best.plan.problem
     dearest = float(problem.offered.price.max(initial=0.0))
     master = Master(problem, np.full(len(value), _NEVER_DEARER * dearest))
     master.add(*_single_patterns(problem))
@@ -58,6 +61,40 @@ def by_patterns(
         if best.is_near(effort.good_enough):
             break
     return keeping
+
+
+def rounded_down(problem: Problem, master: Master, solution: Solution) -> Basket:
+    """The whole instances of `solution`."""
+    basket = Basket(problem)
+    price = pool_prices(problem, solution)
+    basket.raise_cap(float(solution.bought @ problem.offered.capacity[:, 0]))
+    uses = np.floor(solution.used + _WHOLE).astype(np.int64)
+    order = np.lexsort((np.arange(len(price)), price, problem.size_of_pool))
+    starts = np.searchsorted(problem.size_of_pool[order], np.arange(len(problem.sizes) + 1))
+    bought = np.floor(solution.bought + _WHOLE).astype(np.int64)
+    for number in np.flatnonzero(uses).tolist():
+        size = int(master.size_of[number])
+        pools = order[starts[size] : starts[size + 1]]
+        _buy_use(basket, pools, bought, master.pattern[number], int(uses[number]))
+    return basket
+
+
+def least_prices(problem: Problem, solution: Solution) -> FloatArray:
+    """(p,) prices under the shares, of which none makes a pool free."""
+    prices: FloatArray = np.maximum(pool_prices(problem, solution), problem.offered.price * _LEAST)
+    return prices
+
+
+def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArray, times: int) -> None:
+    """Buy one pattern's instances: from the pools from which the LP bought, then from any pool of the size."""
+    for limit in (bought, basket.depth_left):
+        for pool in pools.tolist():
+            if not times:
+                return
+            done = basket.buy(pool, pattern, min(times, int(limit[pool])))
+            if limit is bought:
+                bought[pool] -= done
+            times -= done
 
 
 def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration) -> Centre:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from argosy.market.allocation.counted import whole_parts
-from argosy.market.allocation.filling import fill, order_by_worth, with_places
+from argosy.market.allocation.basket import fill, order_by_worth, with_places
 from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
-from argosy.market.allocation.relaxed import by_place_price, covering, relaxed_worth, undominated
+from argosy.market.allocation.relaxed import by_place_price, covering, relaxed_worth, undominated, whole_parts
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
