@@ -18,7 +18,7 @@ Place = tuple[str, int]  # instance, port
 
 WARNING_S = 120.0  # from the warning of an instance to its end
 GIVES_UP_S = 600.0  # AWS does not deregister it for this long and more: then it is stopped all the same
-OF_NOBODY = ("belongs to no live attempt", "argosy: the controller fails at its run, and nobody watches over it")
+OF_NOBODY = ("belongs to no live attempt", "argosy: the controller fails at its run")  # how the reasons begin
 LATE_S = 1.0  # of clocks that show the same time
 
 
@@ -64,7 +64,13 @@ class TargetChecker(Checker):
         task = self.facts.regions.task(request["task"])
         key = key_of_task(reply["task"])
         job = self.facts.jobs.get(key.run_id) if key is not None else None
-        if task is None or key is None or job is None or not job.serves or request.get("reason") in OF_NOBODY:
+        if (
+            task is None
+            or key is None
+            or job is None
+            or not job.serves
+            or str(request.get("reason")).startswith(OF_NOBODY)
+        ):
             return
         host = self.facts.regions.find(task.instance.ec2_instance_id)
         bound = task.containers[0].network_bindings
