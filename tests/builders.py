@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argosy.catalogue.lookup import load_catalogue
-from argosy.catalogue.overheads import overheads_of
+from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.begin import begin
 from argosy.model import documents

@@ -193,7 +193,7 @@ class MainPath:
             self.classes.add((name, qualified.rpartition(".")[0]))
 
     def watch(self, frame: FrameType, event: str, argument: Any) -> None:
-        """For sys.setprofile. The tick in which the model of ECS gets RunTask is the last one: its threads are joined."""
+        """For sys.setprofile. The tick in which ECS gets RunTask is the last one, and its threads are joined."""
         if event != "call":
             return
         code = frame.f_code

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.aws.fleets import AwsFleets
-from argosy.catalogue.overheads import Overheads
+from argosy.catalogue.lookup import Overheads
 from argosy.lifecycle import charges, hosts, pools
 from argosy.market import cover, offers
 from argosy.model.events import NotCarriedOut

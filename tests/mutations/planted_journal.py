@@ -9,7 +9,7 @@ from typing import Any
 from argosy.engine.tick import Engine
 from argosy.lifecycle import cluster_course
 from argosy.model.journal import capacity, tasks
-from argosy.model.journal import ranges as ranges_module
+from argosy.model.journal import tasks as ranges_module
 from argosy.model.journal.stored import CHANGES, JournalItem, Place
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run

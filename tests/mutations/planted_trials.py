@@ -25,8 +25,7 @@ from argosy.model.pools import Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.recording.recorder import Recorder
-from argosy.recording.tick_record import TickRecord, digest_of
+from argosy.recording.recorder import Recorder, TickRecord, digest_of
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.buying import capacity, orders, remarks
 from argosy.scheduler.buying.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget

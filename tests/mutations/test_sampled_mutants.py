@@ -35,7 +35,7 @@ def test_what_was_not_found_at_first_is_explained_or_found_now() -> None:
     assert names - found == {*EQUIVALENT}
 
 
-SHORT = "controller/argosy/engine/dependencies.py"
+SHORT = "controller/argosy/engine/intake.py"
 
 
 def test_a_mutant_is_the_file_with_one_statement_changed() -> None:

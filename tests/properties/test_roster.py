@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
-from argosy.lifecycle.closed_cells import close_cells
+from argosy.lifecycle.pools import close_cells
 from argosy.lifecycle.suspension import suspend
 from argosy.model import events
 from argosy.model.arns import family_of

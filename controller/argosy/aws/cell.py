@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from argosy.aws.call_rates import CallRates
+from argosy.model.events import ActionFailed, Event
+from argosy.model.suspensions import reason_of
+
+A = TypeVar("A")
+
+
+def shielded(action: A, do: Callable[[A], Iterable[Event]]) -> list[Event]:
+    """The events of `do(action)`. For AWS's answers nothing is raised there: what is raised is a fault of ours."""
+    try:
+        return list(do(action))
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return [ActionFailed(_run_of(action), reason_of(error), "".join(traceback.format_exception(error)))]
+
+
+def read_each(read: Callable[[A], Event], answer: Iterable[A]) -> Iterator[Event]:
+    """What `read` makes of each item of an answer. One at which it fails is told as that, and the others are shown."""
+    for item in answer:
+        yield from shielded(item, lambda one: [read(one)])
+
+
+def _run_of(action: object) -> str:
+    """ "" for one that is for no run."""
+    key = getattr(action, "key", None)
+    return str(key.run_id if key else getattr(action, "run_id", ""))
+
 
 TIME_WAS_UP = "time was up"  # why an action was not begun
 CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids

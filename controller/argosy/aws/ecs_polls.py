@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from argosy.aws.cell import TIME_WAS_UP, Cell, chunks
+from argosy.aws.cell import TIME_WAS_UP, Cell, chunks, read_each
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
-from argosy.aws.shielding import read_each
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import LookAtTasks
 from argosy.model.events import Event, NotCarriedOut, TaskSeen

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, HomeClients
+from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, HomeClients, shielded
 from argosy.aws.ecs_polls import EcsPolls
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
@@ -22,7 +22,6 @@ from argosy.aws.observer import Observer
 from argosy.aws.placement_scores import NoScores, PlacementScores
 from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import ALONE, Coordination, Results
-from argosy.aws.shielding import shielded
 from argosy.aws.target_groups import TargetGroups
 from argosy.model.actions import (
     Action,

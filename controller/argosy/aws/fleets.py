@@ -16,11 +16,10 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages
+from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.placement_scores import NoScores, Scores
-from argosy.aws.shielding import read_each
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, shortage

@@ -32,12 +32,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages
+from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages, read_each, shielded
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify, is_definition_gone
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.preparation import NotNow, RunPreparation
-from argosy.aws.shielding import read_each, shielded
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey

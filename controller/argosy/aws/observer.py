@@ -12,10 +12,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, cast
 
-from argosy.aws.cell import Cell, chunks, pages
+from argosy.aws.cell import Cell, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
-from argosy.aws.shielding import read_each
 from argosy.messages.ecs import container_instance_seen, task_seen
 from argosy.model.arns import cell_of, name_of
 from argosy.model.attempts import AttemptStatus

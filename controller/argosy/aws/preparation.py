@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell
-from argosy.aws.definitions import described
 from argosy.aws.ecs_requests import (
     STAGE_TAG,
     UnusableDefinition,
@@ -35,6 +34,28 @@ from argosy.model.setbacks import Subject, What
 from argosy.ports import ItemsUnreadable
 from argosy.spec.overrides import length_faults
 from argosy.spec.templates import item_faults
+
+
+class EcsDefinitions:
+    """`ports.DefinitionReader`. ecs: gives the boto3 client, which is made only when a spec names a definition."""
+
+    def __init__(self, ecs: Callable[[], Any]) -> None:
+        self._ecs = ecs
+
+    def describe(self, name: str) -> dict[str, Any] | None:
+        """Raises AWS_ERRORS other than "there is none of this name"."""
+        return described(self._ecs(), name)
+
+
+def described(ecs: Any, name: str) -> dict[str, Any] | None:
+    """The revision, or a family's newest active one; None if there is none. Raises AWS_ERRORS."""
+    try:
+        return dict(ecs.describe_task_definition(taskDefinition=name)["taskDefinition"])
+    except AWS_ERRORS as error:
+        if classify(error).kind is FailureKind.NOT_FOUND:
+            return None
+        raise
+
 
 HASH_DIGITS = 12  # of the content's hash, in the name of a definition of ours
 NEEDED_AGAIN = "a run that is not prepared yet needs this definition"

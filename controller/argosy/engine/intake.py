@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from argosy.engine.loading import load_run
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.engine.loading import load_run, records_of
 from argosy.engine.steps import Fact
-from argosy.model import inbox
+from argosy.lifecycle.dependencies import pack_statuses
+from argosy.model import documents, inbox
 from argosy.model.actions import Action
+from argosy.model.damage import FAULTS
 from argosy.model.events import (
     ClusterScaled,
+    DependencyEnded,
     EnvironmentAsked,
     Event,
     RunCancelled,
@@ -21,9 +28,44 @@ from argosy.model.events import (
     SharingAsked,
 )
 from argosy.model.open_ends import OpenEnds
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import RunStatus
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.ports import Message, Store, Switches
-from argosy.recording.tick_record import TickRecord
+from argosy.recording.recorder import TickRecord
+
+
+def ended_dependencies(store: Store, state: State) -> Iterator[DependencyEnded]:
+    """One whose record cannot be read says nothing: who depends on it waits until a person has restored it."""
+    wanted = _awaited(state)
+    for run_id, body in records_of(store, wanted).items() if wanted else ():
+        with suppress(*FAULTS):
+            record = documents.record_from(body)
+            if not record.has_ended:
+                continue
+            statuses = pack_statuses(_statuses(store, record)) if wanted[run_id] else ""
+            yield DependencyEnded(run_id, record.status, record.counts, statuses)
+
+
+def _statuses(store: Store, record: RunRecord) -> NDArray[np.uint8]:
+    """Of its tasks, uint8 [tasks]. Where they cannot be read, as of a run that was set aside, nobody can tell which of
+    them succeeded, unless all did: then the others count as cancelled, as they do where a whole run is waited for."""
+    with suppress(*FAULTS):
+        if (run := load_run(store, record.id)) is not None:
+            return run.tasks.statuses()
+    whole = record.status is RunStatus.SUCCEEDED
+    return np.full(record.task_count, TaskStatus.SUCCEEDED if whole else TaskStatus.CANCELLED, dtype=np.uint8)
+
+
+def _awaited(state: State) -> dict[str, bool]:
+    """Runs that are not open and that open ones wait for: id -> whether one of these does so task by task."""
+    found: dict[str, bool] = {}
+    for run in state.runs.values():
+        for each in run.terms.depends_on if run.unmet and not run.halted else ():
+            if each.run_id in run.unmet and not (each.run_id in state.runs or each.run_id in state.suspended):
+                found[each.run_id] = found.get(each.run_id, False) or each.one_to_one
+    return found
 
 
 @dataclass(slots=True)

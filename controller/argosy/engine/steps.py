@@ -12,8 +12,8 @@ import hashlib
 from argosy.engine.bounds import begin_all
 from argosy.lifecycle import cluster_course, series
 from argosy.lifecycle.apply import apply
-from argosy.lifecycle.closed_cells import close_cells
 from argosy.lifecycle.hosts import measure
+from argosy.lifecycle.pools import close_cells
 from argosy.model.actions import Action
 from argosy.model.events import ControllerStarted, Event
 from argosy.model.instances import InstanceStatus

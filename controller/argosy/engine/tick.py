@@ -14,8 +14,7 @@ from typing import Any
 
 from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprit import Rehearsal, culprit
-from argosy.engine.dependencies import ended_dependencies
-from argosy.engine.intake import Taken, event_of
+from argosy.engine.intake import Taken, ended_dependencies, event_of
 from argosy.engine.loading import record_of, stored, tried_again
 from argosy.engine.own_faults import Exclusions, PortFailed, Stumbled, Trouble, marked, ours, run_of
 from argosy.engine.report import ReportedShortages, TickReport, figures_of, reported_damage
@@ -37,8 +36,7 @@ from argosy.model.state import State
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Key, Message, Store
-from argosy.recording.recorder import Recorder, Start
-from argosy.recording.tick_record import digest_of
+from argosy.recording.recorder import Recorder, Start, digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.due import next_due
 from argosy.scheduler.supply.roster import Roster

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from argosy.catalogue.lookup import load_catalogue
-from argosy.catalogue.overheads import overheads_of
+from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.lifecycle import announcements, charges, health, pools, suspended_tasks
 from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.attempts import disprove, lose

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from argosy.catalogue.lookup import image_of
 from argosy.catalogue.quotas import quota_key
 from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
@@ -10,6 +12,23 @@ from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.model.state import State
+
+CLOSED = "its cell is closed: "  # begins the cordon of an instance
+
+
+def close_cells(state: State, closed: Mapping[str, str]) -> None:
+    """closed: cell -> why, for all cells that are closed now. Those that are not in it are open (again)."""
+    for pool in state.pools.values():
+        reason = closed.get(pool.cell, "")
+        if pool.closed != reason:
+            pool.closed, state.changed_pools = reason, True
+    for instance in state.instances.values():
+        cordon = f"{CLOSED}{closed[instance.cell]}" if instance.cell in closed else ""
+        ours = not instance.cordon or instance.cordon.startswith(CLOSED)
+        if instance.alive and ours and instance.cordon != cordon:
+            instance.cordon = cordon
+            state.changed_instances.add(instance.id)
+
 
 NEVER_JOINED = "it never joined the cluster"
 _FORGOTTEN = 20  # half-lives after which nothing is left of a count

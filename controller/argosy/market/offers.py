@@ -8,8 +8,15 @@ from types import MappingProxyType
 
 import numpy as np
 
-from argosy.catalogue.lookup import image_of, in_region, interruption_band, load_catalogue
-from argosy.catalogue.overheads import image_gb, overheads_of, transfer_usd_per_gb
+from argosy.catalogue.lookup import (
+    image_gb,
+    image_of,
+    in_region,
+    interruption_band,
+    load_catalogue,
+    overheads_of,
+    transfer_usd_per_gb,
+)
 from argosy.market import risk
 from argosy.market.daemons import Daemon, kept_for, least_zero
 from argosy.model.instance_types import InstanceType

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from argosy.catalogue.overheads import is_listed
+from argosy.catalogue.lookup import is_listed
 from argosy.market.daemons import daemons_of
 from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase

@@ -7,21 +7,59 @@ the commits that it tells of. What is lost with a dead controller are its last m
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from argosy.layout import JOURNAL
-from argosy.model.documents import Stored
+from argosy.model.actions import Action
+from argosy.model.documents import Documents, Stored
 from argosy.model.events import Event, Observed, RunClosed
 from argosy.model.policy import Policy
-from argosy.ports import Archive
+from argosy.ports import Archive, Switches
 from argosy.recording.codec import action_to_json, dumped, fact_to_json, text_of, to_text
 from argosy.recording.provenance import code_digest, platform_now
-from argosy.recording.tick_record import TickRecord, switches_to_json
+
+
+@dataclass(slots=True)
+class TickRecord:
+    """Filled while the tick goes on. Times are epoch seconds, as the controller's clock gave them."""
+
+    facts: list[tuple[Event, float]] = field(default_factory=list)  # applied, with the time they count from
+    passed_at: float = 0.0
+    decided_at: float = 0.0
+    switches: Switches = field(default_factory=Switches)
+    deletions: int = 0
+    actions: Sequence[Action] = ()
+    digest: str = ""  # of the documents that had changed
+    version: int | None = None  # that it committed; None = it had nothing to commit
+    fault: str = ""  # what our own code failed at: what came of it cannot be had again
+
+
+def digest_of(puts: Documents) -> str:
+    """Of the documents' contents, 16 hexadecimal digits. Each is compressed and ends with the checksum of what it holds
+    (RFC 1950): taking that spares reading megabytes again, and another compressor gives the same."""
+    digest = hashlib.sha256()
+    for (partition, name), body in sorted(puts.items()):
+        digest.update(f"{partition}\0{name}\0".encode() + body[-4:])
+    return digest.hexdigest()[:16]
+
+
+def switches_to_json(switches: Switches) -> list[object]:
+    return [switches.deployment, dict(switches.cells)]
+
+
+def switches_from_json(values: Sequence[object]) -> Switches:
+    deployment, cells = values
+    assert deployment is None or isinstance(deployment, str)
+    assert isinstance(cells, Mapping)
+    return Switches(deployment, dict(cells))
+
 
 FORMAT = 1
 SEGMENT_BYTES = 4_000_000  # compressed

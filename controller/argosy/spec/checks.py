@@ -11,13 +11,11 @@ from typing import Any
 
 from argosy.model.purchases import PurchaseMode
 from argosy.spec.allowed import allowed_faults
-from argosy.spec.daemons import daemon_faults
 from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.program import program_faults
-from argosy.spec.services import base_faults, service_faults
-from argosy.spec.serving import serving_faults
+from argosy.spec.services import base_faults, daemon_faults, service_faults, serving_faults
 from argosy.spec.shards import parse_range
 
 ATTEMPT_S = "attemptDurationSeconds"

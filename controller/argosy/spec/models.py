@@ -12,7 +12,6 @@ from pydantic import Field
 
 from argosy.layout import DEFAULT_PART_SUFFIX
 from argosy.model.entrances import QUEUE_NAME
-from argosy.spec.daemons import DaemonSpec, DaemonUpdateSpec
 from argosy.spec.dependencies import DEPENDENCY_LIMIT, DependencySpec
 from argosy.spec.fields import (
     DISK_LIMIT_GIB,
@@ -45,8 +44,17 @@ from argosy.spec.fields import (
     Text,
     Version,
 )
-from argosy.spec.services import SERVICE_LIMIT, ServiceSpec, UpdateSpec
-from argosy.spec.serving import HealthSpec, OptionalHealth, OptionalPorts, PortSpec
+from argosy.spec.services import (
+    SERVICE_LIMIT,
+    DaemonSpec,
+    DaemonUpdateSpec,
+    HealthSpec,
+    OptionalHealth,
+    OptionalPorts,
+    PortSpec,
+    ServiceSpec,
+    UpdateSpec,
+)
 from argosy.spec.tries import CheckpointSpec, ExitRuleSpec, RetrySpec, TimeoutSpec
 
 

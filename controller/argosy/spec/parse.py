@@ -17,12 +17,12 @@ from pydantic import ValidationError
 from argosy.model.purchases import PurchaseMode
 from argosy.spec import bounds
 from argosy.spec.checks import cross_faults
-from argosy.spec.daemons import DaemonSpec
 from argosy.spec.examples import EXAMPLES
 from argosy.spec.faults import SpecError, from_pydantic
 from argosy.spec.models import CapacitySpec, ResourcesSpec, RunSpec, fields_at
 from argosy.spec.overrides import length_faults
 from argosy.spec.program import DEFAULT_IMAGE, DEFAULT_RESULT
+from argosy.spec.services import DaemonSpec
 from argosy.spec.templates import template_faults
 
 

@@ -3,13 +3,188 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from argosy.model.ports import MOST_TASK_PORTS
+from argosy.model.run_terms import MAX_PORT, RESERVED_PORTS, START_FIRST, STOP_FIRST, port_of
 from argosy.model.targets import MOST_TARGETS
 from argosy.spec.faults import Fault
-from argosy.spec.fields import Strict
+from argosy.spec.fields import Strict, Text, refused
+
+DIRECT, BY_SHELL = "CMD", "CMD-SHELL"
+
+
+def _health_command(words: list[str]) -> list[str]:
+    if words[0] not in (DIRECT, BY_SHELL):
+        raise refused("must begin with CMD, then a program and its arguments, or with CMD-SHELL, then one text for sh")
+    if words[0] == BY_SHELL and len(words) != 2:
+        raise refused("must have exactly one text after CMD-SHELL")
+    if not any(word.strip() for word in words[1:2]):
+        raise refused(f"must name a program after {words[0]}")
+    return words
+
+
+def _not_reserved(port: int) -> int:
+    if port in RESERVED_PORTS:
+        raise refused(f"is reserved on every instance: ECS's agent keeps {', '.join(map(str, RESERVED_PORTS))}")
+    return port
+
+
+def _no_port_twice(ports: list[PortSpec]) -> list[PortSpec]:
+    for name in ("container", "host"):
+        given = [getattr(each, name) for each in ports if getattr(each, name) is not None]
+        twice = next((port for index, port in enumerate(given) if port in given[:index]), None)
+        if twice is not None:
+            raise refused(f"names the {name} port {twice} twice")
+    return ports
+
+
+# The limits are ECS's own (API reference, HealthCheck).
+class HealthSpec(Strict):
+    """How ECS's agent asks a container whether it can serve, again and again."""
+
+    command: Annotated[list[Text], Field(min_length=2, max_length=100), AfterValidator(_health_command)] = Field(
+        description="[CMD, program, argument...], or [CMD-SHELL, text for sh -c]. It runs in the container; exit code 0"
+        " means healthy."
+    )
+    interval_seconds: int = Field(default=30, ge=5, le=300, description="Seconds from one run of it to the next.")
+    timeout_seconds: int = Field(default=5, ge=2, le=60, description="Seconds after which a run of it has failed.")
+    retries: int = Field(
+        default=3,
+        ge=1,
+        le=10,
+        description="Failures in a row that make the container unhealthy. A task that stays so for another retries x"
+        " intervalSeconds is replaced.",
+    )
+    start_seconds: int = Field(
+        default=0, ge=0, le=300, description="Seconds from the container's start in which failures do not count."
+    )
+
+
+class PortSpec(Strict):
+    """A port at which each task is reached."""
+
+    container: int = Field(
+        ge=1,
+        le=MAX_PORT,
+        description="Where the program listens, in its container. It is told as ARGOSY_PORT_ and this number: a process"
+        " of local mode listens on another one.",
+    )
+    host: Annotated[int, AfterValidator(_not_reserved)] | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_PORT,
+        description="Port of the instance that leads there. Default: a free one. With it, no two tasks share an"
+        " instance.",
+    )
+
+
+Ports = Annotated[list[PortSpec], Field(min_length=1, max_length=MOST_TASK_PORTS), AfterValidator(_no_port_twice)]
+
+
+OptionalPorts = Annotated[
+    Ports | None,
+    Field(description="Of a service: the ports at which its tasks are reached; `argosy env endpoints` lists them."),
+]
+OptionalHealth = Annotated[
+    HealthSpec | None,
+    Field(
+        description="Of a service: how a task is asked whether it can serve. Default: it counts as healthy once it has"
+        " run for service.update.healthySeconds."
+    ),
+]
+
+
+def serving_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What a health command and ports must agree on."""
+    given = data.get("container")
+    container = given if isinstance(given, Mapping) else {}
+    yield from _timing_faults(container.get("health"))
+    yield from _held_twice(container)
+
+
+def _timing_faults(health: Any) -> Iterator[Fault]:
+    """Docker would begin the next run while one still goes on."""
+    if not isinstance(health, Mapping):
+        return
+    interval, timeout = health.get("intervalSeconds", 30), health.get("timeoutSeconds", 5)
+    if isinstance(interval, int) and isinstance(timeout, int) and timeout > interval:
+        yield Fault("container.health.timeoutSeconds", f"must be at most intervalSeconds, which is {interval}")
+
+
+def _held_twice(container: Mapping[str, Any]) -> Iterator[Fault]:
+    ports, held = container.get("ports"), container.get("hostPorts")
+    if not isinstance(ports, list) or not isinstance(held, list):
+        return
+    for number, each in enumerate(ports):
+        host = each.get("host") if isinstance(each, Mapping) else None
+        if isinstance(host, int) and any(_is_tcp(port, host) for port in held):
+            yield Fault(f"container.ports[{number}].host", f"is {host}, which container.hostPorts holds already")
+
+
+def _is_tcp(given: Any, number: int) -> bool:
+    try:
+        return port_of(given) == (number, "tcp")
+    except ValueError:
+        return False  # reported as a fault of the field
+
+
+class DaemonUpdateSpec(Strict):
+    """How tasks of a daemon are replaced by those of another revision."""
+
+    min_healthy_percent: int = Field(
+        default=80,
+        ge=0,
+        le=100,
+        description="Percent of the instances that match, rounded up, on which a healthy task stays meanwhile; at most"
+        " all but one.",
+    )
+    order: Literal["stop-first", "start-first"] = Field(
+        default=STOP_FIRST,
+        description="Whether the old task on an instance stops before the new one starts, or once that is healthy.",
+    )
+    healthy_seconds: int = Field(
+        default=15, ge=1, le=3600, description="Seconds: a task that has run for so long counts as healthy."
+    )
+    progress_seconds: int = Field(
+        default=600, ge=10, le=86_400, description="Seconds without progress after which a deployment counts as stuck."
+    )
+    rollback: bool = Field(
+        default=True, description="Whether a deployment that fails goes back to the revision that completed before."
+    )
+
+
+class DaemonSpec(Strict):
+    """On which instances a task of a daemon runs, and how its tasks are updated."""
+
+    instances: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
+        default=None,
+        description="Which instances: an expression of the cluster query language about attributes. Default: all.",
+    )
+    update: DaemonUpdateSpec = Field(
+        default_factory=DaemonUpdateSpec, description="How tasks are replaced by those of another revision."
+    )
+
+
+def daemon_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What fields of a daemon must agree on."""
+    if data.get("kind") != "daemon":
+        return
+    if data.get("run") is not None and data.get("result") != "none":
+        yield Fault("result", "must be none with kind: daemon: its tasks leave no results")
+    yield from _order_faults(data)
+
+
+def _order_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    daemon, container = data.get("daemon"), data.get("container")
+    update = daemon.get("update") if isinstance(daemon, Mapping) else None
+    ports = container.get("hostPorts") if isinstance(container, Mapping) else None
+    if ports and isinstance(update, Mapping) and update.get("order") == START_FIRST:
+        sentence = "must be stop-first where container.hostPorts are given: two tasks cannot hold one port"
+        yield Fault("daemon.update.order", sentence)
+
 
 SERVICE_LIMIT = 10_000  # tasks of one service
 

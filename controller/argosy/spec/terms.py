@@ -30,7 +30,6 @@ from argosy.model.run_terms import (
     ServiceTerms,
     port_of,
 )
-from argosy.spec.daemons import DaemonSpec, DaemonUpdateSpec
 from argosy.spec.models import (
     ArraySpec,
     CapacitySpec,
@@ -41,8 +40,7 @@ from argosy.spec.models import (
     RunSpec,
 )
 from argosy.spec.parse import purchase_of, to_json
-from argosy.spec.services import UpdateSpec
-from argosy.spec.serving import HealthSpec
+from argosy.spec.services import DaemonSpec, DaemonUpdateSpec, HealthSpec, UpdateSpec
 
 FALLBACK_LOSSES = 3
 DRAIN_S = 30.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.api.runs.costs import estimates
-from argosy.catalogue.overheads import image_gb, log_gb_per_attempt
+from argosy.catalogue.lookup import image_gb, log_gb_per_attempt
 from argosy.model.costs import Costs
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from argosy.aws.definitions import EcsDefinitions
+from argosy.aws.preparation import EcsDefinitions
 from tests.fakes.aws import ScriptedClient
 
 UNKNOWN = ClientError(

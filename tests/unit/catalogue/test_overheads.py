@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from argosy.catalogue.files import document
-from argosy.catalogue.lookup import offered
-from argosy.catalogue.overheads import (
+from argosy.catalogue.lookup import (
     image_gb,
     is_listed,
     log_gb_per_attempt,
     logs_usd_per_gb,
+    offered,
     overheads_of,
     transfer_usd_per_gb,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.lifecycle.closed_cells import close_cells
+from argosy.lifecycle.pools import close_cells
 from argosy.market.offers import offers_of, rejected
 from argosy.model import documents
 from argosy.model.actions import Launch, SetTarget, Terminate

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.catalogue.lookup import load_catalogue
-from argosy.catalogue.overheads import image_gb, overheads_of, transfer_usd_per_gb
+from argosy.catalogue.lookup import image_gb, load_catalogue, overheads_of, transfer_usd_per_gb
 from argosy.market.buy import Backlog, buy
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of, rejected

@@ -29,9 +29,10 @@ from argosy.model.events import (
     RunUpdated,
 )
 from argosy.model.inbox import CancelRequest, RetryRequest, UpdateRequest
-from argosy.model.journal import commit, ranges, stored
+from argosy.model.journal import commit, stored
 from argosy.model.journal.lines import LineType
 from argosy.model.journal.stored import ALL, CHANGES, KEPT_S, Place
+from argosy.model.journal.tasks import MOST_RANGES, indexes_of
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Stance, Steering
 from argosy.model.run_record import RunRecord
@@ -172,8 +173,8 @@ def test_a_line_never_names_more_ranges_than_fit_into_an_item() -> None:
     state = quiet(tasks=20_000)
     the_run(state).tasks.set_many(np.arange(0, 20_000, 2), status=TaskStatus.CANCELLED)
     lines = committed(state)
-    assert [len(each["tasks"]) for each in lines] == [ranges.MOST_RANGES] * 5
-    named = [index for each in lines for index in ranges.indexes_of(each["tasks"])]
+    assert [len(each["tasks"]) for each in lines] == [MOST_RANGES] * 5
+    named = [index for each in lines for index in indexes_of(each["tasks"])]
     assert named == list(range(0, 20_000, 2))
 
 

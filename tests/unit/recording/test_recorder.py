@@ -11,8 +11,7 @@ from argosy.engine.loop import Loop
 from argosy.engine.tick import Engine
 from argosy.model.events import FleetSeen, Observed, RunClosed
 from argosy.model.policy import Policy
-from argosy.recording.recorder import SEGMENT_BYTES, SEGMENT_S, Recorder, Start
-from argosy.recording.tick_record import TickRecord
+from argosy.recording.recorder import SEGMENT_BYTES, SEGMENT_S, Recorder, Start, TickRecord
 from argosy.replay.chains import chains_of
 from tests.builders import NOW, MemoryStore
 from tests.fakes.engine import EmptyQueue, IdleExecutor, RecordingWake, TickingClock

@@ -10,8 +10,7 @@ import pytest
 from argosy.layout import JOURNAL
 from argosy.model.policy import Policy
 from argosy.recording import recorder as recorder_module
-from argosy.recording.recorder import Start
-from argosy.recording.tick_record import TickRecord
+from argosy.recording.recorder import Start, TickRecord
 from argosy.replay.chains import LONGEST_S, NotRecorded, chains_before
 from argosy.replay.replaying import Replay
 from tests.builders import NOW

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from argosy.api import reading
 from argosy.api.admission.specs import OWN_NAMESPACE
 from argosy.api.views import JSON
-from argosy.catalogue.overheads import image_gb, log_gb_per_attempt, logs_usd_per_gb, transfer_usd_per_gb
+from argosy.catalogue.lookup import image_gb, log_gb_per_attempt, logs_usd_per_gb, transfer_usd_per_gb
 from argosy.model.costs import Costs, summed
 from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy

@@ -10,9 +10,8 @@ from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.invariants import check
 from argosy.model.journal import stored
 from argosy.model.journal.capacity import floor_lines, instance_lines, is_told, pool_lines
-from argosy.model.journal.environments import environment_lines
 from argosy.model.journal.lines import Line, LineType, line
-from argosy.model.journal.runs import run_lines
+from argosy.model.journal.runs import environment_lines, run_lines
 from argosy.model.journal.tasks import task_lines
 from argosy.model.state import State
 from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from argosy.catalogue.overheads import transfer_usd_per_gb
+from argosy.catalogue.lookup import transfer_usd_per_gb
 from argosy.market.buy import Backlog, Order, Shortfall, buy
 from argosy.market.cover import tasks_per_instance
 from argosy.market.daemons import daemons_of

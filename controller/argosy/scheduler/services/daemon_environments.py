@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.lifecycle.closed_cells import CLOSED
+from argosy.lifecycle.pools import CLOSED
 from argosy.market.daemons import Daemon, daemons_of
 from argosy.model.actions import Action, Launch, NoteDesired, Remark, SetSlots, StopAttempt
 from argosy.model.arns import cell_of

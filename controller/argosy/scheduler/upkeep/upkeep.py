@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.lifecycle.closed_cells import CLOSED
+from argosy.lifecycle.pools import CLOSED
 from argosy.model.actions import (
     Action,
     CloseRun,

@@ -7,9 +7,9 @@ from typing import Any
 
 from argosy.api.actions import Api
 from argosy.api.admission.specs import DeploymentLimits, Sources
-from argosy.aws.definitions import EcsDefinitions
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.items import S3ItemsReader
+from argosy.aws.preparation import EcsDefinitions
 from tests.harness.simulation.controllers.deployment import TABLE
 from tests.harness.simulation.scale.run import ScaleRun
 from tests.harness.simulation.users.front_desk import AnyImage

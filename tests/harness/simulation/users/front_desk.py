@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.api.actions import Api
 from argosy.api.admission.specs import DeploymentLimits, Sources
-from argosy.aws.definitions import EcsDefinitions
+from argosy.aws.preparation import EcsDefinitions
 from argosy.layout import split_s3
 from argosy.model import inbox
 from argosy.model.entrances import alias_of
