@@ -49,6 +49,7 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _MANY = 150  # shapes: above, the LP over patterns has too many rows
 _MANY_POOLS = 5_000  # more take the fluid LP seconds
+_FEW_TASKS = 10_000  # of more, rounding loses little, and a dive takes seconds
 _FAR = 0.03  # share of the bound: then every other one is looked for
 _ROUGH_SLACK = 0.75  # the same where much better plans follow
 _GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again
@@ -130,7 +131,8 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
     """Improve on `best` by dives and patterns; the patterns to keep. Unsolved when HiGHS finds no optimum."""
     many = len(value) > _MANY
     dives = None if problem.max_share is not None or problem.most_tasks is not None else Dives(problem, effort)
-    if dives and (many or (effort.again and len(problem.offered.price) <= _MANY_POOLS)):
+    few = len(problem.offered.price) <= _MANY_POOLS and problem.backlog.count.sum() <= _FEW_TASKS
+    if dives and (many or (effort.again and few)):
         dives.begin(best)
     if not many and not best.is_near(effort.good_enough):
         kept = by_patterns(best, value, kept, effort, dives)

@@ -43,7 +43,7 @@ class Effort:
     looks: int
     """At most so many tables, ever finer, for the lower bound."""
     again: int
-    """How often parts of a plan for thousands of sizes are given back and bought again."""
+    """How often parts of a plan are given back and bought again; 0 = plans of few sizes begin without a dive, too."""
     good_enough: float
     """A plan within this share of the lower bound is not improved further."""
     time: TimeLimit = UNLIMITED

@@ -23,6 +23,7 @@ from argosy.placement.arrays import FloatArray, IntArray
 _NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
 _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
+_MUCH = 0.02  # share of the LP's cost that rounding loses: then dives complete plans before its last state
 _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
 _LEAST = 0.05  # of the price, whatever the shares make of it
 
@@ -51,7 +52,8 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
             parts = whole.plan()
             finish(whole, np.maximum(solution.task_value, value * 1e-6), least_prices(problem, solution))
             best.offer(whole.plan(), "patterns")
-            if dives and whole.usd_per_hour() > solution.usd_per_hour * (1 + effort.good_enough):
+            lost = effort.good_enough if complete else _MUCH
+            if dives and whole.usd_per_hour() > solution.usd_per_hour * (1 + lost):
                 dives.complete(best, parts, "patterns")
             looks = effort if complete else replace(effort, looks=0)
             best.raise_bound(best_bound(problem, centre, best.plan, generation, looks))
