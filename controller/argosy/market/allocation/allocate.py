@@ -110,7 +110,6 @@ def allocate(
     if solver and is_available() and problem.backlog.count.any() and not effort.time.passed():
         with contextlib.suppress(Unsolved):  # the best plan so far is complete
             kept = _improve(problem, best, value, kept, effort)
-        with contextlib.suppress(Unsolved):
             _raise_bound(problem, best, effort)
     if not best.bound or (effort.again and not best.is_near(_FAR)):
         centre = Centre(0.0, value, problem.offered.price)
@@ -143,10 +142,11 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
 
 def _raise_bound(problem: Problem, best: Best, effort: Effort) -> None:
     """The bound that needs no tables, where that of the patterns is not near. Unsolved as above."""
-    placed = problem.backlog.count - best.plan.rest
-    wanted = not best.bound if len(placed) > _MANY else effort.again and not best.is_near(effort.good_enough)
+    wanted = (
+        not best.bound if len(problem.backlog.count) > _MANY else effort.again and not best.is_near(effort.good_enough)
+    )
     if wanted and len(problem.offered.price) <= _MANY_POOLS:
-        best.raise_bound(fluid_bound_of(problem, placed))
+        best.raise_bound(fluid_bound_of(problem, problem.backlog.count - best.plan.rest))
 
 
 def _single_values(problem: Problem) -> FloatArray:

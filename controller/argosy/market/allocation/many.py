@@ -62,23 +62,21 @@ class Dives:
         if self._diver.complete(plan, completed_by_groups):
             best.offer(plan, "dives")
 
-    def complete(self, best: Best, plan: Plan, method: str = "dives") -> None:
+    def complete(self, best: Best, plan: Plan, method: str) -> None:
         """Buy for all that has no place in `plan`. Unsolved as above."""
         if self._diver.complete(plan):
             best.offer(plan, method)
 
     def improve(self, best: Best) -> None:
         """Buy parts of the best plan again, as often as the effort says. Unsolved as above."""
-        rng, effort = np.random.default_rng(0), self._effort
+        rng, effort, count = np.random.default_rng(0), self._effort, self.problem.backlog.count
         for number in range(effort.again):
             if effort.time.passed() or (not best.plan.rest.any() and best.is_near(effort.good_enough)):
                 break
             if number == 0:
                 if effort.time.left() < _FINER_TAKES * self._took:
                     break
-                best.raise_bound_of_all(
-                    FluidPlanner(self.problem, _BOUND).bound(self.problem.backlog.count, whole=True)
-                )
+                best.raise_bound_of_all(FluidPlanner(self.problem, _BOUND).bound(count, whole=True))
             part, chance = _PARTS[number % len(_PARTS)], float(rng.choice(_CHANCE))
             self.complete(best, best.plan.without(_poor(best.plan, self._guide, part, chance, rng)), best.method)
 

@@ -25,7 +25,7 @@ _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
 _MUCH = 0.02  # share of the LP's cost that rounding loses: then dives complete plans before its last state
 _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
-_LEAST = 0.05  # of the price, whatever the shares make of it
+_LEAST = 0.05  # of its price a pool keeps, whatever the shares make of it: none is free
 
 
 def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None) -> Patterns:
@@ -50,7 +50,8 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
             keeping = keep(problem, master, solution)
             whole = rounded_down(problem, master, solution)
             parts = whole.plan()
-            finish(whole, np.maximum(solution.task_value, value * 1e-6), least_prices(problem, solution))
+            price = np.maximum(pool_prices(problem, solution), problem.offered.price * _LEAST)
+            finish(whole, np.maximum(solution.task_value, value * 1e-6), price)
             best.offer(whole.plan(), "patterns")
             lost = effort.good_enough if complete else _MUCH
             if dives and whole.usd_per_hour() > solution.usd_per_hour * (1 + lost):
@@ -79,12 +80,6 @@ def rounded_down(problem: Problem, master: Master, solution: Solution) -> Basket
         pools = order[starts[size] : starts[size + 1]]
         _buy_use(basket, pools, bought, master.pattern[number], int(uses[number]))
     return basket
-
-
-def least_prices(problem: Problem, solution: Solution) -> FloatArray:
-    """(p,) prices under the shares, of which none makes a pool free."""
-    prices: FloatArray = np.maximum(pool_prices(problem, solution), problem.offered.price * _LEAST)
-    return prices
 
 
 def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArray, times: int) -> None:
