@@ -1,1 +1,1 @@
-"""How does one tick, and one invocation, of the controller go?"""
+"""One tick, and one invocation, of the controller."""

@@ -1,4 +1,4 @@
-"""How much can one tick take on? What its actions touch, which outcomes are progress, a sweep in single sightings."""
+"""The bounds of one tick: documents per commit, outcomes that count as progress, sightings of a sweep."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from argosy.model.events import Event, LaunchInDoubt, LaunchMissed, NotCarriedOu
 from argosy.model.moment import Moment
 from argosy.model.state import State
 
-RECORD, HISTORY, ENVIRONMENT = -1, -2, -3  # in place of a chunk's number; the last with an environment's name
+RECORD, HISTORY, ENVIRONMENT = -1, -2, -3  # stands for a chunk's number; the last with an environment's name
 MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
 
 
 class CommitTooLarge(Exception):
-    """A tick changed more documents than one commit holds: a fault of ours, which trying again does not mend."""
+    """A tick changed more documents than one commit holds: a fault of Argosy that a retry does not mend."""
 
 
 def check_size(puts: int, deletions: int) -> None:
-    """Raises CommitTooLarge, so that a log names the cause: DynamoDB itself says only that something is invalid."""
+    """Raises CommitTooLarge, so that the log names the cause. DynamoDB's own error does not."""
     if puts + deletions > MOST_ITEMS:
         raise CommitTooLarge(
             f"a tick wants to write {puts} documents and remove {deletions}; a commit holds {MOST_ITEMS} of both"
@@ -49,9 +49,9 @@ def check_size(puts: int, deletions: int) -> None:
 
 
 def touched(action: Action, state: State) -> set[tuple[str, int]]:
-    """The run's record, the chunk of its tasks and the piece of its history that the action or its outcome writes, or
-    the environment's record; empty for what concerns capacity only, which is never held back (Claim and NoteOrder among
-    it), and for what sees to its own bounds (ReviveTasks, MendState)."""
+    """The documents that the action or its outcome writes: the run's record, the chunk of its tasks and the piece of
+    its history, or the environment's record. Empty for actions that concern capacity only (Claim and NoteOrder
+    included), which are never held back, and for those with bounds of their own (ReviveTasks, MendState)."""
     if isinstance(action, ResolveLaunches):
         return {touch for launch in action.launches for touch in _resolving(launch, state)}
     if isinstance(action, Launch | StopAttempt | DrainTask):
@@ -82,13 +82,13 @@ def _chunks_of(action: SetSlots, state: State) -> set[tuple[str, int]]:
 
 
 def _resolving(launch: Launch, state: State) -> set[tuple[str, int]]:
-    """A launch in doubt may turn out to be an attempt that is lost."""
+    """A launch in doubt may turn out to be a lost attempt."""
     return touched(launch, state) | {(launch.key.run_id, HISTORY)}
 
 
 def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
-    """A wave in doubt may hold launches of a hundred runs: as many of them are resolved as fit beside what is promised.
-    The others stay in doubt, and are resolved by a later tick."""
+    """A wave in doubt may hold launches of a hundred runs. This tick resolves as many runs as fit beside the documents
+    already promised; a later tick resolves the others."""
     if not isinstance(action, ResolveLaunches):
         return action
     reach, kept = set(promised), []
@@ -101,8 +101,8 @@ def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: i
 
 
 def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list[Action]:
-    """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit is
-    decided again in the next tick. deletions: items that the commit removes."""
+    """Mark the actions, as far as this commit can hold the marks and the next one the outcomes. The next tick decides
+    the rest again. deletions: items that the commit removes."""
     state, policy = moment.state, moment.policy
     begun: list[Action] = []
     promised: set[tuple[str, int]] = set()
@@ -124,8 +124,8 @@ def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list
 
 
 def _kept_for(kinds: tuple[type[Action], ...], actions: Sequence[Action], state: State, at_most: int) -> int:
-    """How many documents are left to such actions by those before them. Results are looked up and runs closed last:
-    where many runs have tasks to launch, they would wait until there are none."""
+    """How many documents the actions before them leave to such actions. Results are looked up and runs closed last;
+    without this share they would wait while many runs have tasks to launch."""
     kept: set[tuple[str, int]] = set()
     for action in actions:
         if isinstance(action, kinds):
@@ -136,14 +136,14 @@ def _kept_for(kinds: tuple[type[Action], ...], actions: Sequence[Action], state:
 
 
 def is_progress(outcome: Event) -> bool:
-    """Whether the outcome is a reason to go on at once: what was set back waits for its pause."""
+    """Whether the outcome is a reason to go on at once. A setback waits for its pause."""
     set_back = isinstance(outcome, LaunchInDoubt | LaunchMissed)
     return not (set_back or (isinstance(outcome, NotCarriedOut) and outcome.about))
 
 
 def one_by_one(sweep: Event) -> Iterator[Event]:
-    """A sweep's sightings each by itself, so that a tick can stop between two of them, then the sweep: what it shows
-    is known by then, and it adds only what it does not show."""
+    """A sweep's sightings one by one, so that a tick can stop between two of them, then the sweep itself, which adds
+    only what the sightings do not show."""
     if isinstance(sweep, Observed):
         yield from sweep.fleets
         yield from sweep.hosts

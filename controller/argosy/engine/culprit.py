@@ -1,9 +1,9 @@
-"""The run without which a tick does not fail, where no fact names it.
+"""The run that makes a tick fail, where no fact names it.
 
 Problem: an exception in a step that works for all runs together, such as buying, names no run. Idea: what a tick does
-before its commit is a function of what is stored and of the facts that it takes in, so it can be rehearsed without some
-of the runs. Where it works without all of them, halving finds one that must be left out: among n runs in log2(n)
-rehearsals. Example: eight runs, and the tick fails at the sixth.
+before its commit is a function of the store and of the facts that it takes in, so it can be rehearsed without some of
+the runs. If the tick works without any of them, halving finds one to leave out: among n runs in log2(n) rehearsals.
+Example: eight runs, and the tick fails at the sixth.
 
 >>> tries = []
 >>> def fails(without):
@@ -35,21 +35,21 @@ from argosy.ports import Switches
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """One tick up to its commit, as often as wanted, on a state that is read from what is stored each time."""
+    """One tick up to its commit, repeatable. Each rehearsal reads the state from the store."""
 
     read: Callable[[], State]
     facts: Sequence[Fact]
-    moment: Moment  # of its state only the open ends are used, which are not stored
+    moment: Moment  # only the open ends of its state are used, and these are not stored
     switches: Switches
     functions: OwnFunctions
 
     def runs(self) -> list[str]:
-        """The runs that are open, and those that a fact would open."""
+        """The open runs, and the runs that a fact would open."""
         named = [run_of(self.moment.state, fact) for fact, _ in self.facts]
         return list(dict.fromkeys([*self.read().runs, *filter(None, named)]))
 
     def fails(self, without: Set[str]) -> bool:
-        """Whether it fails without these runs: they are suspended, and no fact opens them."""
+        """Whether the tick fails without these runs. They are suspended, and no fact opens them."""
         state, policy = self.read(), self.moment.policy
         state.open_ends = self.moment.state.open_ends.copy()
         try:
@@ -73,11 +73,11 @@ class Rehearsal:
 def culprit(
     runs: Sequence[str], fails: Callable[[Set[str]], bool], is_late: Callable[[], bool] = lambda: False
 ) -> str | None:
-    """A run that must be left out. None when a rehearsal does not fail, when it fails without all of them, or when
-    there is no time to go on."""
+    """A run to leave out. None when a rehearsal does not fail, when it fails without all of them, or when time is
+    up."""
     if not runs or not fails(frozenset()) or fails(frozenset(runs)):
         return None
-    fewer, enough = 0, len(runs)  # without the first `fewer` runs it fails, without the first `enough` it works
+    fewer, enough = 0, len(runs)  # it fails without the first `fewer` runs and works without the first `enough`
     while enough - fewer > 1:
         if is_late():
             return None

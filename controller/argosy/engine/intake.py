@@ -1,4 +1,4 @@
-"""What one round of a tick has taken in."""
+"""The facts and states that one round of a tick takes in."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from argosy.recording.recorder import TickRecord
 
 
 def ended_dependencies(store: Store, state: State) -> Iterator[DependencyEnded]:
-    """One whose record cannot be read says nothing: who depends on it waits until a person has restored it."""
+    """An awaited run. If its record cannot be read, the runs that depend on it wait until a person has restored it."""
     wanted = _awaited(state)
     for run_id, body in records_of(store, wanted).items() if wanted else ():
         with suppress(*FAULTS):
@@ -49,8 +49,9 @@ def ended_dependencies(store: Store, state: State) -> Iterator[DependencyEnded]:
 
 
 def _statuses(store: Store, record: RunRecord) -> NDArray[np.uint8]:
-    """Of its tasks, uint8 [tasks]. Where they cannot be read, as of a run that was set aside, nobody can tell which of
-    them succeeded, unless all did: then the others count as cancelled, as they do where a whole run is waited for."""
+    """Statuses of its tasks, uint8 [tasks]. Where they cannot be read, as of a run that was set aside, it is unknown
+    which of them succeeded, unless all did. The others then count as cancelled, as they do where a whole run is waited
+    for."""
     with suppress(*FAULTS):
         if (run := load_run(store, record.id)) is not None:
             return run.tasks.statuses()
@@ -59,7 +60,7 @@ def _statuses(store: Store, record: RunRecord) -> NDArray[np.uint8]:
 
 
 def _awaited(state: State) -> dict[str, bool]:
-    """Runs that are not open and that open ones wait for: id -> whether one of these does so task by task."""
+    """Ended runs that open runs wait for: id -> whether one of these waits task by task."""
     found: dict[str, bool] = {}
     for run in state.runs.values():
         for each in run.terms.depends_on if run.unmet and not run.halted else ():
@@ -70,26 +71,26 @@ def _awaited(state: State) -> dict[str, bool]:
 
 @dataclass(slots=True)
 class Taken:
-    """What one tick has taken in."""
+    """The intake of one tick."""
 
     began_at: float = 0.0  # epoch seconds, after the wait for messages
     folded: list[str] = field(default_factory=list)  # keys of the inbox that the commit removes
     refused: dict[str, bytes] = field(default_factory=dict)  # of them, the requests that cannot be read
-    requests: deque[tuple[str, bytes]] = field(default_factory=deque)  # of the inbox, not applied yet
+    requests: deque[tuple[str, bytes]] = field(default_factory=deque)  # requests that are not applied yet
     messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
-    facts: list[Fact] = field(default_factory=list)  # as they came
-    request: str = ""  # key of the one that is taken in now
-    message: Event | None = None  # the fact of the last one that was taken in
-    passed_at: float = 0.0  # epoch seconds: when what follows from the time alone was judged
+    facts: list[Fact] = field(default_factory=list)  # in order of arrival
+    request: str = ""  # inbox key of the fact being taken in
+    message: Event | None = None  # the last fact that was taken in
+    passed_at: float = 0.0  # epoch seconds: when the effects of time alone were judged
     decided_at: float = 0.0
     switches: Switches = field(default_factory=Switches)  # as they were then
     outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
-    open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were when it began: they are not stored
+    open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were at the start: they are not stored
     poison: int = 0  # messages that cannot be read
-    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+    repaired: int = 0  # ends of tasks and instances that a sweep showed and no event reported
 
     def record(self, actions: Sequence[Action], digest: str, version: int | None, *, is_whole: bool) -> TickRecord:
-        """For those who ask later why. is_whole: no run is excluded, which no fact tells of."""
+        """The record for later questions. is_whole: no run is excluded, since no fact tells of an exclusion."""
         return TickRecord(
             self.facts, self.passed_at, self.decided_at, self.switches, len(self.folded), actions, digest, version,
             fault="" if is_whole and not self.refused else "its own code failed at something",
@@ -97,8 +98,8 @@ class Taken:
 
 
 def event_of(store: Store, state: State, request: inbox.Request) -> Event:
-    """Raises one of FAULTS when the run that is to be opened again cannot be read. If another controller commits
-    meanwhile, our commit fails: what is read here belongs to our version."""
+    """Raises one of FAULTS when the run to reopen cannot be read. If another controller commits meanwhile, this commit
+    fails: what is read here belongs to this controller's version."""
     if isinstance(request, inbox.SubmitRequest):
         return RunSubmitted(request)
     if isinstance(request, inbox.EnvironmentRequest):

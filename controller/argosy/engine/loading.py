@@ -1,4 +1,4 @@
-"""How is the whole state read from the store, all of one version?"""
+"""The whole state, read from the store at one version."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ T = TypeVar("T")
 
 
 def load(store: Store) -> State:
-    """The state as it was last committed; what of it cannot be read is named in its `losses`.
+    """The last committed state. `losses` names what cannot be read of it.
 
-    Raises StaleState when a controller commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
+    Raises StaleState when another controller commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
     """
     return stored(store).state()
 
 
 def stored(store: Store) -> Stored:
-    """What is stored now. Raises StaleState, NewerFormat, OlderFormat, UnreadableState."""
+    """The stored state. Raises StaleState, NewerFormat, OlderFormat, UnreadableState."""
     version = store.version()
     items = store.read_partition(documents.STATE)
     runs = _runs(store, documents.active_runs(items))
@@ -39,7 +39,7 @@ def stored(store: Store) -> Stored:
 
 
 def record_of(store: Store, run_id: str) -> RunRecord:
-    """As it is stored. Raises one of `damage.FAULTS` when it cannot be read, or is not there."""
+    """The stored record of a run. Raises one of `damage.FAULTS` when it is missing or cannot be read."""
     body = store.read((documents.RUNS, sort_key(run_id)))
     if body is None:
         raise KeyError(run_id)
@@ -47,12 +47,12 @@ def record_of(store: Store, run_id: str) -> RunRecord:
 
 
 def _runs(store: Store, run_ids: Sequence[str]) -> dict[str, tuple[bytes, dict[str, bytes]]]:
-    """The records and partitions of the runs that have a record: in batches, for there may be a thousand of them. A
-    record that cannot be read says nothing of what there is in its partition."""
+    """The records and partitions of the runs that have a record, read in batches, for there may be a thousand of them.
+    A record that cannot be read says nothing about its partition."""
     records = records_of(store, run_ids)
     wanted: list[Key] = []
     for body in records.values():
-        with suppress(Exception):  # FAULTS, or a fault of our own at this record: it stops nobody else
+        with suppress(Exception):  # FAULTS, or Argosy's own fault at this record: it stops no other run
             wanted += documents.partition_keys(documents.record_from(body))
     partitions: dict[str, dict[str, bytes]] = {documents.run_partition(run_id): {} for run_id in records}
     for (partition, name), body in store.read_many(wanted).items():
@@ -61,15 +61,15 @@ def _runs(store: Store, run_ids: Sequence[str]) -> dict[str, tuple[bytes, dict[s
 
 
 def records_of(store: Store, run_ids: Iterable[str]) -> dict[str, bytes]:
-    """By run id, for those that there are."""
+    """Records by run id, for those that exist."""
     keys = {run_id: (documents.RUNS, sort_key(run_id)) for run_id in run_ids}
     found = store.read_many(keys.values())
     return {run_id: found[key] for run_id, key in keys.items() if key in found}
 
 
 def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
-    """A run that is not among the open ones, as it is stored; None when there is none. Raises one of `damage.FAULTS`
-    when it cannot be read. ended: whether one that counts as ended is wanted as well."""
+    """A closed run as it is stored; None when there is none. Raises one of `damage.FAULTS` when it cannot be read.
+    ended: whether to return runs that count as ended as well."""
     body = store.read((documents.RUNS, sort_key(run_id)))
     record = None if body is None else _read(lambda: documents.record_from(body))
     if record is None or (record.has_ended and not ended):
@@ -80,7 +80,7 @@ def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
 
 
 def tried_again(store: Store, run_id: str) -> RunResumed | RunNotResumed:
-    """What is known of a suspended run whose pause is over."""
+    """The stored record of a suspended run whose pause is over."""
     try:
         run = load_run(store, run_id, ended=False)
     except FAULTS as fault:
@@ -89,7 +89,7 @@ def tried_again(store: Store, run_id: str) -> RunResumed | RunNotResumed:
 
 
 def _read(read: Callable[[], T]) -> T:
-    """Raises one of `damage.FAULTS`, for faults of our own as well: they are about this run alone."""
+    """Raises one of `damage.FAULTS`, for Argosy's own faults as well: they concern this run alone."""
     try:
         return read()
     except FAULTS:

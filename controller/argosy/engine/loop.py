@@ -1,11 +1,11 @@
-"""How long does one invocation of the controller work, and when does it go to rest? (DESIGN D12a)
+"""One invocation of the controller: how long it works, and when it rests. (DESIGN D12a)
 
-The invocation that gets the lease loops: tick after tick until there is no work and no instance, or nothing to do for a
-while, or its time is nearly up. Every other invocation leaves at once. The lease only saves double work: it is the
-conditional commit that makes launches unique.
+The invocation that gets the lease ticks until there is no work and no instance, or nothing to do for a while, or its
+time is nearly up. Every other invocation leaves at once. The lease only saves double work; the conditional commit makes
+launches unique.
 
-Where nothing is to do for a while (`scheduler.due`), it leaves "quiet": the schedule's tick stays enabled and finds out
-each minute whether something has become due, and what cannot wait for that calls the function itself (decision 39).
+With nothing to do for a while (`scheduler.due`), it leaves "quiet". The schedule's tick stays enabled and checks each
+minute whether something is due; urgent messages call the function themselves (decision 39).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from argosy.ports import Caller, StaleState, Store, Wake
 LEASE_S = 60.0
 # No tick begins with less time than this left. A tick waits (WAIT_S), carries out (Engine.execute_s, 5 s), sweeps
 # (observer.SWEEP_LIMIT_S, 25 s) and may have one call in hand when its time is up (clients.READ_TIMEOUT_S, 15 s). One
-# that fails at its own code searches for the run first (tick.SEARCH_S, 20 s, and the rehearsal in hand).
+# that fails in Argosy's own code searches for the run first (tick.SEARCH_S, 20 s, and the rehearsal in hand).
 RESERVE_S = 90.0
 WAIT_S = 5.0  # long poll on the queue when nothing happens
 BEAT_S = 30.0  # the heartbeat is written at most this often
-# What is due within this time is waited for: the schedule's next tick may come too late for it.
+# The loop waits for what is due within this time: the schedule's next tick may come too late for it.
 SOON_S = 70.0
 
 
 @dataclass(slots=True)
 class LoopReport:
-    """Why the loop ended, and what it did."""
+    """Why the loop ended, and its totals."""
 
     reason: str  # "no lease" | "rest" | "quiet" | "time" | "lease lost" | "" = it goes on
     ticks: int = 0
@@ -47,8 +47,8 @@ class LoopReport:
 class Loop:
     """One invocation's loop, run once. `lease_s`, `wait_s` and `soon_s` are shorter in local mode.
 
-    caller: the schedule's tick only looks whether there is something. For whoever else calls, something may be on its
-    way, and the first tick waits for it.
+    caller: the schedule's tick only checks whether there is work. For any other caller, messages may be under way, and
+    the first tick waits for them.
     """
 
     engine: Engine
@@ -68,10 +68,10 @@ class Loop:
     report: LoopReport = field(default_factory=lambda: LoopReport(""))
 
     def run(self, remaining_s: Callable[[], float]) -> LoopReport:
-        """Work until rest or until `remaining_s()` falls under the reserve.
+        """Work until the controller rests or `remaining_s()` falls below the reserve.
 
         An invocation that runs out of time leaves the rest to the schedule's next minute and does not invoke itself:
-        Lambda cuts functions that drive themselves (DESIGN D12a, reliability.md row 33).
+        Lambda stops functions that invoke themselves (DESIGN D12a, reliability.md row 33).
         """
         self.begin()
         while not self.report.reason:
@@ -79,8 +79,8 @@ class Loop:
         return self.report
 
     def begin(self) -> None:
-        """Take the lease. `report.reason` says whether the loop goes on. At rest nothing is there that a message could
-        be about: it is one about others."""
+        """Take the lease. `report.reason` says whether the loop goes on. At rest, a message concerns something outside
+        the deployment."""
         if self.caller is Caller.RULE and self.store.is_at_rest():
             self.report.reason = "rest"
             return
@@ -89,16 +89,16 @@ class Loop:
             return
         with self._tidied_up():
             self.engine.resume()
-            self.wake.stay()  # an update of the stack may have disabled the tick while the one before us worked
+            self.wake.stay()  # an update of the stack may have disabled the tick during the last invocation
 
     def step(self, remaining_s: float) -> None:
-        """One more tick, or the end."""
+        """One more tick, or the end of the loop."""
         with self._tidied_up():
             self.report.reason = self._step(remaining_s)
             if self.report.reason == "time":
-                self.wake.stay()  # it may have been disabled while we worked: nothing else would begin the next one
+                self.wake.stay()  # it may have been disabled meanwhile: nothing else would begin the next tick
         if self.report.reason == "quiet":
-            self.engine.left_quiet = True  # the lease is laid down already
+            self.engine.left_quiet = True  # the lease is released already
         elif self.report.reason:
             self.engine.recorder.flush()
             self.store.release_lease(self.owner)
@@ -109,12 +109,12 @@ class Loop:
             yield
         except BaseException:
             self.engine.recorder.flush()
-            with suppress(Exception):  # what ended the loop is told, not what came of tidying up after it
-                self.store.release_lease(self.owner)  # the next invocation need not wait until it expires
+            with suppress(Exception):  # raise what ended the loop, not what failed while tidying up
+                self.store.release_lease(self.owner)  # the next invocation need not wait for the lease to expire
             raise
 
     def renew(self) -> bool:
-        """Renew the lease once a third of it is over; the executor calls it during long work. False = lost."""
+        """Renew the lease once a third of it has passed; the executor calls this during long work. False = lost."""
         now = self.now()
         if not self.lost and now - self.leased_at > self.lease_s / 3:
             self.lost = not self.store.take_lease(self.owner, now, self.lease_s)
@@ -144,26 +144,26 @@ class Loop:
         return "quiet" if tick.due_at > self.now() + self.soon_s and self._left_quietly() else ""
 
     def _left_quietly(self) -> bool:
-        """Lay the lease down, unless somebody was turned away since it was taken: what they were called for may not
-        have arrived when this controller looked for it. Then the next tick waits for it."""
+        """Release the lease, unless another invocation was refused it since it was taken: the message behind that
+        invocation may not have arrived yet. Then the next tick waits for it."""
         if self.report.events or self.report.ticks > 1:
-            self.engine.recorder.flush()  # else there is next to nothing, which the next invocation stores
-        self.wake.stay()  # it may have been disabled while we worked: nothing else would begin the next one
+            self.engine.recorder.flush()  # else there is next to nothing, and the next invocation stores it
+        self.wake.stay()  # it may have been disabled meanwhile: nothing else would begin the next tick
         if self.store.lay_down_lease(self.owner):
             return True
         self.caller = Caller.RULE
         return False
 
     def _beat(self) -> None:
-        """Only a tick that was carried through counts: one that fails every time must look dead to the watchdog."""
+        """Only a completed tick counts: a controller whose every tick fails must look dead to the watchdog."""
         now = self.now()
         if now - self.beaten_at >= BEAT_S:
             self.store.beat(now)
             self.beaten_at = now
 
     def _rested(self) -> bool:
-        """Disable the tick, then look at the inbox once more: a request that came in between wakes us again. The
-        watchdog enables a tick that should not be disabled, so it has to know that this one may."""
+        """Disable the tick, then read the inbox once more: a request that came in between wakes the controller. The
+        watchdog enables a tick that should not be disabled, so the heartbeat says that this one may be."""
         self.store.beat(self.now(), at_rest=True)
         self.wake.rest()
         if self.store.page(INBOX, 1)[0]:

@@ -1,4 +1,4 @@
-"""Faults of the controller's own code: whose an exception is, and what the next round of a tick goes on without.
+"""Faults of the controller's own code: their cause, and what the next round of a tick leaves out.
 
 One tick works for all runs, in one process and with one commit. An exception that one run causes must not keep the
 others from their commit. So an exception before the commit excludes its cause, and the tick begins again without it:
@@ -7,8 +7,8 @@ others from their commit. So an exception before the commit excludes its cause, 
 - The fact is a message or a request that names none: the message, which moves to the dead letters, or the request.
 - Anything else, such as a decision for all runs together: the run that a search finds (`culprit`).
 
-What none of these explains is raised. For example, `decide` fails at run b of a, b and c. The search finds b. The next
-round suspends b, commits what it decides for a and c, and the record of b says why it waits.
+An exception that none of these explains is raised. For example, `decide` fails at run b of a, b and c. The search finds
+b. The next round suspends b and commits its decisions for a and c. The record of b says why it waits.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from argosy.ports import StaleState
 
 P = TypeVar("P")
 
-MEANT = (StaleState, UnreadableState, NewerFormat, OlderFormat)  # what loading says with an exception
+MEANT = (StaleState, UnreadableState, NewerFormat, OlderFormat)  # exceptions that loading raises on purpose
 MOST_MESSAGES = 1_000  # that are remembered: the queue delivers a message again for ten minutes
 
 
 class Stumbled(Exception):
-    """The controller's own code raised `error` before a tick's commit. `fact`: what it was taking in, if anything."""
+    """The controller's own code raised `error` before a tick's commit. `fact`: the fact it was taking in, if any."""
 
     def __init__(self, error: Exception, fact: Event | None = None) -> None:
         super().__init__(str(error))
@@ -52,7 +52,7 @@ class PortFailed(Exception):
 
 
 class _Marked:
-    """A port whose exceptions become PortFailed."""
+    """The port, whose exceptions become PortFailed."""
 
     def __init__(self, port: Any) -> None:
         self._port = port
@@ -70,13 +70,13 @@ class _Marked:
 
 
 def marked(port: P) -> P:
-    """The port, whose exceptions can be told from those of the controller's own code."""
+    """The port, with its exceptions marked apart from those of the controller's own code."""
     return cast(P, _Marked(port))
 
 
 @contextmanager
 def ours(fact: Event | None = None) -> Iterator[None]:
-    """Exceptions become Stumbled, except those of a port and those of loading. `fact`: what is taken in meanwhile."""
+    """Exceptions become Stumbled, except those of a port and those of loading. `fact`: the fact being taken in."""
     try:
         yield
     except (PortFailed, Stumbled, *MEANT):
@@ -86,7 +86,7 @@ def ours(fact: Event | None = None) -> Iterator[None]:
 
 
 def run_of(state: State, fact: Event) -> str:
-    """The id of the run that a fact names; "" if none. A task may be known by its ARN alone."""
+    """The id of the run that a fact names; "" if none. Some facts name a task by its ARN alone."""
     if isinstance(fact, TaskSeen) and fact.key is None:
         row = state.attempts.row_of_task_id.get(name_of(fact.arn).encode())
         run = None if row is None else state.run_by_number(int(state.attempts["run"][row]))
@@ -97,7 +97,7 @@ def run_of(state: State, fact: Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What the controller's own code failed at, in words, and where; for the log."""
+    """What failed in the controller's own code, in words, and where; for the log."""
 
     what: str
     reason: str
@@ -106,7 +106,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class Exclusions:
-    """What one controller process goes on without. Runs are stored as suspended by the next commit."""
+    """What one controller process leaves out. The next commit stores the runs as suspended."""
 
     runs: dict[str, str] = field(default_factory=dict)  # id -> reason; not stored yet
     requests: set[str] = field(default_factory=set)  # keys of the inbox, until the commit that refuses them
@@ -117,13 +117,13 @@ class Exclusions:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a run is excluded, and not stored as suspended yet."""
+        """Whether a run is excluded and not yet stored as suspended."""
         return bool(self.runs)
 
     def apply(self, state: State, now: float, record_of: Callable[[str], RunRecord]) -> None:
-        """Suspend the excluded runs of a state that was just loaded. record_of: a run's, as it is stored."""
+        """Suspend the excluded runs of a state that was just loaded. record_of: the stored record of a run."""
         for run_id, reason in self.runs.items():
-            if run_id in state.suspended:  # it was tried again in vain
+            if run_id in state.suspended:  # it was tried again without success
                 found = state.suspended[run_id]
                 suspend(state, found.record, reason, now, found)
             elif run_id in state.runs:
@@ -136,35 +136,35 @@ class Exclusions:
                 suspend(state, record, reason, now, recent)
 
     def refuses(self, state: State, key: str, run_id: str) -> bool:
-        """Whether a request is to be refused: the code fails at it, or at the run that it would open."""
+        """Whether to refuse a request: the code fails at it, or at the run that it would open."""
         is_open = run_id in state.runs or run_id in state.suspended
         return key in self.requests or (run_id in self.runs and not is_open)
 
     def committed(self) -> None:
-        """What was excluded is stored."""
+        """The exclusions are stored."""
         self.runs.clear()
         self.requests.clear()
 
     def note(self, what: str, error: Exception) -> None:
-        """A fault of the controller's own code, for the next report."""
+        """Note a fault of the controller's own code for the next report."""
         self.troubles.append(Trouble(what, reason_of(error), "".join(traceback.format_exception(error))))
 
     def note_left_out(self, state: State) -> None:
-        """Report what `lifecycle` went on without."""
+        """Report what `lifecycle` left out."""
         for what, error in state.left_out:
             self.note(what, error)
         state.left_out.clear()
 
     @contextmanager
     def tolerating(self, what: str) -> Iterator[None]:
-        """An exception in here is noted, and the tick goes on."""
+        """Note an exception raised in here; the tick goes on."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - whatever it is
             self.note(what, error)
 
     def reported(self) -> tuple[Trouble, ...]:
-        """Since the last report."""
+        """Faults since the last report."""
         troubles = tuple(self.troubles)
         self.troubles.clear()
         return troubles

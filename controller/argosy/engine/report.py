@@ -31,21 +31,21 @@ class TickReport:
     tasks_pending: int = 0
     tasks_running: int = 0
     instances: int = 0
-    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+    repaired: int = 0  # ends of tasks and instances that a sweep showed and no event reported
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
-    stubborn: int = 0  # instances that EC2 refuses to end
+    stubborn: int = 0  # instances that EC2 refuses to terminate
     services_in_trouble: int = 0  # environments that fail or are stuck, and those whose deployment failed in this tick
-    to_mend: int = 0  # fleets that launch nothing until somebody acts
-    short: tuple[str, ...] = ()  # fleets that began to cool off, or that another reason is known of, in sentences
+    to_mend: int = 0  # fleets that launch nothing until a person acts
+    short: tuple[str, ...] = ()  # sentences for fleets that began to cool off, or whose reason changed
     bought: int = 0  # instances ordered
-    suspended: int = 0  # open runs that are left alone, because our own code failed at them
-    troubles: tuple[Trouble, ...] = ()  # what it failed at in this tick
-    order_gap_pct: float | None = None  # what they cost above the least, at most; None = nothing bought, or not known
+    suspended: int = 0  # open runs left out because Argosy's own code failed at them
+    troubles: tuple[Trouble, ...] = ()  # faults of this tick
+    order_gap_pct: float | None = None  # what they cost above the least, at most; None = nothing bought, or unknown
 
 
 @dataclass(slots=True)
 class ReportedShortages:
-    """What this process has reported of fleets that cool off now, by pool: each reason of each fleet once."""
+    """The cooling fleets that this process has reported, by pool: each reason of each fleet once."""
 
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class ReportedShortages:
 
 
 def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str, Any]:
-    """A report's figures of what there is and of what is done."""
+    """A report's figures of what exists and what was done."""
     counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
     return {
         "actions": sum(not isinstance(action, Inside) for action in actions),
@@ -74,7 +74,7 @@ def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str,
 
 
 def _in_trouble(state: State, actions: Sequence[Action]) -> int:
-    """What was rolled back runs again, and is told once."""
+    """A rolled back service runs again. The report says so once."""
     failed = {
         each.name for each in actions if isinstance(each, NoteDeployment) and each.status is DeploymentStatus.FAILED
     }
@@ -82,13 +82,13 @@ def _in_trouble(state: State, actions: Sequence[Action]) -> int:
 
 
 def reported_damage(state: State) -> tuple[str, ...]:
-    """What the load found damaged; reported once."""
+    """Damage that the load found; reported once."""
     sentences = tuple(damage.sentence for damage in state.losses.found)
     state.losses.found.clear()
     return sentences
 
 
 def _bought_in(actions: Sequence[Action]) -> dict[str, Any]:
-    """A report's figures of what was ordered."""
+    """A report's figures of orders."""
     note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
     return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}

@@ -1,6 +1,7 @@
-"""The steps of a tick between load and commit, which reach nothing outside.
+"""The steps of a tick between load and commit, which call nothing outside.
 
-The tick takes them, its rehearsal (`culprit`) and its replay (`replay`): what one raises or decides, the others do.
+The tick, its rehearsal (`culprit`) and its replay (`replay`) share these steps, so that all three raise and decide the
+same.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from argosy.scheduler.decide import decide
 from argosy.scheduler.supply.roster import Roster
 
 Fact = tuple[Event, float]
-"""And the time that it counts from, where it carries none of its own."""
+"""The fact and the time that it counts from, if it carries none of its own."""
 
 
 def begin(state: State, how: Start, policy: Policy) -> bool:
-    """A controller begins with a state that it has loaded, in the way that is recorded. Whether that is idle."""
+    """Begin with a state that was just loaded, as recorded. Returns whether it is idle."""
     for suspended in state.suspended.values() if how.is_new else ():
         suspended.again_at = min(suspended.again_at, how.at)
     state.epoch = how.epoch
@@ -41,13 +42,13 @@ def begin(state: State, how: Start, policy: Policy) -> bool:
 
 
 def epoch_of(state: State, now: float) -> str:
-    """Of a state that has none yet, a new one."""
+    """A new epoch for a state that has none yet."""
     digest = hashlib.sha256(f"{now:.6f}".encode()).digest()
     return state.epoch or base64.b32encode(digest)[:8].decode().lower()
 
 
 def start(state: State, now: float, policy: Policy) -> bool:
-    """A controller begins with a state that it has loaded. Whether that is idle."""
+    """Begin with a state that was just loaded. Returns whether it is idle."""
     apply(state, ControllerStarted(), now, policy)
     return is_idle(state)
 
@@ -63,7 +64,7 @@ def take(state: State, fact: Fact, policy: Policy) -> None:
 def conclude(
     moment: Moment, switches: Switches, functions: OwnFunctions, deletions: int, roster: Roster | None = None
 ) -> list[Action]:
-    """Once all facts are taken in: what is to be done, marked in the state as far as a commit can hold the marks.
+    """Decide once all facts are taken in, and mark the actions in the state as far as a commit can hold the marks.
     deletions: items that the commit removes. roster: as for `decide`."""
     close_cells(moment.state, switches.cells)
     actions = begin_all(moment, decide(moment, switches.deployment is None, functions, roster), deletions)
@@ -74,8 +75,8 @@ def conclude(
 
 
 def is_idle(state: State) -> bool:
-    """Whether no run is open, no user wants instances kept, and nothing costs money, as far as is known; ordered
-    instances count as alive."""
+    """Whether no run is open, no user keeps instances, and nothing known costs money. Ordered instances count as
+    alive."""
     targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
     alive = any(instance.alive and instance.owned for instance in state.instances.values())
     is_open = any(not _sleeps(state, run) for run in state.runs.values())
@@ -83,7 +84,7 @@ def is_idle(state: State) -> bool:
 
 
 def _sleeps(state: State, run: Run) -> bool:
-    """Whether it is the run of an environment that is to have no task, or is frozen, and has none."""
+    """Whether it is the run of an environment with no task that should have none, or is frozen."""
     env = state.environments.get(run.name) if run.terms.service else None
     if env is None or env.deleting or run.halted or env.deployment is None:
         return False
@@ -95,6 +96,6 @@ def _sleeps(state: State, run: Run) -> bool:
 
 
 def awaits_instances(state: State) -> bool:
-    """Whether instances are ordered, or on their way into the cluster: then looks are more frequent."""
+    """Whether instances are ordered or joining the cluster: sweeps are then more frequent."""
     booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
     return booting or any(pool.ordered_since for pool in state.pools.values())

@@ -1,6 +1,6 @@
-"""How does one tick turn facts into effects: load, take facts in, decide, commit, carry out, observe?
+"""One tick turns facts into effects: load, take facts in, decide, commit, carry out, observe.
 
-Nothing is done outside before the intent is committed; every outcome is a fact of the next tick (DESIGN section 5).
+Nothing is done outside before the intent is committed. Every outcome is a fact of the next tick (DESIGN section 5).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ MAX_REQUEST_BYTES = 800_000  # their specs are stored in the same commit
 
 @dataclass(slots=True)
 class Engine:
-    """One controller. Keeps its state between ticks. Of two that work at once, the first to commit wins and the other
-    starts over."""
+    """One controller, which keeps its state between ticks. Of two that work at once, the first to commit wins and the
+    other starts over."""
 
     store: Store
     queue: EventQueue
@@ -58,24 +58,24 @@ class Engine:
     catalogue: Mapping[str, InstanceType]
     policy: Policy
     now: Callable[[], float]
-    execute_s: float = 5.0  # how long a tick may spend on carrying out
+    execute_s: float = 5.0  # how long a tick may spend on executing actions
     functions: OwnFunctions = NO_FUNCTIONS
     keep_alive: Callable[[], None] = lambda: None  # called before every rehearsal: a search may outlast the lease
     recorder: Recorder = field(default_factory=Recorder)
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
-    sightings: deque[Event] = field(default_factory=deque)  # of the last sweep, not applied yet
+    sightings: deque[Event] = field(default_factory=deque)  # facts of the last sweep that are not applied yet
     shortages: ReportedShortages = field(default_factory=ReportedShortages)
     committed_root: bytes = b""
-    carried_out_at: float = 0.0  # when the outcomes came about
-    acted_at: float = 0.0  # when something was last done outside, as far as is known
+    carried_out_at: float = 0.0  # when the outcomes happened
+    acted_at: float = 0.0  # when something outside was last changed, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
     excluded: Exclusions = field(default_factory=Exclusions)
-    taken: Taken = field(default_factory=Taken)  # by the tick at work
+    taken: Taken = field(default_factory=Taken)  # set by the current tick
     roster: Roster = field(default_factory=Roster)
-    is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
-    left_quiet: bool = False  # whether its last invocation had nothing under way when it left
+    is_new: bool = True  # until the first load: perhaps a new deployment
+    left_quiet: bool = False  # whether its last invocation left with nothing under way
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
         """One tick. Raises StaleState when another controller has committed; the next tick then loads again.
@@ -92,14 +92,14 @@ class Engine:
                     until, wait_s = min(until, self.now() + SEARCH_S), 0.0
                     self._exclude(stumble, until)
         except BaseException as error:
-            self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
+            self.forget()  # what was sent is no longer known: the next load treats every intent as in doubt
             if isinstance(error, Stumbled | PortFailed):
                 raise error.error from None
             raise
 
     def _exclude(self, stumble: Stumbled, until: float) -> None:
-        """Leave out what it failed at from now on. Raises it when nothing explains it, or not before `until`. Messages
-        and outcomes are kept for the next round."""
+        """Leave out the cause of the failure from now on. Raises the failure when nothing explains it, or not before
+        `until`. Messages and outcomes are kept for the next round."""
         if self.now() > until:
             raise stumble
         taken, excluded = self.taken, self.excluded
@@ -125,7 +125,7 @@ class Engine:
         self.outcomes.extend(outcomes)
 
     def _search(self, until: float) -> str | None:
-        """For the run at which the round failed, with the facts that it had taken in."""
+        """Search for the run at which the round failed, with the facts that the round had taken in."""
         now, known = self.now(), frozenset(self.excluded.runs)
         moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, now, self.policy)
         read = stored(self.store).state
@@ -139,14 +139,14 @@ class Engine:
         return culprit(suspects, fails, lambda: self.now() >= until)
 
     def resume(self) -> None:
-        """Begin another invocation. What is in memory counts if the last one had nothing under way and nobody has
-        committed since."""
+        """Begin another invocation. The state in memory counts if the last one left with nothing under way and no other
+        controller has committed since."""
         if not self.left_quiet or self.state is None or self.state.version != self.store.version():
             self.forget()
         self.left_quiet = False
 
     def forget(self) -> None:
-        """Drop what is in memory; messages that were not deleted come again."""
+        """Drop the state in memory; messages that were not deleted come again."""
         self.state = None
         self.backlog.clear()
         self.outcomes.clear()
@@ -178,12 +178,12 @@ class Engine:
         self.is_new = False
         idle = begin(state, how, self.policy)
         self.recorder.loaded(None if self.excluded.is_in_use else read, how)
-        self.acted_at = 0.0 if idle else self.now()  # by the controller before this one
+        self.acted_at = 0.0 if idle else self.now()  # by an earlier controller
         return state
 
     def _take_in(self, state: State, wait_s: float) -> Taken:
-        """Apply every fact that there is and that one commit can hold. wait_s: how long to wait for messages if there
-        is nothing else to do."""
+        """Apply every fact that one commit can hold. wait_s: how long to wait for messages if there is nothing else to
+        do."""
         taken = self.taken
         self._resume(state)
         busy = self._apply_outcomes(state)
@@ -201,13 +201,13 @@ class Engine:
         return taken
 
     def _take(self, state: State, event: Event, at: float) -> None:
-        """at: the time that it counts from, where it carries none of its own."""
+        """at: the time that it counts from, if it carries none of its own."""
         self.taken.facts.append((event, at))
         with ours(event):
             take(state, self.taken.facts[-1], self.policy)
 
     def _resume(self, state: State) -> None:
-        """Suspended runs whose pause is over are tried again."""
+        """Retry suspended runs whose pause is over."""
         for run_id, found in list(state.suspended.items()):
             if self.now() < found.again_at or run_id in self.excluded.runs:
                 continue
@@ -217,7 +217,7 @@ class Engine:
             self._take(state, fact, self.now())
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
-        """What is to be done, marked in the state as far as a commit can hold the marks."""
+        """The actions, marked in the state as far as a commit can hold the marks."""
         taken.switches = marked(self.store).switches()
         taken.decided_at = self.now()
         moment = Moment(state, self.catalogue, taken.decided_at, self.policy)
@@ -234,14 +234,14 @@ class Engine:
             self.excluded.troubles.append(Trouble(what, outcome.reason, outcome.trace))
             if outcome.run_id:
                 self.excluded.runs[outcome.run_id] = outcome.reason
-                self.state = None  # it is suspended as the next load finds it
+                self.state = None  # the next load suspends it
         self.carried_out_at = self.now()
 
     def _observe(self, state: State) -> None:
-        """Look at everything, if it is time to and the last look is applied."""
+        """Sweep everything, if a sweep is due and the last one is applied."""
         if self.sightings or not self._sweep_is_due(state):
             return
-        before, state.observed_at = state.observed_at, self.now()  # a look that fails is tried again when one is due
+        before, state.observed_at = state.observed_at, self.now()  # a failed sweep is repeated when one is due
         with self.excluded.tolerating("a sweep"):
             sweep = self.executor.observe(self.now())
             for unread in sweep.unread if isinstance(sweep, Observed) else ():
@@ -287,7 +287,7 @@ class Engine:
                 with ours():
                     request = request_from(body)
                     event = event_of(marked(self.store), state, request)
-            except Stumbled as stumble:  # over the request itself, or over the run that it is about
+            except Stumbled as stumble:  # at the request itself, or at the run that it concerns
                 if not isinstance(stumble.error.__cause__ or stumble.error, FAULTS):
                     self.excluded.note(f"request {key}", stumble.error)
                 self._refuse(state, key, body, request)
@@ -300,7 +300,7 @@ class Engine:
             taken.request = ""
 
     def _refuse(self, state: State, key: str, body: bytes, request: inbox.Request | None) -> None:
-        """Set it aside. Where it can be read, the record of its run says so."""
+        """Set the request aside. Where it can be read, the record of its run says so."""
         self.taken.refused[key] = body
         if request is None:
             return
@@ -311,10 +311,10 @@ class Engine:
             refuse(state, request, record, self.now())
 
     def _apply_outcomes(self, state: State) -> bool:
-        """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
-        afterwards was never sent. `begin_all` saw to it that one commit can hold this. It counts from when it happened:
-        the process may have been frozen for hours since, and these must not be charged to anybody. Returns whether
-        something progressed."""
+        """Apply all outcomes of the last tick's actions before anything else is judged. An intent that is left
+        afterwards was never sent. `begin_all` made sure that one commit can hold them. Each counts from when it
+        happened: the process may have been frozen for hours since, and that time must be charged to no run. Returns
+        whether something progressed."""
         taken, progress = self.taken, False
         while self.outcomes:
             outcome = self.outcomes.popleft()
@@ -325,8 +325,8 @@ class Engine:
         return progress
 
     def _apply_sightings(self, state: State, deletions: int) -> int:
-        """What the sweep saw, until the commit would grow too large; the rest waits for the next tick. How many ends of
-        tasks and instances it showed."""
+        """Apply what the sweep saw, until the commit would grow too large; the next tick takes the rest. Returns how
+        many ends of tasks and instances it showed."""
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
@@ -358,8 +358,8 @@ class Engine:
                 self._take(state, event, now)
 
     def _commit(self, state: State, puts: Documents, expires_at: Mapping[Key, float], effects: bool) -> bool:
-        """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
-        before it; a tick that changes nothing writes nothing. Whether anything was written."""
+        """Store the changes, then delete the messages that they contain. Nothing outside is changed without a commit
+        before it; a tick without changes writes nothing. Returns whether anything was written."""
         taken, root = self.taken, puts[documents.STATE, documents.ROOT]
         wanted = len(puts) > 1 or root != self.committed_root or bool(taken.folded) or effects
         if wanted:
@@ -380,10 +380,10 @@ class Engine:
         return self.now() - state.observed_at >= period_s
 
     def _at_rest(self, state: State) -> bool:
-        """Nothing to do, nothing that costs money, and we have looked since we last did anything: a fleet may have
-        launched an instance a moment before its target was lowered, and no controller would come back for it."""
+        """Nothing to do, nothing that costs money, and a sweep since the last change outside: a fleet may have launched
+        an instance a moment before its target was lowered, and no controller would come back for it."""
         return is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
 
     def _has_looked(self) -> bool:
-        """At every instance, and late enough for what was launched last to show."""
+        """Sweep every instance, and late enough for the last launches to show."""
         return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
