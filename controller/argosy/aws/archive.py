@@ -1,4 +1,4 @@
-"""Where does the controller's record lie? In the results bucket, under a folder that no program may read."""
+"""The controller's record in the results bucket, under a folder that no program may read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast may AWS be called? One token bucket for each of AWS's own (aws.md 3.1, 3.2), which slows down on throttling.
+"""Rates of calls to AWS: one token bucket for each of AWS's own (aws.md 3.1, 3.2), which slows down on throttling.
 
 A throttled call halves the rate, which then recovers by a tenth of the full rate a second (AIMD). Clock and sleep are
 arguments, so the same buckets run on virtual time.
@@ -47,7 +47,7 @@ class TokenBucket:
             self._sleep(wait_s)
 
     def take_at_once(self, deadline: float) -> bool:
-        """For a call that keeps nobody waiting: False when no token is there, or `deadline` has passed."""
+        """Take a token for a call that may be skipped: False when none is there, or `deadline` has passed."""
         with self._lock:
             if self._wait_s(self.reserve) > 0 or self._filled_at > deadline:
                 return False
@@ -59,7 +59,7 @@ class TokenBucket:
         with self._lock:
             now = self._clock()
             self.throttles += 1
-            if 0 <= now - self._slowed_at < ONE_STORM_S:  # a clock that was set back makes this negative
+            if 0 <= now - self._slowed_at < ONE_STORM_S:  # negative when a clock was set back
                 return
             self._fill()
             self._slowed_to = max(self._rate_per_s(now) / 2, self.full_rate_per_s * LOWEST_SHARE)
@@ -97,7 +97,7 @@ class CallRates:
 
     @classmethod
     def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None], times: float = 1) -> CallRates:
-        """times: faster than AWS allows, where what is called is none (local mode)."""
+        """times: how much faster than AWS allows, where AWS is not called (local mode)."""
         return cls(
             launches=TokenBucket(40 * times, 100, clock, sleep, reserve=20),
             reads=TokenBucket(20 * times, 100, clock, sleep),

@@ -1,4 +1,4 @@
-"""What does the controller know of its deployment in AWS? Names, and a cell with its clients for each region."""
+"""The controller's deployment in AWS: its names, and a cell with its clients for each region."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 def shielded(action: A, do: Callable[[A], Iterable[Event]]) -> list[Event]:
-    """The events of `do(action)`. For AWS's answers nothing is raised there: what is raised is a fault of ours."""
+    """The events of `do(action)`. AWS's answers raise nothing there, so an exception is Argosy's own fault."""
     try:
         return list(do(action))
     except Exception as error:  # noqa: BLE001 - whatever it is
@@ -23,13 +23,14 @@ def shielded(action: A, do: Callable[[A], Iterable[Event]]) -> list[Event]:
 
 
 def read_each(read: Callable[[A], Event], answer: Iterable[A]) -> Iterator[Event]:
-    """What `read` makes of each item of an answer. One at which it fails is told as that, and the others are shown."""
+    """What `read` makes of each item of an answer. An item at which it fails becomes an ActionFailed; the others are
+    shown."""
     for item in answer:
         yield from shielded(item, lambda one: [read(one)])
 
 
 def _run_of(action: object) -> str:
-    """ "" for one that is for no run."""
+    """ "" for an action that concerns no run."""
     key = getattr(action, "key", None)
     return str(key.run_id if key else getattr(action, "run_id", ""))
 
@@ -41,8 +42,8 @@ CheckTime = Callable[[], None]  # called before each request of a listing; raise
 
 
 class PartSize(NamedTuple):
-    """How much of a run's manifest is one piece of work: at most so many tasks, and objects that are looked at in each
-    of the two folders of results. A third of a second of work, 40 pages of listings, and 3 to 5 MB."""
+    """The size of one part of a run's manifest: the most tasks, and the most objects read in each of the two folders of
+    results. A third of a second of work, 40 pages of listings, and 3 to 5 MB."""
 
     tasks: int = 10_000
     objects: int = 20_000
@@ -53,7 +54,7 @@ PART_SIZE = PartSize()
 
 @dataclass(frozen=True, slots=True)
 class AwsDeployment:
-    """What CDK made, as the controller's environment names it, and how the controller reaches it."""
+    """The deployment that CDK made, as the controller's environment names it."""
 
     stage: str
     prefix: str  # of every name in AWS
@@ -79,7 +80,7 @@ class HomeClients(NamedTuple):
 class Cell:
     """One region's cluster and fleets, the clients that reach them, and how fast these may be used."""
 
-    name: str  # the region
+    name: str  # the Region
     cluster: str
     ecs: Any  # boto3 client
     ec2: Any
@@ -88,9 +89,10 @@ class Cell:
 
 
 def pages(call: Any, **request: Any) -> Iterator[dict[str, Any]]:
-    """The pages of a listing that continues by `nextToken` (ECS) or `NextToken` (EC2). Lazy: stop when you like.
+    """The pages of a listing that continues by `nextToken` (ECS) or `NextToken` (EC2). Lazy: the caller may stop at any
+    page.
 
-    boto3's paginators would do, but clients are handed in (DESIGN D11) and only have to have the operations.
+    boto3's paginators need real clients; here clients are handed in (DESIGN D11) and only need the operations.
     """
     while True:
         page = call(**request)

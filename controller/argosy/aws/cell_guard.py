@@ -1,9 +1,9 @@
-"""May a deployment leave a cell out? Only when nothing there costs money any more: otherwise `cdk deploy` fails.
+"""May a deployment leave a cell out?
 
-A custom resource of the home stack, which is updated before the functions learn of the new cells. It compares the cells
-that the new template names with the recorded ones. A cell that is left out is closed first, and looked at again: a
-controller that was about to launch there when the first look was taken is noticed by the second look or, later still,
-by the watchdog of the cell's own stack.
+Only when nothing there costs money any more; otherwise `cdk deploy` fails. This is a custom resource of the home stack,
+updated before the functions receive the new cells. It compares the cells of the new template with the recorded ones. It
+closes a cell that is left out, and then checks it again: a controller that was about to launch there during the first
+check is seen by the second or, later still, by the watchdog of the cell's own stack.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_NAMED = 3  # instances and fleets in a message: CloudFormation cuts a reaso
 
 
 class CellInUse(RuntimeError):
-    """A cell that is left out still costs money. The message is what CloudFormation shows; nothing was changed."""
+    """A cell that is left out still costs money. CloudFormation shows the message; nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Home:
 
 
 def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
-    """CloudFormation creates, updates or deletes the resource. Deleting home is the teardown's business."""
+    """CloudFormation creates, updates or deletes the resource. The teardown deletes home."""
     import boto3
 
     home = Home(

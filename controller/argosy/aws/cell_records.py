@@ -1,8 +1,8 @@
-"""Which cells does the deployment have, and which of them are closed? Records in home's table, beside the heartbeat.
+"""Records of the deployment's cells, open and closed, in home's table beside the heartbeat.
 
-They are what was deployed, not the settings of the moment. Home's deployment writes a record for each cell that it
-names (`cell_guard`); the teardown of a cell closes it (`teardown`). In a closed cell the controller launches nothing,
-and the cell's watchdog ends what is there. The table's item is CONTROL / CELL <region>, with `closed` (S): why.
+They record what was deployed, not the current settings. Home's deployment writes a record for each cell that it names
+(`cell_guard`); the teardown of a cell closes it (`teardown`). In a closed cell the controller launches nothing, and the
+cell's watchdog ends what is there. The table's item is CONTROL / CELL <region>, with `closed` (S): why.
 
 For the small functions only: it needs nothing but a DynamoDB client. The controller reads the same items through
 `dynamodb.DynamoStore.switches`.
@@ -24,17 +24,17 @@ DESTROYED = "its stack is destroyed"
 
 @dataclass(frozen=True)
 class Records:
-    """What home's table says. heartbeat: epoch seconds of the last tick that the controller completed."""
+    """The contents of home's table. heartbeat: epoch seconds of the last tick that the controller completed."""
 
-    heartbeat: float | None = None  # None: there has never been one
+    heartbeat: float | None = None  # None: no tick was ever completed
     cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
     is_torn_down: bool = False  # whether the kill switch is on: nothing is launched any more
-    awaits_tick: bool = False  # whether the controller meant to go on after its last tick; an older one does not say
-    is_leased: bool = False  # whether a controller works, or has died at work
+    awaits_tick: bool = False  # whether the controller was to go on after its last tick; an older version does not say
+    is_leased: bool = False  # whether a controller is at work, or died at work
 
     @property
     def means_to_go_on(self) -> bool:
-        """Whether a tick is to come: the last controller said so, or it died before it could say anything."""
+        """Whether a tick should follow: the last controller said so, or it died before it could record anything."""
         return self.awaits_tick or (self.is_leased and self.heartbeat is None)
 
 

@@ -1,7 +1,4 @@
-"""Where do boto3 clients come from? Only from here; each is created when it is first asked for.
-
-boto3 reads AWS_ENDPOINT_URL, credentials and the rest of the environment by itself.
-"""
+"""The one source of boto3 clients; each is created when it is first asked for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How is the state stored in one DynamoDB table? As items of pk, sk and body, with the version in a separate item.
+"""The state in one DynamoDB table: items of pk, sk and body, with the version in a separate item.
 
 STATE / VERSION    version (N), digest (S): the digest tells whose commit made this version
-CONTROL / LEASE    owner (S), until (N, epoch seconds), asked (N, 1 = somebody was refused it): deleted with its release
+CONTROL / LEASE    owner (S), until (N, epoch seconds), asked (N, 1 = another was refused it): deleted with its release
 CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last completed; works (N, 0 = all is at rest, 1 = another
                    tick is to follow); never deleted, the watchdog reads it
 CONTROL / KILL     reason (S): nothing is launched in the whole deployment
@@ -113,7 +113,7 @@ class DynamoStore:
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
         if self._took_lease(owner, now, seconds):
             return True
-        # Whoever asks leaves a mark on the lease. Where it is gone by now, it can be had.
+        # A refused caller marks the lease. If the lease is gone by then, the caller can take it.
         return not self._mark_lease("attribute_exists(pk)", "1") and self._took_lease(owner, now, seconds)
 
     def _took_lease(self, owner: str, now: float, seconds: float) -> bool:
@@ -137,7 +137,7 @@ class DynamoStore:
         return True
 
     def _mark_lease(self, condition: str, asked: str, owner: str = "") -> bool:
-        """Whether the condition held. asked: "1" where somebody was refused it."""
+        """Whether the condition held. asked: "1" where another controller was refused the lease."""
         about_owner = {":owner": {"S": owner}} if owner else {}
         try:
             self._client.update_item(
@@ -160,11 +160,11 @@ class DynamoStore:
     def lay_down_lease(self, owner: str) -> bool:
         if self._delete_lease(owner, unless_asked=True):
             return True
-        # Somebody has asked for it, and that is heard now; or it is not ours any more.
+        # A refused caller left its mark, which is now read; or the lease belongs to another controller.
         return not self._mark_lease("#owner = :owner", "0", owner)
 
     def _delete_lease(self, owner: str, *, unless_asked: bool = False) -> bool:
-        """Whether it was ours, and nobody had asked for it where that counts."""
+        """Whether the lease was ours and, with `unless_asked`, bore no unread mark."""
         condition, names = "#owner = :owner", {"#owner": "owner"}
         values = {":owner": {"S": owner}}
         if unless_asked:

@@ -21,7 +21,7 @@ class EcsPolls:
         self._cells, self._clock = cells, clock
 
     def look(self, action: LookAtTasks, deadline: float) -> Iterator[Event]:
-        """What ECS shows, as of the moment at which it was asked. What it has forgotten a sweep finds."""
+        """What ECS shows, as of the time of the call. A sweep finds the tasks that ECS has forgotten."""
         cell = self._cells.get(action.cell)
         if cell is None:
             yield NotCarriedOut(f"there is no cell {action.cell}")

@@ -1,6 +1,6 @@
-"""What exactly is ECS asked for? Requests are pure functions of the stored intent and the run's spec (DESIGN D4).
+"""Requests to ECS, as pure functions of the stored intent and the run's spec (DESIGN D4).
 
-The same intent gives the same request, byte for byte, no matter which controller sends it or how often. That, and the
+The same intent gives the same request, byte for byte, whichever controller sends it and however often. That, and the
 token derived from it, makes it safe to send it again.
 """
 
@@ -89,7 +89,7 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
     environment: dict[str, str] = {}
     if run.terms.needs_runner:
         container["entryPoint"] = [PROGRAM_ENTRY_POINT]
-        environment["AWS_REGION"] = region  # agents before 1.104 tell no task, and the runner would ask us-east-1's S3
+        environment["AWS_REGION"] = region  # else the runner asks us-east-1's S3: agents before 1.104 set no Region
     mappings = _port_mappings(run)
     if mappings:
         container["portMappings"] = mappings
@@ -137,8 +137,8 @@ class UnusableDefinition(ValueError):
 
 
 def needs_of_definition(definition: dict[str, Any]) -> Resources:
-    """What ECS reserves on an instance for one task: task-level cpu and memory if set, otherwise the sum over the
-    containers, in which `memoryReservation` wins over `memory` (aws.md 2.2). Raises UnusableDefinition."""
+    """The resources that ECS reserves on an instance for one task: task-level cpu and memory if set, otherwise the sum
+    over the containers, in which `memoryReservation` wins over `memory` (aws.md 2.2). Raises UnusableDefinition."""
     containers = definition.get("containerDefinitions") or []
     cpu = int(definition.get("cpu") or sum(int(each.get("cpu") or 0) for each in containers))
     memory = int(
@@ -185,7 +185,7 @@ def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
 def usable_container(definition: dict[str, Any]) -> str:
     """The name of the container that gets the overrides: the first essential one. Raises UnusableDefinition.
 
-    The revision is pinned from here on, so this look at its ways to the host is the one that counts.
+    The revision is pinned from here on, so this check of its access to the host is the one that counts.
     """
     name = f"{definition.get('family')}:{definition.get('revision')}"
     if definition.get("status", "ACTIVE") != "ACTIVE":

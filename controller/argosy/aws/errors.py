@@ -1,7 +1,7 @@
-"""What does a failed AWS call mean for Argosy? One table maps error codes, and phrases in messages, to a kind.
+"""The meaning of a failed AWS call: one table maps error codes, and phrases in messages, to a kind.
 
 Codes alone are not enough: throttling hides behind other codes (reliability.md row 6), and ECS reports both "not found"
-and "not authorized" as ClientException. The patterns are therefore tried before the codes.
+and "not authorized" as ClientException. So the patterns are tried before the codes.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ class CallFailure:
 
     @property
     def lasting(self) -> bool:
-        """Whether AWS says no. Unless it is `final`, it may still say yes minutes later: rights take time to spread,
-        and ECS calls what passes a client's fault too."""
+        """Whether AWS refuses. Unless it is `final`, AWS may accept minutes later: rights take time to spread, and ECS
+        also reports passing faults as the client's."""
         return self.kind in (FailureKind.ACCESS_DENIED, FailureKind.INVALID)
 
     @property
     def final(self) -> bool:
-        """Whether trying this request again changes nothing."""
+        """Whether repeating this request changes nothing."""
         return self.certain and self.kind is FailureKind.INVALID
 
     @property
     def passing(self) -> bool:
-        """Whether nothing is wrong with the request: an overload, a lost connection, a fault inside AWS."""
+        """Whether the request itself is sound: the cause is an overload, a lost connection, or a fault inside AWS."""
         return self.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT)
 
 
-# A revision that is deregistered stays so. For a definition of ours there is another one (`preparation.replaces`).
+# A deregistered revision stays so. For Argosy's own definition there is another one (`preparation.replaces`).
 _DEFINITION_GONE = re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I)
 _FAULTY_VALUE = re.compile(r"invalid '[^']*' setting|should not be null or empty|unknown parameter", re.I)
 _PATTERNS = (
@@ -106,7 +106,7 @@ _CODES = {
         ResourceConflictException PreconditionFailed 412 ConditionalRequestConflict OperationAborted
         UpdateInProgressException ResourceInUseException ConcurrentModificationException FleetNotInModifiableState
         IdempotentParameterMismatch IncorrectInstanceState""",
-    # With expired credentials or a wrong clock nothing was done: the same request works once that is put right.
+    # With expired credentials or a wrong clock nothing was done: the same request works once that is corrected.
     FailureKind.IN_DOUBT: """
         ServerException InternalError InternalFailure InternalServerError InternalServiceError ServiceUnavailable
         ServiceUnavailableException Unavailable RequestTimeout RequestTimeoutException RequestExpired ExpiredToken
@@ -126,7 +126,7 @@ KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.s
 
 
 def classify(error: BaseException) -> CallFailure:
-    """What `error` means. An unknown error is in doubt, the one kind that is never taken for a refusal."""
+    """The meaning of `error`. An unknown error is in doubt; it is never taken for a refusal."""
     if not isinstance(error, ClientError):
         unsent = isinstance(error, ParamValidationError)
         return CallFailure(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT], unsent)
@@ -140,7 +140,7 @@ def classify(error: BaseException) -> CallFailure:
 
 
 def is_definition_gone(message: str) -> bool:
-    """Whether ECS refuses a task because its definition is deregistered or not there."""
+    """Whether ECS refuses a task because its definition is deregistered or does not exist."""
     return bool(_DEFINITION_GONE.search(message))
 
 

@@ -1,8 +1,8 @@
-"""In which order are the actions carried out?
+"""The order in which actions are carried out.
 
 Stops come first because they are urgent. Targets come before terminations, or fleets would replace the instances that
-end. Launches come last of what runs need: only they can use up all the time, and they must not starve the rest. What is
-left of the time goes to task definitions that no run needs any more.
+end. Launches come last of what runs need: only they can use up all the time, and they must not starve the rest. The
+remaining time goes to task definitions that no run needs any more.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class AwsExecutor:
         yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
 
     def _deregister(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
-        """Runs that this tick has prepared count as unprepared: they have just been pinned to their definitions."""
+        """Runs that this tick has prepared count as unprepared: they were just pinned to their definitions."""
         waiting = state.unprepared()
         for unused in _of(DeregisterDefinition, actions):
             if self._clock() < deadline:
@@ -221,7 +221,7 @@ _KINDS = (
 
 
 def _by_turns(launches: Sequence[Launch]) -> list[Launch]:
-    """One launch of each cell in turn, each cell's in order, because every cell has its own launch rate to use."""
+    """One launch of each cell in turn, in each cell's order, because every cell has its own launch rate."""
     by_cell: dict[str, list[Launch]] = {}
     for action in launches:
         by_cell.setdefault(action.cell, []).append(action)

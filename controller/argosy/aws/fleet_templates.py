@@ -1,4 +1,4 @@
-"""Which fleets launch from an older version of their launch template than the newest, and how are they moved?
+"""Fleets that launch from an older version of their launch template, and their move to the newest.
 
 CloudFormation makes a fleet with version 1 and never changes that: it would replace the fleet. A deployment with
 another AMI, disk or boot script makes a new version, and the controller moves each fleet there with its next target.
@@ -29,11 +29,11 @@ class FleetTemplates:
         self._clock = clock
         self._ours = [{"Name": f"tag:{stage_tag}", "Values": [stage]}]
         self._newer: dict[str, list[dict[str, Any]]] = {}  # by fleet id: what its LaunchTemplateConfigs should be
-        # By fleet id and version: how often in a row, and until when it is not asked for.
+        # By fleet id and version: refusals in a row, and when to ask again.
         self._refused: dict[tuple[str, str], tuple[int, float]] = {}
 
     def note(self, cell: Cell, fleets: Iterable[Mapping[str, Any]], check_time: CheckTime = lambda: None) -> None:
-        """Compare the fleets of DescribeFleets with the newest versions. Where these cannot be had, fleets stay. Raises
+        """Compare the fleets of DescribeFleets with the newest versions. If these cannot be read, fleets stay. Raises
         what `check_time` raises."""
         configs = {fleet["FleetId"]: fleet.get("LaunchTemplateConfigs") or [] for fleet in fleets}
         newest = self._newest(cell, check_time) if any(configs.values()) else {}
@@ -47,9 +47,9 @@ class FleetTemplates:
         return fleet_id in self._newer
 
     def modify_fleet(self, cell: Cell, request: Mapping[str, Any]) -> None:
-        """ModifyFleet, to the newest version if the fleet is behind. A version that EC2 does not take keeps no target
-        back: the fleet stays at its version, and is asked again after a pause that grows, for a missing right may be
-        given. Raises AWS_ERRORS."""
+        """ModifyFleet, to the newest version if the fleet is behind. A version that EC2 refuses does not hold the
+        target back: the fleet keeps its version and is asked again after a growing pause, because a missing right may
+        be granted. Raises AWS_ERRORS."""
         fleet_id = request["FleetId"]
         configs = self._newer.get(fleet_id)
         if configs is None:
@@ -92,7 +92,7 @@ class FleetTemplates:
 
 
 def _moved(config: Mapping[str, Any], newest: Mapping[str, str]) -> dict[str, Any] | None:
-    """The configuration with the newest version of its template; None if it has that already or is not ours."""
+    """The configuration with the newest version of its template; None if it has that already or is not Argosy's."""
     now = config.get("LaunchTemplateSpecification") or {}
     key = "LaunchTemplateId" if "LaunchTemplateId" in now else "LaunchTemplateName"
     version = newest.get(now.get(key, ""))

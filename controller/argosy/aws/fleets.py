@@ -1,4 +1,4 @@
-"""How does the controller steer and read its EC2 fleets? Targets are absolute, and instances are terminated by name.
+"""The controller's EC2 fleets: targets are absolute, and instances are terminated by id.
 
 There is one `maintain` fleet for each pool (DESIGN D8). Lowering a target ends nothing (no-termination), and an
 instance is terminated only when its fleet would not replace it.
@@ -63,8 +63,8 @@ class AwsFleets:
         self._unlisted: dict[str, str] = {}  # by cell: why not, in this pass
 
     def list_before_buying(self, targets: Iterable[SetTarget], state: State, deadline: float) -> None:
-        """Once in each cell, and not in each of its threads: before anything is bought, each fleet's launch template
-        has to be known. A cell that cannot be listed gets no target; `set_target` says so."""
+        """Once in each cell, and not in each of its threads: each fleet's launch template must be known before anything
+        is bought. A cell that cannot be listed gets no target; `set_target` says so."""
 
         def check_time() -> None:
             if self._clock() >= deadline:
@@ -162,7 +162,7 @@ class AwsFleets:
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
 
     def history(self, action: ReadHistory, state: State, deadline: float) -> Event:
-        """Why a fleet has launched nothing lately, in EC2's words. Only the reason is lost when the call fails."""
+        """Why a fleet has launched nothing lately, in EC2's words. If the call fails, only the reason is lost."""
         pool = state.pools.get(action.pool)
         cell = self._cells.get(pool.cell) if pool else None
         if pool is None or cell is None or not cell.rates.fleets.take(deadline):
@@ -235,7 +235,7 @@ class AwsFleets:
                 yield from read_each(partial(_host_seen, cell=cell.name), ours)
 
     def look_up(self, action: LookUpHosts, deadline: float) -> list[Event]:
-        """What EC2 says of single instances. By a filter, because one unknown id would fail the whole call."""
+        """EC2's view of single instances. By a filter, because one unknown id would fail the whole call."""
         cell = self._cells.get(action.cell)
         if cell is None or not cell.rates.fleets.take(deadline):
             return [NotCarriedOut(TIME_WAS_UP if cell else f"there is no cell {action.cell}")]
@@ -254,14 +254,14 @@ class AwsFleets:
 
 
 def _not_listed(action: SetTarget, why: str) -> NotCarriedOut:
-    """Only an answer of EC2's counts as a setback."""
+    """Only an answer from EC2 counts as a setback."""
     if why == TIME_WAS_UP:
         return NotCarriedOut(why)
     return NotCarriedOut(f"{action.pool}: {why}", about=Subject(What.TARGET, action.pool))
 
 
 def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:
-    """Whether the instance's fleet knows that it is no longer wanted, or there is no such fleet."""
+    """Whether the instance's fleet no longer counts it in its target, or there is no such fleet."""
     instance = state.instances.get(instance_id)
     pool = state.pools.get(instance.pool) if instance else None
     if instance is None or pool is None or not pool.fleet_id:

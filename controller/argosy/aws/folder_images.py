@@ -1,7 +1,8 @@
-"""What does an image name stand for in local mode? A folder of this machine with a Dockerfile, looked for at each call.
+"""Image names in local mode: folders of this machine with a Dockerfile, looked up at each call.
 
-So a new folder is there at once, and what local mode could not run is refused when it is submitted. Without a container
-engine that is every image of a registry, and a package that the Dockerfile installs is noted if this Python lacks it.
+A new folder is found at once, and an image that local mode cannot run is refused at submission. Without a container
+engine every image of a registry is refused, and a package that the Dockerfile installs is noted if this Python lacks
+it.
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ class FolderImages:
     def __init__(
         self, published: ImageResolver, folder: str, runtime: str, own_python: str, other_pythons: Sequence[str] = ()
     ) -> None:
-        """published: for what an engine gets elsewhere. runtime: process, podman or docker. own_python: the version of
-        argosy/python as a process. other_pythons: globs over the names of images that another Python runs."""
+        """published: images for an engine that are published elsewhere. runtime: process, podman or docker. own_python:
+        the version of argosy/python as a process. other_pythons: globs over the names of images that another Python
+        runs."""
         self._published, self._folder, self._runtime = published, Path(folder), runtime
         self._own_python, self._other_pythons = own_python, other_pythons
 
     @classmethod
     def of_nobody(cls, **about: Any) -> FolderImages:
-        """For looking at the folder only. about: as for the class."""
+        """For reading the folder only. about: as for the class."""
         return cls(_NoImages(), **about)
 
     def resolve(self, image: str) -> str | None:
@@ -58,7 +60,7 @@ class FolderImages:
         return image if image.removeprefix(OWN_NAMESPACE) in self._names() else None
 
     def unknown(self, image: str) -> str:
-        """Why nothing stands for it, what may be meant, and what there is."""
+        """Why no image has this name, what may be meant, and which names there are."""
         if not image.startswith(OWN_NAMESPACE):
             there = "start local mode with --runtime podman (or docker) for images of registries"
             return f"{image} cannot be run as a process of this machine: {there}, or name one of {self._there()}"
@@ -74,7 +76,7 @@ class FolderImages:
         return f"{image} is no image here: {missing}{meant} There is {self._there()}"
 
     def notes(self, image: str) -> list[str]:
-        """What the image's Dockerfile installs and the Python of processes lacks."""
+        """The packages that the image's Dockerfile installs and the Python of processes lacks."""
         lacks = self._lacks(image.removeprefix(OWN_NAMESPACE)) if image.startswith(OWN_NAMESPACE) else []
         if not lacks:
             return []
@@ -84,7 +86,7 @@ class FolderImages:
         ]
 
     def lacking(self) -> dict[str, list[str]]:
-        """The same of every image that there is, by its name."""
+        """The missing packages of every image, by its name."""
         found = {f"{OWN_NAMESPACE}{name}": self._lacks(name) for name in sorted(self._names())}
         return {image: lacks for image, lacks in found.items() if lacks}
 
@@ -135,7 +137,7 @@ def _packages(words: list[str], folder: Path) -> Iterator[str]:
 
 
 def _applies(line: str) -> bool:
-    """Whether a requirement is for this machine, as far as is plain to see."""
+    """Whether a requirement applies to this machine, as far as is plain."""
     return "platform_machine" not in line or platform.machine() in line
 
 

@@ -1,5 +1,4 @@
-"""How does what a run's commits have appended come to lie beside its results? In parts, each a piece of work that fits
-into a tick; and, when the run is closed, with the instances that it had."""
+"""A run's history, copied beside its results in parts that each fit into a tick. At the close, the instances follow."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 
 Appended = Callable[[str, str], Sequence[tuple[str, bytes]]]
-"""Of a run, the items that commits appended after one of them ("" = all), ROWS_PER_PART rows or fewer."""
+"""The items of a run that commits appended after a given one ("" = all), ROWS_PER_PART rows or fewer."""
 log = logging.getLogger(__name__)
 
 
@@ -49,13 +48,13 @@ class HistoryWriter:
         )
 
     def note_instances(self, run: Run, state: State) -> None:
-        """Those that the run has used, as far as they are known, with those of earlier tries."""
+        """The instances that the run has used, as far as they are known, with those of earlier tries."""
         uri = instances_uri(run.output)
         found = {each["id"]: each for each in self._noted(uri)} if run.retries else {}
         for name in sorted(run.instances & state.instances.keys()):
             try:
                 found[name] = instance_facts(state.instances[name])
-            except Exception as error:  # noqa: BLE001 - a fault of ours: it is told, and the run is closed all the same
+            except Exception as error:  # noqa: BLE001 - our own fault: it is noted, and the run is still closed
                 state.left_out.append((f"instance {name} in the history of run {run.id}", error))
         self._put(uri, json.dumps({"instances": list(found.values())}).encode())
 

@@ -1,6 +1,6 @@
-"""Whose signature is that? AWS's STS says, when it is sent the call that was signed.
+"""The signer of a call, according to AWS's STS, which receives the signed call itself.
 
-Host, path, method and body are ours; of what somebody handed in only the headers that were checked are sent.
+Host, path, method and body are Argosy's; of the caller's data only the headers that were checked are sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.model.signed_requests import BODY, SignedFor
 from argosy.ports import IdentityUnknown, SignatureRefused
 
 _SPACE = "{https://sts.amazonaws.com/doc/2011-06-15/}"
-PATIENCE_S = (2.0, 3.0)  # somebody waits
+PATIENCE_S = (2.0, 3.0)  # a caller waits
 _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN)
 _SLOW_DOWN = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "ServiceUnavailable")
 

@@ -1,6 +1,6 @@
-"""What does `argosy/NAME` stand for? An SSM parameter holds it, set by the images stack or by local mode.
+"""Images named `argosy/NAME`: an SSM parameter holds each, set by the images stack or by local mode.
 
-Nobody has to build the stock image: without a parameter `argosy/python` is the public image that it is made from.
+The stock image need not be built: without a parameter `argosy/python` is the public image that it is made from.
 """
 
 from __future__ import annotations

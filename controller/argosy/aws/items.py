@@ -1,4 +1,4 @@
-"""Where does a launch read the items of an `itemsFrom` array? In the copy that preparing the run has pinned.
+"""The items of an `itemsFrom` array, read from the copy that preparing the run has pinned.
 
 The user's object may change at any time, but the launches of a run must not. So the copy is kept in the run's results
 folder.
@@ -62,7 +62,7 @@ class S3ItemsReader:
 
 
 def passes(error: ItemsUnreadable) -> bool:
-    """Whether the object may be readable at a later try: AWS did not answer, or its no may yet become a yes."""
+    """Whether the object may be readable at a later try: AWS did not answer, or its refusal may pass."""
     cause = error.__cause__
     if not isinstance(cause, AWS_ERRORS):
         return False

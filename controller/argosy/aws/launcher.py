@@ -93,8 +93,8 @@ class TaskLauncher:
 
     def resolve(self, action: ResolveLaunches, state: State, deadline: float) -> list[Event]:
         """Adopt the tasks that the listings show. If they are complete, send the other launches again while they are
-        young enough; an older one never happened if two complete listings do not show it. So it is where our own code
-        cannot read a task: the answer to the same request tells whose that is."""
+        young enough; an older one never happened if two complete listings do not show it. The same holds where Argosy
+        cannot read a task: the answer to the same request shows whose it is."""
         events: list[Event] = []
         for cell_name in sorted({launch.cell for launch in action.launches}):
             launches = [launch for launch in action.launches if launch.cell == cell_name]
@@ -158,7 +158,7 @@ class TaskLauncher:
         return again
 
     def _with_another_definition(self, run: Run, request: Mapping[str, Any], refused: LaunchRefused) -> LaunchRefused:
-        """Somebody deregistered the run's definition: unless it is the user's own, the next launch names another."""
+        """The run's definition was deregistered: unless it is the user's own, the next launch names another."""
         if is_definition_gone(refused.detail) and self._preparation.replaces(run, request["taskDefinition"]):
             return replace(refused, final=False, denied=True)
         return refused
@@ -182,8 +182,8 @@ class TaskLauncher:
     def _listed(
         self, cell: Cell | None, started_by: str, deadline: float, unread: list[Event]
     ) -> tuple[dict[AttemptKey, TaskSeen], bool]:
-        """The wave's running and stopped tasks by key, and whether the listings were complete. unread: is added what
-        our own code failed at."""
+        """The wave's running and stopped tasks by key, and whether the listings were complete. Failures of Argosy's own
+        code are added to `unread`."""
         found: dict[AttemptKey, TaskSeen] = {}
         if cell is None:
             return found, False
@@ -216,7 +216,7 @@ def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]
 
 
 def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Event]:
-    """Each as a TaskSeen, or as what our own code failed at."""
+    """Each task as a TaskSeen, or as a failure of Argosy's own code."""
     seen: list[Event] = []
     for chunk in chunks(arns):
         if not cell.rates.reads.take(deadline):
@@ -226,9 +226,9 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Even
 
 
 def _doubted(event: Event, state: State, launch: Launch) -> Event:
-    """Another controller may yet send what we were refused, in the middle of a call for minutes, and find room. A token
-    counts from the task that it has started: for a refusal ECS keeps none. Nothing starts on an instance that is gone,
-    nor by a request that is wrong in itself."""
+    """Another controller that stopped for minutes in the middle of a call may yet send the refused request, and find
+    room. ECS remembers a token only once it has started a task. Nothing starts on an instance that is gone, nor by a
+    request that is wrong in itself."""
     if not isinstance(event, LaunchRefused) or event.final or _is_gone(state, launch.instance_id):
         return event
     return LaunchInDoubt(event.key, f"refused, but another controller may have been about to send it: {event.reason}")
@@ -257,7 +257,7 @@ def _no_request(key: AttemptKey, fault: Exception) -> Event:
 
 
 def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:
-    """What the answer to a RunTask says. `failures` is an open list of reasons (aws.md 2.4)."""
+    """The meaning of the answer to a RunTask. `failures` is an open list of reasons (aws.md 2.4)."""
     tasks: Sequence[Mapping[str, Any]] = answer.get("tasks") or ()
     if tasks:
         seen = task_seen(tasks[0])

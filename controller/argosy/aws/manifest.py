@@ -1,4 +1,4 @@
-"""What does a run's manifest say? For every index the one attempt that counts, and its objects.
+"""A run's manifest: for every index the one attempt that counts, and its objects.
 
 The manifest of a run with many tasks or objects is written in parts (decision 20), each a piece of work that fits into
 a tick: `manifest/<retries>/<begin>-<end>.json`. `manifest.json` then lists them. That of a smaller run has the entries
@@ -23,7 +23,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.spec.shards import task_range
 
 StoredObject = tuple[str, int]  # S3 key, bytes
-Entry = Mapping[str, Any]  # what a manifest says of one index
+Entry = Mapping[str, Any]  # the entry of one index
 _COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
 _ATTEMPT = re.compile(r"attempts/(\d+)/([1-9]\d*)/", re.ASCII)
 _PARTS, _ATTEMPTS = "parts/", "attempts/"
@@ -41,7 +41,7 @@ class ManifestPart:
 
     @property
     def tasks(self) -> range:
-        """Those that it has an entry of."""
+        """The tasks that it has an entry of."""
         return range(self.begin.task, self.end.task + bool(self.end.objects))
 
     def is_whole(self, run: Run) -> bool:
@@ -49,7 +49,7 @@ class ManifestPart:
 
 
 def starts_of(run: Run) -> list[tuple[str, str]]:
-    """The folders of results that have to be listed for the next part, and after which name in each."""
+    """The result folders to list for the next part, and the name to start after in each."""
     task, after = run.manifest_to.task, run.manifest_after
     within_attempts = after.startswith(_ATTEMPTS)
     first_part = task + within_attempts
@@ -59,10 +59,10 @@ def starts_of(run: Run) -> list[tuple[str, str]]:
 
 
 def part_from(run: Run, listings: Iterable[Iterable[StoredObject]], most: PartSize) -> ManifestPart:
-    """The part that is due: whole tasks, or some of the objects of one task that has too many.
+    """The next part: whole tasks, or some of the objects of one task that has too many.
 
-    listings: the objects of the folders that `starts_of` names, from there on, in the order of their names. Of each, no
-    more than `most.objects` are taken and one further is looked at.
+    listings: the objects of the folders that `starts_of` names, from there on, in the order of their names. Of each, at
+    most `most.objects` are taken and one further is looked at.
     """
     begin, folder = run.manifest_to, split_s3(run.output)[1]
     first, end = begin.task, min(begin.task + most.tasks, run.task_count)
@@ -96,8 +96,8 @@ def _cut(begin: ManifestBound, found: list[StoredObject], after: str) -> Manifes
 
 
 def _rest_after(name: str, task: int, committed: int) -> str:
-    """After which name the task's objects go on, when all are known up to `name`; "" = there are no more. What other
-    attempts have left is passed over."""
+    """The name after which the task's objects go on, when all are known up to `name`; "" = there are no more. Objects
+    of other attempts are skipped."""
     if not committed:
         return ""
     part, own = f"{_PARTS}part-{numbered(task)}", f"{_ATTEMPTS}{numbered(task)}/{committed}/"
@@ -132,7 +132,7 @@ def part_body(run: Run, part: ManifestPart, instances: Mapping[str, Instance], e
 
 
 def index_body(run: Run) -> bytes:
-    """What `manifest.json` says when the entries are in parts."""
+    """The text of `manifest.json` when the entries are in parts."""
     _, folder = split_s3(run.output)
     parts = []
     for begin, end in pairwise([ManifestBound(), *run.manifest_bounds]):
@@ -191,9 +191,9 @@ def _gpu_ids(mask: int, instance: Instance | None) -> list[str]:
 
 
 def earlier_entries(s3: Any, run: Run, part: ManifestPart) -> dict[int, Entry]:
-    """What the manifest that a reopened run left says of the tasks of a part; what cannot be read of it is left out.
+    """The entries of a part's tasks in the manifest that a reopened run left; unreadable ones are left out.
 
-    Instances are forgotten an hour after they ended: for a task that succeeded before, only the earlier manifest knows
+    Instances are forgotten an hour after they ended: for a task that succeeded before, only the earlier manifest has
     the type and the GPUs that it ran on. Raises AWS_ERRORS.
     """
     if not run.retries:
@@ -207,8 +207,8 @@ def earlier_entries(s3: Any, run: Run, part: ManifestPart) -> dict[int, Entry]:
 
 
 def _keys_of_parts(head: Entry, part: ManifestPart) -> list[str]:
-    """Of an earlier manifest's parts those that have tasks of `part`; for a task that is continued, the last one. None
-    if it is not in parts, or damaged."""
+    """The parts of an earlier manifest that have tasks of `part`; for a task that is continued, the last one. None if
+    it is not in parts, or damaged."""
     first, end = part.tasks.start, part.tasks.stop
     try:
         return [str(each["key"]) for each in head["parts"] if each["from"] < end and each["to"] > first]
@@ -222,7 +222,7 @@ def _within(part: ManifestPart, lines: Iterable[bytes]) -> dict[int, Entry]:
 
 
 def _lines(s3: Any, bucket: str, key: str) -> Iterator[bytes]:
-    """Of an object, none if there is none: the run ended before it could be closed. Raises AWS_ERRORS."""
+    """The bytes of an object, empty if there is none: the run ended before it could be closed. Raises AWS_ERRORS."""
     try:
         body = s3.get_object(Bucket=bucket, Key=key)["Body"]
     except AWS_ERRORS as error:
@@ -233,7 +233,8 @@ def _lines(s3: Any, bucket: str, key: str) -> Iterator[bytes]:
 
 
 def _parsed(line: bytes) -> Entry:
-    """What a line says; empty for a damaged one, and for the first and last of a manifest with entries in itself."""
+    """The entry of a line; empty for a damaged line, and for the first and last of a manifest with entries in
+    itself."""
     try:
         entry = json.loads(line.strip().removesuffix(b","))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which try of a run does a manifest or a marker belong to? A late write must not replace a later try's (decision 11).
+"""The try that a manifest or a marker belongs to. A late write must not replace a later try's (decision 11).
 
 A controller may be paused for any time between its commit and its write. Meanwhile another one may close the run, its
 user may retry it, and it may be closed again. The late write must then not replace what belongs to the later try.

@@ -1,4 +1,4 @@
-"""What does AWS really have? The full sweep of ECS and EC2, which repairs what events have missed (DESIGN D5).
+"""The full sweep of ECS and EC2, which repairs what events have missed (DESIGN D5).
 
 Describing costs as many calls as listing. So the sweep lists the tasks that are meant to run, and describes only those
 about which the listing and the controller disagree: tasks that the controller does not know to be running, and tasks
@@ -62,10 +62,10 @@ class Observer:
         self._cells, self._fleets, self._clock, self._keep_alive = cells, fleets, clock, keep_alive
         self._sweep: Generator[None, None, Observed] | None = None  # the sweep under way
         self._deadline = 0.0  # of its current piece
-        self.state: State | None = None  # what the controller believes; the sweep accounts for each of its tasks
+        self.state: State | None = None  # the controller's view; the sweep accounts for each of its tasks
 
     def observe(self, now: float) -> Observed | None:
-        """Do the next piece of a sweep. Once it is complete: what it saw, as of the moment at which it began."""
+        """Do the next piece of a sweep. Returns a complete sweep's sightings, as of the moment at which it began."""
         began = self._clock()
         self._deadline = began + SWEEP_LIMIT_S
         self._sweep = self._sweep or self._swept(now)
@@ -84,7 +84,7 @@ class Observer:
 
     def _swept(self, now: float) -> Generator[None, None, Observed]:
         """Yields wherever a pause is possible. Things with a version come first. Fleets, hosts and doubtful tasks are
-        listed without a pause at the end, so that nothing happens between seeing them and believing it."""
+        listed without a pause at the end, so that nothing happens between listing them and applying the listing."""
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
@@ -156,7 +156,7 @@ class Observer:
             yield from read_each(task_seen, answer["tasks"])
 
     def _believed(self, cell_name: str) -> tuple[set[str], set[str]]:
-        """Ids of the cell's tasks that the controller believes to be running, and of those it believes alive at all."""
+        """Ids of the cell's tasks that the controller counts as running, and of those it counts as alive at all."""
         running: set[str] = set()
         alive: set[str] = set()
         if self.state is None:
@@ -205,8 +205,8 @@ def _all_of(gathering: Generator[None, None, bool]) -> bool:
 def _gather(
     unread: list[ActionFailed], into: list[Any], listing: Iterable[Any], cell: Cell, what: str
 ) -> Generator[None, None, bool]:
-    """Collect what the listing shows, with a pause after each item; False when it broke off, or our own code could not
-    read all of it: what it does not show may be there."""
+    """Collect what the listing shows, with a pause after each item. False when it broke off or Argosy could not read
+    all of it: then absence from the listing proves nothing."""
     could_read = len(unread)
     try:
         for each in listing:

@@ -1,4 +1,4 @@
-"""How likely does EC2 think it is to get spot capacity in a zone? GetSpotPlacementScores, once an hour.
+"""EC2's own estimate of spot capacity in a zone: GetSpotPlacementScores, once an hour.
 
 A score is about a list of types, never about one. Types with and without GPUs are asked about separately, always with
 the same request, because AWS limits how many different ones an account may make in a day. A score moves a pool's

@@ -1,4 +1,4 @@
-"""What does a run need before its first task? A task definition in each cell, and a results folder with its spec."""
+"""Preparation of a run: a task definition in each cell, and a results folder with its spec."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class RunPreparation:
         return self._arns[cell.name, run.id]
 
     def replaces(self, run: Run, arn: str) -> bool:
-        """ECS says that this revision of the run is deregistered: whether `arn_in` gives another one from now on. A
-        definition of the user's own has no other. Safe to call from several threads."""
+        """ECS says that this revision of the run is deregistered. Returns whether `arn_in` gives another one from now
+        on; a user's own definition has no other. Safe to call from several threads."""
         if run.terms.task_definition:
             return False
         self._gone.add(arn)
@@ -113,9 +113,9 @@ class RunPreparation:
         return True
 
     def deregister(self, action: DeregisterDefinition, waiting: Iterable[Run], deadline: float) -> Event:
-        """Every active revision in every cell; none is as good. A cell that refuses holds up no other cell.
+        """Every active revision in every cell; none counts the same. A cell that refuses holds up no other cell.
 
-        waiting: runs that are about to get a definition; what one of them will get stays.
+        waiting: runs that are about to get a definition; theirs stay.
         """
         if not re.fullmatch(f"{re.escape(self._deployment.prefix)}-[0-9a-f]{{{HASH_DIGITS}}}", action.family):
             return DefinitionDeregistered(action.family)
@@ -126,7 +126,7 @@ class RunPreparation:
         return next(filter(None, faults), DefinitionDeregistered(action.family))
 
     def _deregistered(self, cell: Cell, family: str, deadline: float) -> NotCarriedOut | None:
-        """What stood in the way, if anything."""
+        """The obstacle, if any."""
         about = Subject(What.DEREGISTER, family)
         try:
             while (arn := self._active(cell, family)) is not None:
@@ -192,7 +192,7 @@ class RunPreparation:
     def _active(self, cell: Cell, family: str) -> str | None:
         """The ARN of the family's latest active revision, or None. Raises AWS_ERRORS.
 
-        For up to 10 minutes ECS may take a revision for active that was deregistered:
+        For up to 10 minutes ECS may count a deregistered revision as active:
         https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DeregisterTaskDefinition.html
         """
         definition = described(cell.ecs, family)

@@ -1,4 +1,4 @@
-"""How are results looked up, and how is a run closed over them? (DESIGN D12b)"""
+"""Look-up of results, and the close of a run over them. (DESIGN D12b)"""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 
 
 class Coordination(NamedTuple):
-    """What keeps long work and another controller out of each other's way.
+    """Keeps long work and another controller out of each other's way.
 
     keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
-    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended:
-    what its history has that is not beside its results yet. Raises AWS_ERRORS.
+    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended: history
+    items that are not beside its results yet. Raises AWS_ERRORS.
     """
 
     keep_alive: Callable[[], None] = lambda: None
@@ -60,7 +60,7 @@ ALONE = Coordination()  # there is no other controller
 
 
 class Results:
-    """Looks results up and closes runs, a part of the manifest at a time. A sign of life is given for every page."""
+    """Looks results up and closes runs, a part of the manifest at a time. Renews the lease at every page."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class Results:
             return self._part(run, action) or self._attempt_folder(run, action)
         except AWS_ERRORS as error:
             fault = classify(error)
-            if fault.kind is FailureKind.NOT_FOUND:  # not even the bucket exists
+            if fault.kind is FailureKind.NOT_FOUND:  # the bucket itself is gone
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
             return NotCarriedOut(reason, about=Subject(What.VERIFY, run.id), passing=fault.passing)
 
     def end(self, action: CloseRun, state: State) -> list[Event]:
-        """Fold what is left of the run's history, a part at a time, then close it."""
+        """Copy the rest of the run's history, a part at a time, then close it."""
         folded = self._fold(action.run_id, state, What.CLOSE)
         if isinstance(folded, NotCarriedOut) or (folded is not None and folded.part.rows >= ROWS_PER_PART // 2):
             return [folded]  # there may be another part
@@ -164,7 +164,7 @@ class Results:
             take_back(self._s3, run, succeeded)
             return False
         if succeeded:
-            withdraw_failure(self._s3, run)  # written by a controller that was paused and has not looked since
+            withdraw_failure(self._s3, run)  # written by a controller that was paused and has not checked since
         return True
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:

@@ -1,7 +1,7 @@
-"""How is EventBridge Scheduler told when to fire? One schedule of its own for each of ours, in the deployment's group.
+"""Schedules of EventBridge Scheduler: one for each of Argosy's, in the deployment's group.
 
-It calls the api function, asynchronously and at least once, with the time that it was to fire at. The spec stays in the
-table: a change of that needs no call.
+Each calls the api function, asynchronously and at least once, with its intended time. The spec stays in the table, so
+changing it needs no call.
 """
 
 from __future__ import annotations

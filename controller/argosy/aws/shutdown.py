@@ -1,8 +1,8 @@
-"""How are all instances of a deployment in one Region ended when only EC2 itself is trusted?
+"""The end of all instances of a deployment in one Region, when only EC2 itself is trusted.
 
 For the watchdog and the teardown only: it does not use the controller's state, and needs only the runtime's boto3. An
-instance is ours when it carries our tag *and* was launched by one of our fleets or launch templates, which AWS's own,
-unforgeable tags say. A foreign instance with our tag is left alone.
+instance is ours when it carries our tag *and* AWS's own, unforgeable tags name one of our fleets or launch templates. A
+foreign instance with our tag is left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEERABLE = ("submitted", "active", "modifying")  # fleets in other states refu
 
 
 def ec2_client(region: str) -> Any:
-    """The client of a Region that may be out: a call that gets no answer fails within a minute or so."""
+    """The client of a Region that may be out: a call without an answer fails within about a minute."""
     import boto3
     from botocore.config import Config
 
@@ -34,7 +34,7 @@ def ec2_client(region: str) -> Any:
 
 @dataclass
 class Freed:
-    """What one pass did and saw, as ids. `alive` also holds instances that are shutting down."""
+    """The actions and sightings of one pass, as ids. `alive` also holds instances that are shutting down."""
 
     lowered: list[str] = field(default_factory=list)
     terminated: list[str] = field(default_factory=list)
@@ -78,14 +78,14 @@ def free(ec2: Any, stage: str) -> Freed:
 
 @dataclass(frozen=True)
 class Standing:
-    """What still costs money, or would: ids."""
+    """The ids of what still costs money, or would."""
 
     instances: tuple[str, ...]
     fleets: tuple[str, ...]  # with a target above 0
 
 
 def standing(ec2: Any, stage: str) -> Standing:
-    """What `free` would have to do. Changes nothing. Raises ClientError."""
+    """The work that `free` would have to do. Changes nothing. Raises ClientError."""
     fleets = _fleets(ec2, stage)
     mine = _launchers(ec2, stage, fleets)
     return Standing(

@@ -1,4 +1,4 @@
-"""What does spot capacity cost in each pool? DescribeSpotPriceHistory, cached for each cell."""
+"""Spot prices of each pool: DescribeSpotPriceHistory, cached for each cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do messages reach the controller? In batches of ten, several at a time when there are many."""
+"""The controller's messages, received in batches of ten, several at a time when there are many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tasks get into a load balancer's target group, and out of it?"""
+"""Tasks in the target groups of load balancers: registration and removal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TargetGroups:
         *,
         registers: bool,
     ) -> Iterator[tuple[str, bool]]:
-        """What went wrong, and whether that passes. One bad target spoils a whole call: then each is sent by itself."""
+        """The failure, and whether it passes. One bad target fails a whole call: then each is sent by itself."""
         if self._clock() >= deadline:
             yield TIME_WAS_UP, True
             return

@@ -1,10 +1,10 @@
-"""How does `cdk destroy` end everything that costs money? By the custom resource of this module.
+"""The custom resource by which `cdk destroy` ends everything that costs money.
 
 `on_event` stops the controller: the end of home sets the kill switch and turns the tick off, the end of a further cell
 closes that cell only. `is_complete` is then called repeatedly. It sets fleets to 0, ends instances and empties the
 cluster, until nothing remains and the controller has had time to notice. The end of home frees every cell that was ever
-deployed with it and is recorded, because nobody steers their fleets any more. A Region that does not answer holds the
-end up but keeps no other from being freed. Every step may be repeated, also when a table or rule is already gone.
+deployed with it and is recorded, because no controller steers their fleets any more. A Region that does not answer
+delays the end, but the others are freed. Every step may be repeated, also when a table or rule is already gone.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def complete(
 
 
 def _regions(cell: DeployedCell) -> dict[str, str | None]:
-    """Where this teardown ends what there is, and why a cell is closed already. Raises ClientError."""
+    """The Regions where this teardown ends instances, and why a cell is closed already. Raises ClientError."""
     records = cell_records.read(cell.dynamodb, cell.table) if cell.is_home else None
     return {cell.region: None, **(records.cells if records else {})}
 
@@ -159,7 +159,7 @@ def _is_free(cell: DeployedCell, region: str, closed: str | None) -> bool:
 
 
 def _record(cell: DeployedCell, closed: str | None) -> None:
-    """In home's table, unless that is gone: then nobody launches anything."""
+    """Set in home's table, unless that is gone: then no controller launches anything."""
     _unless_gone(cell_records.write, cell.dynamodb, cell.table, cell.region, closed)
 
 

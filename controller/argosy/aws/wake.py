@@ -1,4 +1,4 @@
-"""How is the controller woken and put to rest? By an asynchronous invocation, and by the schedule's tick."""
+"""Waking the controller by an asynchronous invocation, and its rest by disabling the schedule's tick."""
 
 from __future__ import annotations
 

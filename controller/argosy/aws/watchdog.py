@@ -1,11 +1,10 @@
-"""Is the controller dead while its instances still cost money? Then all of them are terminated (DESIGN D8). And does a
-request wait that it does not know of, or has its tick been disabled? Then it is woken.
+"""The watchdog, which terminates all instances when the controller is dead (DESIGN D8).
 
-Home's looks after every cell that is recorded in the table, whatever the settings of the moment say. Each further cell
-has one of its own, for the case that home is gone or does not know the cell any more. They have their own schedules and
-rights, and share no code with the tick. They trust only two things: EC2, and home's table with the heartbeat that the
-controller writes after each complete tick. The lease proves nothing: it is taken before any tick and deleted when the
-controller goes to rest.
+It wakes the controller when a request waits unnoticed or the tick was disabled. Home's watchdog covers every cell that
+the table records, whatever the current settings say. Each further cell has one of its own, in case home is gone or no
+longer records the cell. They have their own schedules and rights, and share no code with the tick. They trust only two
+things: EC2, and home's table with the heartbeat that the controller writes after each complete tick. The lease proves
+nothing: it is taken before any tick and deleted when the controller goes to rest.
 """
 
 from __future__ import annotations
@@ -70,11 +69,11 @@ def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
 
 
 def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *, now: float) -> bool:
-    """Enable the tick where a request waits: a controller that goes to rest may have died after it had disabled the
-    tick, and before it looked at the inbox once more (DESIGN D12a). And where the controller meant to go on and does
-    not: it leaves while there is nothing to do, and an update of the stack disables the tick of such a one. One that
-    died in its very first tick said nothing, and left its lease. Where the tick is enabled already, and where another
-    controller is about to take the request, it costs an invocation at most. Returns whether there is a reason."""
+    """Enable the tick where a request waits: a controller going to rest may have died after it disabled the tick and
+    before it read the inbox once more (DESIGN D12a). Also where the controller was to go on and does not: it leaves
+    while there is nothing to do, and an update of the stack then disables the tick. A controller that died in its very
+    first tick recorded nothing, and left its lease. Where the tick is enabled already, or another controller is about
+    to take the request, this costs one invocation at most. Returns whether there is a reason."""
     if records.is_torn_down:
         return False
     is_silent = records.means_to_go_on and now - (records.heartbeat or 0.0) > SILENT_S
@@ -85,13 +84,13 @@ def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *,
 
 
 def look_at_cell(region: str, records: Records | None, *, now: float, ec2: Any, stage: str, say: Say) -> dict[str, Any]:
-    """One turn over one further cell: besides a dead controller, it minds that nobody is left to steer the cell.
+    """One turn over one further cell: besides a dead controller, it checks that a controller still steers the cell.
 
-    records: what home's table says; None when there is no such table. Raises WatchdogFailed.
+    records: the contents of home's table; None when there is no such table. Raises WatchdogFailed.
     """
     if why := _nobodys(region, records):
         return _free_all({region: ec2}, stage, why, say)
-    assert records is not None  # or the cell would be nobody's
+    assert records is not None  # else no controller could steer the cell
     return look(now=now, alive_at=records.heartbeat, ec2={region: ec2}, stage=stage, say=say)
 
 

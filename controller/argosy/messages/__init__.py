@@ -1,1 +1,1 @@
-"""What does AWS tell us? From EventBridge messages (`eventbridge.to_event`) and ECS shapes (`ecs`) to events."""
+"""Parsers of AWS's messages: EventBridge (`eventbridge.to_event`) and ECS shapes (`ecs`) become events."""

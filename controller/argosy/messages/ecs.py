@@ -1,11 +1,10 @@
-"""What does the description of an ECS task or container instance say?
+"""Parsers for the description of an ECS task or container instance.
 
 Pure parsers of one shape in two dialects: the API's answers (aware datetimes) and the `detail` of an event (ISO
 strings); epoch seconds are read as well. Every field except the ARN may be missing, and unknown fields are ignored
 (aws.md 9.2, 9.3). A field of the wrong type, or with a value that the columns of the state cannot hold, raises one of
-UNREADABLE: the message is poison. Texts and lists are cut to what an item of the store can hold. JSON can spell half
-of a surrogate pair, which no UTF-8 text can hold: a name with one is refused, and in a reason it becomes a question
-mark.
+UNREADABLE: the message is poison. Texts and lists are cut to what an item of the store can hold. JSON can spell half of
+a surrogate pair, which no UTF-8 text can hold: a name with one is refused, and in a reason it becomes a question mark.
 """
 
 from __future__ import annotations
@@ -104,10 +103,11 @@ def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: b
 
 
 def _remaining(instance: Mapping[str, Any]) -> tuple[int, int, int] | None:
-    """What ECS still has to give (CPU units, MiB, GPUs), whatever uses the rest; None when ECS does not say.
+    """The resources that ECS still has to give (CPU units, MiB, GPUs), whatever uses the rest; None when ECS does not
+    say.
 
-    It is not documented whether the set of GPUs holds the free ids (aws.md 13). Without a set all GPUs count as free,
-    so that none is given up by mistake.
+    The set of GPUs may or may not hold only the free ids; AWS does not document it (aws.md 13). Without a set all GPUs
+    count as free, so that none is lost by mistake.
     """
     said = {entry.get("name"): entry for entry in instance.get("remainingResources") or ()}
     cpu_units, memory_mib = (said.get(name, {}).get("integerValue") for name in ("CPU", "MEMORY"))
@@ -188,14 +188,15 @@ def _container_overrides(task: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]
 
 
 def _main_container(task: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The container whose end is the attempt's: the one that we override, else the first with an exit code."""
+    """The container whose end counts for the attempt: the one that Argosy overrides, else the first with an exit
+    code."""
     ours = {override.get("name") for override in _container_overrides(task)}
     ordered = sorted(containers, key=lambda each: (each.get("name") not in ours, each.get("exitCode") is None))
     return ordered[0] if ordered else {}
 
 
 def _reason(stopped: str, container: str) -> str:
-    """Both reasons in one line, without repetition. A stopped reason that says nothing is left out."""
+    """Both reasons in one line, without repetition. An uninformative stopped reason is left out."""
     if not container or container in stopped:
         return stopped
     if stopped in container or stopped == SAYS_NOTHING:

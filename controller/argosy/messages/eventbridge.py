@@ -1,4 +1,4 @@
-"""Which EventBridge messages do we listen to, and what fact does each one state?
+"""The EventBridge messages that Argosy listens to, and the fact that each one states.
 
 One table leads from (source, detail-type) to a parser. The stacks and local mode make their EventBridge rules from the
 same table, so that rules and parsers cannot drift apart (DESIGN section 3).
@@ -64,7 +64,7 @@ def _task(message: Mapping[str, Any]) -> TaskSeen:
 
 
 def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
-    """The cell is the Region in the ARN: the message may have the Region of the bus that forwarded it."""
+    """The cell is the Region in the ARN: the message may carry the Region of the bus that forwarded it."""
     cell = cell_of(str(message["detail"]["containerInstanceArn"]))
     return container_instance_seen(message["detail"], _name(cell or message.get("region")))
 
@@ -109,7 +109,7 @@ class PoisonMessage(ValueError):
 
 
 def to_event(message: Mapping[str, Any] | None) -> Event | None:
-    """The fact that a message states; None for a kind of message that we do not use. Raises PoisonMessage."""
+    """The fact that a message states; None for a kind of message that Argosy does not use. Raises PoisonMessage."""
     if message is None or not isinstance(message.get("detail"), Mapping):
         raise PoisonMessage("not an EventBridge event")
     names = (message.get("source"), message.get("detail-type"))

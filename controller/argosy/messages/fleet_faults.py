@@ -1,4 +1,4 @@
-"""Why does a fleet not launch, who can do something about it, and what?
+"""Why does a fleet not launch, and what removes the cause?
 
 EC2 says it twice: with a sub-type, which tells little, and with a description in words. The same sub-type
 (`spotFleetRequestConfigurationInvalid`) has been seen for a lack of capacity, for a subnet without free addresses and
@@ -34,7 +34,7 @@ OBSTACLES = frozenset(
 
 
 class _Fault(NamedTuple):
-    """What is wrong, and whether it lasts until somebody acts."""
+    """The obstacle, and whether it lasts until a person acts."""
 
     sentence: str
     lasting: bool = False
@@ -99,8 +99,8 @@ _BY_SUB_TYPE = {
 
 
 def shortage(pool: str, code: str, description: str = "") -> PoolShort:
-    """What a fleet's sub-type, or the error code of a call, means with its description. pool: its key, or the fleet's
-    id."""
+    """The meaning of a fleet's sub-type, or the error code of a call, with its description. pool: its key, or the
+    fleet's id."""
     words = _in_one_line(description)
     fault = _of(code, words)
     said = f"{_in_one_line(code)}: {words}" if words else _in_one_line(code)
@@ -108,8 +108,8 @@ def shortage(pool: str, code: str, description: str = "") -> PoolShort:
 
 
 def latest_shortage(fleet_id: str, records: list[Mapping[str, Any]]) -> PoolShort | None:
-    """The last obstacle in a fleet's history (HistoryRecords of DescribeFleetHistory), one that somebody has to remove
-    before others; None when it tells of none."""
+    """The last obstacle in a fleet's history (HistoryRecords of DescribeFleetHistory). One that a person has to remove
+    comes before others; None when there is none."""
     told = [record.get("EventInformation") or {} for record in records]
     found = [
         shortage(fleet_id, str(each["EventSubType"]), str(each.get("EventDescription") or ""))

@@ -1,8 +1,9 @@
-"""Which messages cannot wait for the controller's next minute?
+"""The messages that cannot wait for the controller's next minute.
 
-All messages go into its queue (`eventbridge`). While nothing is to do no controller reads it (decision 39), so rules of
-their own call the function for what a service's users would feel. The call carries the message and nobody reads it
-there: the queue is the only way in. The stacks, local mode and the simulation take their rules from this table.
+All messages go into its queue (`eventbridge`). While there is nothing to do, no controller reads it (decision 39). So
+rules of their own call the function for messages whose delay a service's users would feel. The function ignores the
+message in the call: the queue is the only way in. The stacks, local mode and the simulation take their rules from this
+table.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ class UrgentKind:
         return {**pattern, "detail": detail} if detail else pattern
 
     def matches(self, message: Mapping[str, Any]) -> bool:
-        """As EventBridge would say."""
+        """As EventBridge matches it."""
         named = (message.get("source"), message.get("detail-type")) == (self.source, self.detail_type)
         said = message.get("detail") or {}
         return named and all(_allows(allowed, said.get(name)) for name, allowed in self.detail.items())
 
 
 URGENT_KINDS = (
-    # Each end of a batch's task would be a call for nothing: a controller is at work while there are any.
+    # Each end of a batch's task would be a needless call: a controller is at work while there are any.
     UrgentKind(
         "urgent-ends-of-tasks",
         "aws.ecs",

@@ -1,1 +1,1 @@
-"""How does a controller record what it takes in and decides, so that any tick can be had again?"""
+"""The controller's record of its facts and decisions, from which any tick can be replayed."""

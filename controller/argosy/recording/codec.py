@@ -1,7 +1,6 @@
-"""How do facts and actions become JSON, and facts come back?
+"""Facts and actions as JSON, and facts read back.
 
-What stands at its default is left out. A run that a fact brings along, as it lies in the store, is kept as the
-documents that it is stored as.
+Defaults are left out. A run that a fact carries is kept as the documents that it is stored as.
 """
 
 from __future__ import annotations

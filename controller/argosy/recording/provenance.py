@@ -1,4 +1,4 @@
-"""With which code and libraries was a decision made? What tells whether another machine has the same."""
+"""The code and the libraries that made a decision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIBRARIES = ("numpy", "highspy")
 
 @cache
 def code_digest() -> str:
-    """Of the files that decide, the catalogue's figures among them: 16 hexadecimal digits."""
+    """Digest of the files that decide, with the catalogue's figures: 16 hexadecimal digits."""
     root = Path(argosy.__file__).parent
     digest = hashlib.sha256()
     for folder in DECIDING:

@@ -1,8 +1,8 @@
-"""How does a controller record what it takes in and decides, so that any tick can be had again?
+"""The recorder of a controller's facts and decisions, from which any tick can be replayed.
 
-In segments: files of JSON lines, each line a load, a sweep or a tick. A chain of segments begins with what was loaded
-and ends with the next load. A segment is stored once it is large or old enough, or the invocation ends, always after
-the commits that it tells of. What is lost with a dead controller are its last minutes, never a commit.
+Segments are files of JSON lines; each line is a load, a sweep or a tick. A chain of segments begins with a load and
+ends with the next. A segment is stored once it is large or old enough, or the invocation ends, always after the commits
+that it records. A dead controller loses its last minutes of record, never a commit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TickRecord:
     actions: Sequence[Action] = ()
     digest: str = ""  # of the documents that had changed
     version: int | None = None  # that it committed; None = it had nothing to commit
-    fault: str = ""  # what our own code failed at: what came of it cannot be had again
+    fault: str = ""  # failures of Argosy's own code, whose effects cannot be replayed
 
 
 def digest_of(puts: Documents) -> str:
@@ -70,7 +70,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """With which a controller began to work on what it had loaded."""
+    """The load that a controller began to work from."""
 
     at: float
     epoch: str
@@ -92,7 +92,7 @@ class _Sweep:
 
 @dataclass(slots=True)
 class Recorder:
-    """Of one controller. Raises nothing: what cannot be recorded is missing, and the chain says so."""
+    """The recorder of one controller. It raises nothing: a gap in the record ends the chain."""
 
     archive: Archive | None = None  # None: nothing is recorded
     policy: Policy = field(default_factory=Policy)
@@ -106,7 +106,7 @@ class Recorder:
     sweep: _Sweep | None = None
 
     def loaded(self, stored: Stored | None, start: Start) -> None:
-        """A controller works on what it has loaded from now on. None: on something else, which cannot be had again."""
+        """The controller works on this load from now on. None: on a state that cannot be replayed."""
         with _Tolerated(self):
             self.flush()
             self.chain = ""
@@ -142,7 +142,7 @@ class Recorder:
                 self.flush()
 
     def flush(self) -> None:
-        """Store what is recorded by now."""
+        """Store the record so far."""
         if self.pack is None or self.archive is None:
             return
         body = b"".join([*self.pieces, self.pack.flush()])
@@ -152,7 +152,7 @@ class Recorder:
             self.archive.put(name, body)
 
     def _is_due(self, record: TickRecord) -> bool:
-        """Also when a run is over: that is when people begin to ask."""
+        """Flush when a run is over too: people ask about it then."""
         is_large = self.size > SEGMENT_BYTES or record.decided_at - self.opened_at > SEGMENT_S
         return is_large or any(isinstance(event, RunClosed) for event, _ in record.facts)
 
@@ -195,7 +195,7 @@ class Recorder:
 
 
 class _Tolerated:
-    """What fails in here ends the chain: no tick may fail at what only tells of it."""
+    """A failure in here ends the chain: recording must never fail a tick."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder

@@ -1,1 +1,1 @@
-"""How is this deployment set up? The owner's choices, validated once. Entry: `settings.load_settings`."""
+"""The owner's choices for a deployment, validated once. Entry: `settings.load_settings`."""

@@ -1,4 +1,4 @@
-"""Where does AWS name the newest AMI of a kind (`Settings.image_of`)?"""
+"""The SSM parameters in which AWS names the newest AMI of a kind (`Settings.image_of`)."""
 
 from __future__ import annotations
 

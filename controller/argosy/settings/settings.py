@@ -1,4 +1,4 @@
-"""How is this deployment set up? The owner's choices, validated once; every fault is reported with its path.
+"""The owner's choices for a deployment, validated once; every fault is reported with its path.
 
 The same model reads cdk.json's context (`load_settings`) and is passed to the functions as ARGOSY_SETTINGS (`to_json`).
 Names are camelCase outside and snake_case inside.
@@ -190,16 +190,16 @@ class Settings(_SettingsModel):
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
-    # Whether those who use the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
+    # Whether users of the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
     allow_exec: bool = False
-    # Roles whose sessions are named by somebody else than who takes them (SAML, OIDC): their users are owners each.
+    # Roles whose session names another party sets (SAML, OIDC): each of their users is an owner.
     session_owners: Annotated[Listed[RoleGlob], Field(max_length=20)] = ()
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     # Target groups of the owner's load balancers, by the name that services give: their tasks are registered there.
     target_groups: Annotated[Mapping[GroupName, TargetGroupArn], Field(max_length=10)] = Field(default_factory=dict)
     log_retention_days: RetentionDays = 14
-    # how long what the controller took in and decided is kept, for `argosy explain --at`; 0 = it is not recorded
+    # how long the controller's record is kept, for `argosy explain --at`; 0 = nothing is recorded
     journal_days: Annotated[int, Field(ge=0, le=3_650)] = 30
     # How instances reach AWS and registries: with public addresses, through one NAT gateway, or only over interface
     # endpoints, with images in ECR.
@@ -358,7 +358,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
-    """Each named type has a launch template, a list of its fleets, and a fleet in each zone, also where the Region does
+    """Each named type has a launch template, a list of its fleets, and a fleet in each zone, even where the Region does
     not offer it."""
     types, zones = settings.instance_types.all, settings.zones_of(cell)
     fleets = sum(settings.has_pool(cell, name, zone) for name in types for zone in zones)

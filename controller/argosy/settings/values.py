@@ -1,4 +1,4 @@
-"""What may the value of a setting be? The annotated types that the settings are made of, with their validators."""
+"""Annotated types of the settings' values, with their validators."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ RoleGlob = Annotated[str, Field(pattern=r"^[\w+=,.@*-]{1,64}$")]  # IAM's rules 
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
-# Names of folders of containers/. What may be said at once is in `_image_names`.
+# Names of folders of containers/. `_image_names` checks what can be checked at once.
 ImageNames = Annotated[Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,40}$")]], BeforeValidator(_image_names)]
 # The models that containers/tensorflow-inference/bake.py can put into an image.
 ImageNetModel = Literal["MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", "InceptionV3"]
