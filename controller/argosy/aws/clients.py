@@ -1,4 +1,7 @@
-"""The one source of boto3 clients; each is created when it is first asked for."""
+"""The one source of boto3 clients; each is created when it is first asked for.
+
+boto3 reads AWS_ENDPOINT_URL, credentials and the rest of the environment by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which instance types are there? Their sizes, prices and offers as shipped data. Entry: `lookup.load_catalogue`."""
+"""Instance types: their sizes, prices and offers as shipped data. Entry: `lookup.load_catalogue`."""

@@ -1,4 +1,4 @@
-"""What does the catalogue say of an instance type: its size, its price, where it is offered, how often interrupted?
+"""An instance type in the catalogue: its size, price, offers and interruptions.
 
 The figures are data (`files`), shipped as JSON; each file names its date and source. The live market (spot prices,
 interruptions) and what a container instance registers come from AWS and override these figures.
@@ -21,33 +21,34 @@ _LOGS, _TRANSFER = "logsUsdPerGb", "transferUsdPerGb"
 
 
 class Overheads(NamedTuple):
-    """What an instance costs an hour beside its price in EC2, USD."""
+    """The hourly cost of an instance beside its price in EC2, USD."""
 
     disk_usd_per_hour: float
     address_usd_per_hour: float
 
     @property
     def usd_per_hour(self) -> float:
-        """Together."""
+        """The sum."""
         return self.disk_usd_per_hour + self.address_usd_per_hour
 
 
 @cache
 def overheads_of(region: str, disk_gib: int, has_address: bool) -> Overheads:
-    """Of an instance with a volume of that size. Volumes are billed by the month: its mean length is taken."""
+    """The overheads of an instance with a volume of that size. Volumes are billed by the month: its mean length is
+    taken."""
     disk_usd = disk_gib * _price(region, _GP3) / document(_FILE)["hoursPerMonth"]
     return Overheads(disk_usd, _price(region, _ADDRESS) if has_address else 0.0)
 
 
 @cache
 def logs_usd_per_gb(region: str) -> float:
-    """What CloudWatch Logs takes for a GB that is written to it."""
+    """CloudWatch Logs' charge for a GB that is written to it."""
     return _price(region, _LOGS)
 
 
 @cache
 def transfer_usd_per_gb(source: str, target: str = "") -> float:
-    """What a GB costs from one Region to another, billed in `source`; to any other one without a `target`."""
+    """The price of a GB from one Region to another, billed in `source`; without a `target`, to any other Region."""
     if source == target:
         return 0.0
     nearer = document(_FILE)["neighbours"].get(source, {})
@@ -61,7 +62,7 @@ def is_listed(region: str) -> bool:
 
 
 def image_gb(has_gpus: bool) -> float:
-    """How many GB an instance is assumed to pull before it can work: a compressed image."""
+    """How many GB an instance is assumed to pull before it can start a task: a compressed image."""
     assumed: dict[str, Any] = document(_FILE)["assumed"]
     return float(assumed["imageGbWithGpus" if has_gpus else "imageGb"])
 
@@ -93,7 +94,7 @@ BANDS = ("<5%", "5-10%", "10-15%", "15-20%", ">20%")  # the Spot Instance Adviso
 
 
 def registered_memory_mib(nominal_mib: int) -> int:
-    """What an instance of `nominal_mib` will offer to tasks, rounded down (see MEMORY_SHARE_PERCENT)."""
+    """The memory that an instance of `nominal_mib` will offer to tasks, rounded down (see MEMORY_SHARE_PERCENT)."""
     return nominal_mib * MEMORY_SHARE_PERCENT // 100 - ECS_RESERVED_MEMORY_MIB
 
 
@@ -141,8 +142,8 @@ def offered(region: str) -> frozenset[str]:
 
 
 def is_offered_in(region: str, zone: str, name: str) -> bool:
-    """Whether a type that `region` offers is offered in that zone of it; True if unknown. Only a refreshed catalogue
-    knows, because the names of zones differ between accounts."""
+    """Whether a type that `region` offers is offered in one of its zones; True if unknown. Only a refreshed catalogue
+    has zones, because their names differ between accounts."""
     return zone not in lacking_zones(region, name)
 
 

@@ -1,4 +1,4 @@
-"""Which of EC2's vCPU quotas does an instance draw on? Per Region, separately for spot and on-demand (aws.md 4.3)."""
+"""EC2's vCPU quotas of an instance: per Region, separately for spot and on-demand (aws.md 4.3)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which instance runs this task? Numpy over columns; no AWS, no clock, no chance that is not handed in."""
+"""Placement of tasks on instances. Numpy over columns; no AWS, no clock, and no chance but a seed."""

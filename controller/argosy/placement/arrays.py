@@ -1,4 +1,4 @@
-"""Which types and limits do the numbers of this package have?
+"""Types and limits of this package's numbers.
 
 Every quantity is int64. Measured on 5,000 instances: argmin 0.4 us against 0.3 us for int32, floor division 2.1 us
 against 1.1 us: too little to justify two widths (docs/maintainers/decisions/0003-placement.md).

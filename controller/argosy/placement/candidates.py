@@ -1,4 +1,4 @@
-"""What do keys and fitness functions see? Several rows for one batch, or one row for several kinds of task."""
+"""The columns that keys and fitness functions see: several rows for one batch, or one row for several kinds of task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCandidates:
-    """`rows` (n,) of a pass; row i has `already[i]` more tasks of `batch` on it than the state knows of."""
+    """`rows` (n,) of a pass; row i has `already[i]` more tasks of `batch` on it than the state counts."""
 
     state: PassState
     batch: Batch

@@ -1,4 +1,4 @@
-"""How does a chain of steps place the equal tasks of a batch? In closed form where that is exact, else one at a time.
+"""Placement of a batch's equal tasks by a chain of steps: in closed form where that is exact, else one at a time.
 
 With keys that look at one instance only, what happens on one instance never changes another's key. Therefore:
 

@@ -1,4 +1,4 @@
-"""Which fitness functions of users can strategies name here, and why are others not available?"""
+"""Users' fitness functions for strategies, and why a function is not available."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OwnFunctions:
         return cls(ready, faults)
 
     def without(self, failed: FitnessFailed) -> OwnFunctions:
-        """The functions without one that failed in use."""
+        """The functions without a failed one."""
         ready = {name: function for name, function in self.ready.items() if name != failed.name}
         return replace(self, ready=ready, faults={**self.faults, failed.name: str(failed)})
 
@@ -81,7 +81,7 @@ def _load(name: str, allowed: Collection[str]) -> Fitness:
 
 
 def _watched(name: str, function: Fitness) -> Fitness:
-    """The function; every failure and unusable answer of it raises FitnessFailed."""
+    """The function, guarded: every failure and unusable answer raises FitnessFailed."""
 
     def of(candidates: Candidates) -> AnyArray:
         try:

@@ -1,4 +1,4 @@
-"""What is there to place? A queue of batches, each a group of equal tasks, and the same queue as columns."""
+"""The demand of a pass: a queue of batches, each a group of equal tasks, and the same queue as columns."""
 
 from __future__ import annotations
 

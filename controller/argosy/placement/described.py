@@ -1,4 +1,4 @@
-"""How do ECS's own descriptions of container instances and tasks become rows of a supply?"""
+"""Rows of a supply from ECS's own descriptions of container instances and tasks."""
 
 from __future__ import annotations
 

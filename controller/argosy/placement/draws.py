@@ -1,4 +1,4 @@
-"""Which of several equal candidates does a task draw, so that it can be drawn one task at a time and for many at once?
+"""Random draws among equal candidates, the same one task at a time as for many at once.
 
 A draw is a function of the chain's seed, the batch's position in the queue, and the task's number in the batch:
 SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) at that place of the seed's sequence. Nothing is kept between draws.

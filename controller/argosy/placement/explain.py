@@ -1,4 +1,4 @@
-"""Why does a task find no place, and which smallest change would give it one?"""
+"""Why does a task find no place?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS: Final = {"cpu": "cpu units", "memory": "MiB of memory", "gpu": "GPUs"}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason for which instances refuse a task. An instance may count under several."""
+    """One reason why instances refuse a task. An instance may count under several."""
 
     kind: str
     """cpu, memory, gpu, tasks, health, constraint, distinctInstance, disk, ports, limit, affinity, antiAffinity."""
@@ -89,7 +89,7 @@ class _Check:
 
 
 def explain(batch: Batch, supply: Supply) -> Explanation:
-    """The answer of `supply` as it stands to one more task of `batch`. QuerySyntaxError for an invalid constraint."""
+    """The answer of `supply` as it is now to one more task of `batch`. QuerySyntaxError for an invalid constraint."""
     checks = _checks(batch, PassState(supply))
     passes = np.array([check.passes for check in checks], dtype=np.bool_).reshape(len(checks), len(supply))
     failed = (~passes).sum(axis=0)
@@ -194,7 +194,7 @@ def _limits(batch: Batch, state: PassState) -> list[_Check]:
 
 
 def _disk(batch: Batch, state: PassState) -> list[_Check]:
-    """Whether there ever is enough is not said: what other tasks hold of it is not known here."""
+    """Whether there is ever enough is left open: the other tasks' use is unknown here."""
     if not batch.disk_gib:
         return []
     free, text = state.disk_gib(), f"needs {batch.disk_gib} GiB of disk"
@@ -280,7 +280,7 @@ def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
 
 
 def _price(check: _Check, rows: BoolArray) -> float:
-    """How much is given up: the share of a resource, or 1 for a whole rule. Health cannot be relaxed: it comes last."""
+    """The cost of a change: the share of a resource, or 1 for a whole rule. Health cannot be relaxed: it comes last."""
     if check.free is not None and check.asked:
         return 1 - int(check.free[rows].max()) / check.asked
     return 2.0 if check.kind == "health" else 1.0

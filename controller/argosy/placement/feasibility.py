@@ -1,4 +1,4 @@
-"""How many tasks of a kind may each instance take now? Resources, ports, constraints and limits as one column."""
+"""How many tasks of a kind each instance may take now: resources, ports, constraints and limits as one column."""
 
 from __future__ import annotations
 

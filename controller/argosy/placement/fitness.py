@@ -1,4 +1,4 @@
-"""What does a fitness function see of the instances that a task could go to, and what does it answer?
+"""The input and the answer of a fitness function.
 
 The built-in steps of a chain see the same and answer with keys (`keys.py`).
 """

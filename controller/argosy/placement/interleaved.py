@@ -1,4 +1,4 @@
-"""How are many small batches placed, task by task? On a matrix of keys, kinds of task x instances.
+"""Placement of many small batches, task by task, on a matrix of keys: kinds of task x instances.
 
 A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
 instance for every kind. Where the chain is a weighted sum of what stays free, the amount depends only on the task and
@@ -26,8 +26,8 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances
 from argosy.placement.task_kinds import TaskKind
 
-MATRIX_FROM: Final = 64  # batches: below, making the matrix takes longer than it saves
-_KINDS: Final = 20  # kinds among MATRIX_FROM batches, and in proportion: above, the same holds
+MATRIX_FROM: Final = 64  # batches: below this, making the matrix takes longer than it saves
+_KINDS: Final = 20  # kinds among MATRIX_FROM batches, and in proportion: above this, the same holds
 _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
 _KEY_LIMIT: Final = 1 << 61
 _NONE: Final = 1 << 62  # larger entries mean "does not fit": _NEVER, and what was added or subtracted since
@@ -60,7 +60,7 @@ def stretches(
         return
     reach = _Reach.of(state, kinds, queue)
     able = np.array([_able(kind, reach) for kind in kinds], dtype=np.bool_)
-    small = able[queue.kind] & (queue.count <= SMALL_BATCH)  # above, the closed form of a batch is quicker
+    small = able[queue.kind] & (queue.count <= SMALL_BATCH)  # above this, the closed form of a batch is quicker
     edges = np.flatnonzero(np.diff(small, prepend=not small[0], append=not small[-1]))
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if small[start]:

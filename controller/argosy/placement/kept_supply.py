@@ -1,4 +1,4 @@
-"""How does a supply stay up to date from pass to pass? Rows are replaced, added and dropped; the others stay."""
+"""A supply kept up to date from pass to pass: rows are replaced, added and dropped; the others stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.placement.supply import InstanceRow, Supply
 
-_MANY = 200  # rows added and dropped at once: above, rebuilding all columns is quicker
+_MANY = 200  # rows added and dropped at once: above this, rebuilding all columns is quicker
 Rank = tuple[Any, ...]
 """Where a row stands: unique, and comparable with those of all others."""
 
@@ -32,7 +32,7 @@ class KeptSupply:
         return bisect_left(self._ranks, rank)
 
     def change(self, rows: Mapping[str, tuple[Rank, InstanceRow] | None]) -> None:
-        """By id, the rows that are new or different; None for those that there are no more."""
+        """By id, the rows that are new or different; None for rows that are gone."""
         moved: dict[str, tuple[Rank, InstanceRow] | None] = {}
         for name, new in rows.items():
             if (new[0] if new else None) != self._rank_of.get(name):

@@ -1,4 +1,4 @@
-"""Where do n equal tasks go, given a key and a room per candidate? Closed forms, each equal to one task at a time.
+"""Closed forms that place n equal tasks by a key and a room per candidate, each equal to one task at a time.
 
 Candidates stand in row order, so that a stable order breaks ties towards the lower row. Counts are (f,) int64. The sum
 of `room` is at least n; rooms are at most n.

@@ -1,4 +1,4 @@
-"""By which number does a step of a chain order instances? Plain functions of columns; the smallest key comes first.
+"""The keys by which a step of a chain orders instances: plain functions of columns; the smallest comes first.
 
 A key is a whole number, so that every way of computing a plan agrees bit for bit. A user's fitness (`fitness.py`)
 becomes a key by its sign.
@@ -18,7 +18,7 @@ from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness
 
 # best-fit's weights per cpu unit, MiB and GPU: a vCPU counts like 8 GiB and a GPU like 256 GiB, roughly what they cost.
 BEST_FIT_WEIGHTS: Final = (8, 1, 1 << 18)
-_WASTE_STEPS: Final = 16  # what would be wasted is told apart in sixteenths; best fit decides among equals
+_WASTE_STEPS: Final = 16  # the waste is compared in sixteenths; best fit decides among equals
 SHARE: Final = 1 << 20  # shares of an instance are counted in 2^-20
 _SCORE: Final = 1 << 30  # a fitness of 1 as a whole number
 _KEY_LIMIT: Final = 1 << 40  # keys that a user's function answers are cut to +-2^40
@@ -47,7 +47,7 @@ class Key:
     weights: tuple[int, int, int] | None = None
     """The weights, if the key is a weighted sum of what stays free."""
     by_size: bool = False
-    """Whether it depends on nothing but the size of the instance and the task, so that it can be kept."""
+    """Whether it depends only on the size of the instance and the task, so that it can be kept."""
     bends: Callable[[Candidates], BoolArray] | None = None
     """For the trend ANY: (n,) bool, the candidates whose keys may rise at all; None = all."""
 

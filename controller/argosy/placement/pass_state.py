@@ -1,4 +1,4 @@
-"""What is free while a pass goes on? The columns that placing a task changes: a supply's own, until one is placed."""
+"""The columns that placing a task changes during a pass: a supply's own, until a task is placed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PassState:
         """(3, m) int64."""
         self.running_tasks = supply.running_tasks
         self.tasks_left = None if _is_beyond_reach(supply, queue) else supply.tasks_left
-        """(m,) how many more tasks each may run; None where no instance comes to its most in this pass."""
+        """(m,) how many more tasks each may run; None where no instance reaches its limit in this pass."""
         self.finish_at = supply.finish_at
         self._is_own = False
         self._groups: dict[str, IntArray] = {}
@@ -95,7 +95,7 @@ class PassState:
 
 
 def _is_beyond_reach(supply: Supply, queue: Queue | None) -> bool:
-    """Whether no instance can come to its most tasks: there is none, the queue has too few, or resources run out
+    """Whether no instance can reach its limit of tasks: there is none, the queue has too few, or resources run out
     before."""
     least = int(supply.tasks_left.min(initial=ENDLESS))
     if least == ENDLESS or queue is None:

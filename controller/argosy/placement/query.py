@@ -1,4 +1,4 @@
-"""Which instances does a cluster query expression choose? The whole language that Amazon ECS documents."""
+"""The cluster query language, in full as Amazon ECS documents it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def subjects(expression: str) -> frozenset[str]:
 
 
 def is_attribute(subject: str) -> bool:
-    """Whether it is something that an instance has from its start to its end."""
+    """Whether it stays the same from an instance's start to its end."""
     return subject.startswith("attribute:")
 
 

@@ -1,4 +1,4 @@
-"""How do tokens become a query? lark's LALR parser over query.lark, and what each comparison means for its subject."""
+"""From tokens to a query: lark's LALR parser over query.lark, and the meaning of each comparison for its subject."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGEX_LIMIT: Final = 256  # characters of one pattern: matching takes time in pr
 _ORDERINGS: Final = frozenset({"GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"})
 _NEGATIVES: Final = frozenset({"NOT_EQUAL", "NOT_IN", "NOT_MATCHES", "NOT_EXISTS"})
 _MEMBERS: Final = frozenset({"task:group", "task:startedBy"})
-# What the documentation gives each subject; attributes and groups are not restricted.
+# The operators that the documentation gives each subject; attributes and groups are not restricted.
 _COMPARED_ONLY: Final = frozenset({"agentVersion", "registeredAt", "runningTasksCount"})
 _NEVER_ORDERED: Final = frozenset({"agentConnected", "ec2InstanceId"}) | _MEMBERS
 _SHOWN: Final = {
@@ -115,7 +115,7 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
 
 
 def _joined(parts: tuple[Any, ...], *, all_of: bool) -> Node:
-    kept = parts[::2]  # between them stand the words that join them
+    kept = parts[::2]  # joining words stand between them
     return cast(Node, kept[0]) if len(kept) == 1 else nodes.Joined(kept, all_of)
 
 

@@ -1,4 +1,4 @@
-"""Which rows does one comparison of a cluster query accept? Nodes of a parsed query, each a function of columns.
+"""The nodes of a parsed cluster query, each a function from columns to accepted rows.
 
 Where Amazon's documentation is silent (docs/concepts/placement.md): an instance without the attribute is accepted by
 `!exists` only; `task:group` and `task:startedBy` are sets, and `==`, `in` and `=~` hold if some member matches, their
@@ -34,7 +34,7 @@ _DOTTED: Final = re.compile(r"v?\d{1,18}(\.\d{1,18}){0,8}\Z")
 
 
 class LiveTasks(Protocol):
-    """What changes while tasks are placed. Supply and PassState are both such."""
+    """The columns that change while tasks are placed. Supply and PassState both have them."""
 
     @property
     def running_tasks(self) -> IntArray: ...

@@ -1,4 +1,4 @@
-"""Where does each word of a cluster query begin and end, and is it a subject, an operator, a value or a pattern?"""
+"""The tokens of a cluster query: subjects, operators, values and patterns."""
 
 from __future__ import annotations
 

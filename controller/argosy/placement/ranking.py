@@ -1,4 +1,4 @@
-"""In which order would instances be given one more task, and which figures put them in that order?"""
+"""The order in which instances would get one more task, and the figures behind it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Ranking:
     steps: tuple[str, ...]
     """Names of the strategy's steps, but for those that draw: chance has no figure."""
     figures: IntArray
-    """(f, s) int64: what each step says of each row; less is better, and a later step breaks ties of those before."""
+    """(f, s) int64: the figure of each step for each row; less is better, and a later step breaks ties of those
+    before."""
 
 
 def ranking(batch: Batch, state: PassState, mix: Mix, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Ranking:

@@ -1,4 +1,4 @@
-"""What does a strategy's name mean? Chains of steps, each breaking the ties of those before it."""
+"""Placement strategies: chains of steps, each breaking the ties of those before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can tasks be placed on? Instances as columns, whether real, ordered or hypothetical.
+"""The supply that tasks are placed on: instances as columns, whether real, ordered or hypothetical.
 
 This is the only module of the package that knows instance ids as well as row numbers.
 """
@@ -111,7 +111,7 @@ class Codes:
 
 @dataclass(slots=True, eq=False)
 class _Derived:
-    """What is worked out of rows when it is first asked for."""
+    """Values computed from rows when first asked for."""
 
     codes: dict[str, Codes] = field(default_factory=dict)
     masks: dict[str, BoolArray] = field(default_factory=dict)
@@ -123,8 +123,8 @@ class _Derived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Supply:
-    """Columns over m instances in a fixed row order. A pass works on a copy (`PassState`): only who keeps a supply from
-    pass to pass (`KeptSupply`) changes it, in between."""
+    """Columns over m instances in a fixed row order. A pass works on a copy (`PassState`). Only the owner of a supply
+    kept from pass to pass (`KeptSupply`) changes it, in between."""
 
     _rows: list[InstanceRow]
     free: IntArray
@@ -141,7 +141,7 @@ class Supply:
     finish_at: FloatArray
     _kept: _Derived = field(default_factory=_Derived)
     _part: tuple[Supply, slice] | None = None
-    """What this is a part of, and which."""
+    """The supply that this is a part of, and the rows."""
 
     @classmethod
     def of(cls, rows: Sequence[InstanceRow]) -> Supply:
@@ -319,7 +319,7 @@ def _is_healthy(row: InstanceRow) -> bool:
 
 
 def _nature(row: InstanceRow) -> tuple[object, ...]:
-    """What expressions look at that no task changes."""
+    """The values that expressions read and no task changes."""
     return row.id, row.attributes, row.agent_connected, row.agent_version, row.registered_at, row.started_by
 
 
@@ -328,7 +328,7 @@ def _groups_on(row: InstanceRow) -> set[str]:
 
 
 def _text_of(subject: str) -> Callable[[InstanceRow], str | None]:
-    """What a subject says of one instance; None = nothing."""
+    """The value of a subject for one instance; None = none."""
     if subject.startswith("attribute:"):
         name = subject.removeprefix("attribute:")
         return lambda row: row.attributes.get(name)

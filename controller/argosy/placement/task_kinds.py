@@ -1,4 +1,4 @@
-"""What do all equal batches of a pass share? Their hard rules and their chain of steps, worked out once."""
+"""What equal batches of a pass share: their hard rules and their chain of steps, computed once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TaskKind:
         return next((step.seed for step in self.steps if isinstance(step, Random)), 0)
 
     def random(self, position: int, n: int) -> np.random.Generator | TaskDraws | None:
-        """What the batch of n tasks at `position` of the queue draws from: the same for the same seed and queue."""
+        """The draws of the batch of n tasks at `position` of the queue: the same for the same seed and queue."""
         if not self.draws:
             return None
         if n <= SMALL_BATCH and self.rules.simple:

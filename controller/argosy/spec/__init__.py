@@ -1,4 +1,4 @@
-"""What may a user ask for? The run spec: its fields, its checks, and what each task is told.
+"""The run spec: its fields, its checks, and what each task receives.
 
 Entries: `parse.parse_spec` (data), `file.check_text` (the text of a file), `shards.task_overrides` (a task). Reading
 order: `models`, `fields`, `parse`, then what `parse` calls.

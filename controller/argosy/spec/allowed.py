@@ -1,7 +1,7 @@
-"""What may stand in the spec of each kind of run, and beside a task definition of the user's own.
+"""The fields allowed in the spec of each kind of run, and beside a task definition of the user's own.
 
-An allow-list: a field that is listed for no kind is refused, so that a new one either has an effect or says that it has
-none. A field of a part, such as `capacity.cells`, stands for all that is below it.
+An allow-list: a field that is listed for no kind is refused, so that no new field is silently ignored. A field of a
+part, such as `capacity.cells`, covers everything below it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LISTED = {
     "dt": "daemon.instances daemon.update",
 }
 ALLOWED: Mapping[str, str] = MappingProxyType({path: who for who, paths in _LISTED.items() for path in paths.split()})
-"""By path, the letters of KINDS and OWN that it may stand with."""
+"""By path, the letters of KINDS and OWN that allow the field."""
 
 _WHY: Mapping[tuple[str, str], str] = {
     ("s", "array"): "a service has service.desired tasks that are all alike",
@@ -71,7 +71,7 @@ _WHY: Mapping[tuple[str, str], str] = {
     (OWN, "container.hostPorts"): "which has its own port mappings",
     (OWN, "service.targetGroup"): "whose ports Argosy does not know",
 }
-# Of what only one kind may have: what the others have instead.
+# What other kinds have in place of a field that only one kind may have.
 _INSTEAD = {
     "capacity.onDemandBase": "; a run has capacity.fallback",
     "container.health": "; a task of a batch ends, and its exit code says how it went",
@@ -102,13 +102,13 @@ def _listed(path: str) -> list[str]:
 
 
 def _given(data: Mapping[str, Any], wanted: str) -> Iterator[str]:
-    """Paths of the fields that are given. Of a part of which nothing may stand there, its own path."""
+    """Paths of the fields that are given. A part that allows no field at all counts as one path."""
     for name in fields_at(""):
         value = data.get(name)
         is_part = name not in ALLOWED and bool(_listed(name))
         if is_part and isinstance(value, Mapping) and all(may_stand(name, who) for who in wanted):
             given = [f"{name}.{each}" for each in fields_at(name) if value.get(each) is not None]
-            yield from (path for path in given if path != "resources.gpus" or value["gpus"])  # 0 asks for none
+            yield from (path for path in given if path != "resources.gpus" or value["gpus"])  # 0 requests no GPU
         elif value is not None:
             yield name
 

@@ -1,4 +1,4 @@
-"""Is a document small enough, and made of JSON values that all readers agree on? Without recursion or copies."""
+"""Checks that a document is small enough and made of portable JSON values, without recursion or copies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def value_faults(data: Any) -> Iterator[Fault]:
 
 
 def largest(document: Mapping[str, Any]) -> tuple[str, int]:
-    """Path and bytes of the largest field of a bounded JSON form; the fields of `array` and the like count each."""
+    """Path and bytes of the largest field of a bounded JSON form; each field of `array` and similar parts counts by
+    itself."""
     sizes = {name: _json_bytes(value) for name, value in document.items() if not isinstance(value, Mapping)}
     for outer, members in document.items():
         if isinstance(members, Mapping):

@@ -1,4 +1,4 @@
-"""The JSON form of a spec that says from the beginning what a user changes later."""
+"""A spec's JSON form with a user's later changes, as if it had been submitted that way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.model.run_changes import Changes
 
-# By the name of a field that may change: the part of the spec that it lies in.
+# By the name of a changeable field: the part of the spec that holds it.
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "priority": (),
     "queue": (),
@@ -18,7 +18,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 def path_of(name: str) -> str:
-    """As faults of a spec name the field."""
+    """The field's name in a spec's faults."""
     return ".".join((*_PARTS[name], name))
 
 
@@ -33,5 +33,5 @@ def changed_form(form: Mapping[str, Any], changes: Changes) -> Mapping[str, Any]
         if value is not None:
             part[name] = value
     if "budgetUsd" in changes and changes["budgetUsd"] is None:
-        found["capacity"].pop("onCap", None)  # it says what becomes of the run when the budget is used up
+        found["capacity"].pop("onCap", None)  # it decides what happens to the run when the budget is used up
     return found

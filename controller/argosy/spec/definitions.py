@@ -1,7 +1,9 @@
-"""May a user's own task definition run here? Not one that reaches the host below its container.
+"""May a user's own task definition run here?
 
-Whoever may submit may put any command into it, so it is judged as if a stranger had written it: the host holds the
-instance's role, the agent and every neighbour. A revision never changes, so what was judged is what runs. Fields: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_definition_parameters.html
+Not one that reaches the host below its container. Any submitter may put any command into it, so it is judged as
+untrusted: the host holds the instance's role, the agent and every neighbour. A revision never changes, so the judged
+revision is the one that runs. Fields:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_definition_parameters.html
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ def is_allowed_family(family: str, globs: tuple[str, ...]) -> bool:
 
 
 def ways_to_the_host(definition: Mapping[str, Any]) -> Iterator[str]:
-    """How a task of this definition (as ECS describes it) would reach its host, an end of a sentence each."""
+    """The ways in which a task of this definition (as ECS describes it) would reach its host, one end of a sentence
+    each."""
     for field in ("networkMode", "pidMode", "ipcMode"):
         if definition.get(field) == "host":
             yield f"shares a namespace with its host ({field} host)"
@@ -29,7 +32,7 @@ def ways_to_the_host(definition: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_volume(volume: Mapping[str, Any]) -> Iterator[str]:
-    """A volume of Docker's own is a folder of its own; options of its driver can name any path."""
+    """A volume of Docker's own is a separate folder; options of its driver can name any path."""
     name, docker = volume.get("name"), volume.get("dockerVolumeConfiguration") or {}
     path = (volume.get("host") or {}).get("sourcePath")
     if path:

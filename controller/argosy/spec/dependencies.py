@@ -1,4 +1,4 @@
-"""What may a spec say about the runs that it waits for?"""
+"""Dependencies in a spec: the runs that it waits for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What may a value of each field of a run spec look like? For editors, through the JSON Schema, and for the reference.
+"""Example values of each field of a run spec: for editors, through the JSON Schema, and for the reference.
 
-By the names of the models, then of the fields as users write them.
+Keyed by the name of the model, then of the field as users write it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with a run spec, and where? Faults, their paths, and pydantic's findings in plain words.
+"""Faults of a run spec: their paths, and pydantic's findings in plain words.
 
 `SpecError` says that a spec was refused; its `faults` are all of them, not only the first.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from argosy.spec.suggestions import near_field, suggestion
 
-FAULT_LIMIT = 100  # a million bad items must not lead to a reply of a million lines
+FAULT_LIMIT = 100  # a million bad items must not cause a reply of a million lines
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
 
 
@@ -103,7 +103,7 @@ def _unknown_field(holder: Sequence[str | int], name: str, fields_at: Callable[[
 
 
 def _meant(place: Sequence[str | int], error: Mapping[str, Any]) -> str:
-    """What the user may have meant: shown, since it repeats what was written."""
+    """A suggestion from the user's own text, so it may be shown."""
     context = error.get("ctx", {})
     said = suggestion(place, str(error["type"]), error.get("input"), str(context.get("expected", "")))
     return "".join(char if char.isprintable() else "?" for char in said)

@@ -1,4 +1,4 @@
-"""What must each kind of value in a run spec look like? The annotated types of which `models` is made.
+"""Annotated types of the values in a run spec.
 
 Each limit names its source: AWS's own, or ours with the reason.
 """
@@ -31,7 +31,7 @@ INPUT_LIMIT = 100  # ours: they travel in the overrides of a task, which have 8,
 PACKAGE_LIMIT = 100  # ours
 HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, including those of its agent
 RESERVED_ENVIRONMENT = ("ARGOSY_", "AWS_BATCH_")
-PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # with another value a task would see its neighbours' GPUs
+PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # any other value would expose the neighbours' GPUs to a task
 
 
 def refused(message: str) -> PydanticCustomError:
@@ -178,7 +178,7 @@ ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 def _input(uri: str) -> str:
-    """The bucket is written out, so that the deployment can say at submit whether its programs may read it. That of a
+    """The bucket is written out, so that submission can check whether the programs may read it. The bucket of a
     dependency's results is known by then."""
     bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/"
     if not re.fullmatch(rf"({bucket}|\$\{{dependency\.[a-z0-9-]+\.output\}}).*", uri, re.ASCII | re.DOTALL):
@@ -199,7 +199,7 @@ def _program(words: Any) -> Any:
 
 
 def _requirement(text: str) -> str:
-    """By name: an option of pip's, a path or a bare address would mean something else on another machine."""
+    """By name only: an option of pip, a path or a bare address would mean something else on another machine."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(\s*[\[<>=!~;@(].*)?", text.strip(), re.ASCII):
         raise refused("must be a requirement by name, such as pandas, numpy>=2 or torch==2.5.1")
     return text

@@ -1,4 +1,4 @@
-"""What does the text of a run spec file say, and on which line?
+"""The text of a run spec file as data, with the line of each fault.
 
 YAML 1.2 is read from ruamel.yaml's event stream (`yaml_events`), which has lines and columns and needs no recursion.
 JSON is read by the standard library and takes its places from the same events. Both are stricter than their formats: no
@@ -106,7 +106,7 @@ def _read_yaml(text: str) -> Document:
 
 
 def _unreadable(fault: MarkedYAMLError) -> Fault:
-    """In words that say what to do, where that is known: at a quote's opening rather than at the end of the file."""
+    """The message names the remedy where it is known: at a quote's opening rather than at the end of the file."""
     mark, problem = fault.problem_mark or fault.context_mark, shown(fault.problem or str(fault))
     if "quoted scalar" in (fault.context or "") and fault.context_mark is not None and "end of stream" in problem:
         mark, problem = fault.context_mark, "the quote that opens here is not closed"

@@ -1,4 +1,4 @@
-"""Which fields does a run spec have, and what does each mean? AWS Batch's and ECS's words, in camelCase.
+"""The fields of a run spec: AWS Batch's and ECS's words, in camelCase.
 
 The descriptions are what users read in their editor, through the JSON Schema.
 """

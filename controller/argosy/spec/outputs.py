@@ -1,4 +1,4 @@
-"""How does a spec name the results of a run that it depends on? `${dependency.NAME.output}`, with the run's name."""
+"""Names of a dependency's results in a spec: `${dependency.NAME.output}`, with the run's name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def name_of(run: str) -> str:
 
 
 def output_fault(name: str, data: Mapping[str, Any]) -> str | None:
-    """What is wrong with `${dependency.NAME.output}`. None for a name that is of another form, or right."""
+    """The fault of `${dependency.NAME.output}`. None for a name of another form, or a correct one."""
     found = OUTPUT.fullmatch(name)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""How long can the overrides of a run's tasks get? RunTask accepts 8,192 characters of them, punctuation included.
+"""The longest overrides of a run's tasks. RunTask accepts 8,192 characters of them, punctuation included.
 
 The bound needs no loop over the tasks: every number in a template grows with the task's index, so the last task has the
 longest ones. Items are measured one by one, but only the parts that the templates use.
@@ -50,7 +50,7 @@ def _culprit(data: Mapping[str, Any]) -> str:
 
 
 def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tuple[int, int]:
-    """(characters of JSON, index) of the task with the longest overrides; never less than what is sent."""
+    """(characters of JSON, index) of the task with the longest overrides; never less than the actual size."""
     form = _form(data)
     items = form["array"].get("items", items)
     count = shards.task_count(form, len(items) if items else 1)
@@ -143,7 +143,7 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
 
 
 def _item_weights(data: Mapping[str, Any]) -> Counter[tuple[str, bool]]:
-    """How often the templates use `item` and each `item.KEY`; and whether as JSON within the JSON, as inputs are."""
+    """How often the templates use `item` and each `item.KEY`, and whether as JSON within the JSON, as in inputs."""
     names = ((name, path.startswith("inputs")) for path, text in templates(data) for name in names_used(text))
     return Counter((name, nested) for name, nested in names if name and name.split(".")[0] == "item")
 

@@ -1,10 +1,10 @@
-"""Is this a run spec? From data to the validated spec, its JSON form and its JSON Schema.
+"""From data to the validated spec, its JSON form and its JSON Schema.
 
-A document passes through this package once, from top to bottom: `bounds` (its size and depth), `models` and `fields`
-(single fields), `checks` (what several fields must agree on), `templates` (the names in `${...}`) and `overrides` (the
-length of what ECS is sent). `shards` then says which piece of the run each task is. Text and line numbers are the
-concern of `file`; what depends on the deployment (its buckets, its instance types, the placement language) is the
-concern of `api.admission`.
+A document passes through this package once, in this order: `bounds` (its size and depth), `models` and `fields` (single
+fields), `checks` (what several fields must agree on), `templates` (the names in `${...}`) and `overrides` (the length
+of what ECS is sent). `shards` then says which piece of the run each task is. Text and line numbers are the concern of
+`file`; what depends on the deployment (its buckets, its instance types, the placement language) is the concern of
+`api.admission`.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
     if spec.array is not None and spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.service is not None:
-        form["array"] = {"size": max(1, spec.service.desired)}  # of which a task is told; slots may be more
+        form["array"] = {"size": max(1, spec.service.desired)}  # each task receives this size; there may be more slots
     if spec.kind == "daemon":
-        form["array"] = {"size": 1}  # of which a task is told; slots are as many as instances
+        form["array"] = {"size": 1}  # each task receives this size; there are as many slots as instances
         form.setdefault("daemon", DaemonSpec().model_dump(mode="json", by_alias=True, exclude_none=True))
     if spec.task_definition is None and spec.resources is None:
         form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -71,7 +71,7 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
 
 
 def purchase_of(capacity: CapacitySpec) -> str:
-    """What it says, or what it means where it says nothing: spot alone could not keep a deadline."""
+    """The purchase option, or its meaning where the spec gives none: spot alone could not meet a deadline."""
     if capacity.deadline is not None and "purchase" not in capacity.model_fields_set:
         return PurchaseMode.SPOT_THEN_ON_DEMAND.value
     return capacity.purchase

@@ -1,7 +1,7 @@
-"""What is a task of a run told that brings its own program? Its words, and the environment that its runner reads.
+"""The command and the environment for the runner, for tasks of a run that brings its own program.
 
-The program is `run`, and what else concerns it stands beside it: `workdir`, `setup` and `packages`, which whoever
-submits packs into a `job`, and `inputs` and `result`. Pure functions over a spec, validated or not.
+The program is `run`. Its other fields are `workdir`, `setup` and `packages`, which the submitter packs into a `job`,
+and `inputs` and `result`. Pure functions over a spec, validated or not.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from argosy.spec.templates import names_used, substitute, substitute_by
 
 DEFAULT_IMAGE = "argosy/python"
 STOCK_PYTHON = "3.12"  # of that image, unless the deployment says otherwise
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # that it can be asked for by a tag, as in argosy/python:3.13
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # that a tag can select, as in argosy/python:3.13
 DEFAULT_RESULT = "folder"
 UNPACKED = ("workdir", "setup", "packages")  # what becomes a job before the spec is sent
 BESIDE = (*UNPACKED, "job", "inputs", "result")  # fields that are about the program of `run`
-# Letters, digits, `:` and `-` only: a shell reads them as they are, wherever they stand in its text.
+# Letters, digits, `:` and `-` only: a shell reads them literally anywhere in its text.
 _HARMLESS = frozenset({"range", "start", "end", "index", "count", "runId", "attempt"})
 
 
 def program_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What the fields about the program must agree on with each other and with the rest of the spec."""
+    """The faults of the program's fields among themselves and with the rest of the spec."""
     if data.get("run") is None:
         for name in BESIDE:
             if data.get(name) is not None:
@@ -73,10 +73,10 @@ def _in_single_quotes(text: str) -> Iterator[str]:
 
 
 def program_words(run: str | list[str], values: Mapping[str, str]) -> list[str]:
-    """What is executed: the words of a list, or `sh -c` with a text.
+    """The command: the words of a list, or `sh -c` with a text.
 
-    A text gets what comes from outside, such as an item, as arguments of the shell and not as a part of its text: so an
-    item with a semicolon is no command, and "${item}" is quoted as every variable is.
+    A text gets outside values, such as an item, as arguments of the shell and not as a part of its text. So an item
+    with a semicolon is no command, and "${item}" is quoted like every variable.
     """
     if not isinstance(run, str):
         return [substitute(word, values) for word in run]
@@ -92,7 +92,7 @@ def program_words(run: str | list[str], values: Mapping[str, str]) -> list[str]:
 
 
 def program_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
-    """What the runner reads; empty for a run without a program of its own."""
+    """The variables that the runner reads; empty for a run without a program of its own."""
     if "run" not in spec:
         return {}
     told = {"ARGOSY_RUNNER": str(RUNNER_PROTOCOL), "ARGOSY_RESULT": str(spec.get("result", DEFAULT_RESULT))}

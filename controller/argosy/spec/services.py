@@ -1,4 +1,4 @@
-"""What may the spec of a service say, and what may it not?"""
+"""The parts of a spec that belong to services and daemons."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def serving_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _timing_faults(health: Any) -> Iterator[Fault]:
-    """Docker would begin the next run while one still goes on."""
+    """Docker would start the next check while one is still running."""
     if not isinstance(health, Mapping):
         return
     interval, timeout = health.get("intervalSeconds", 30), health.get("timeoutSeconds", 5)

@@ -1,4 +1,4 @@
-"""Which piece of a run is task *i*, and what is it told?
+"""Task *i* of a run: its piece, and what it receives.
 
 Pure functions over the validated JSON form of a spec (`parse.to_json`). The launcher calls `task_overrides`.
 """

@@ -1,4 +1,4 @@
-"""What may a sharing document say: which queues are there, and what is the share of each?"""
+"""The sharing document: the queues, and the share of each."""
 
 from __future__ import annotations
 

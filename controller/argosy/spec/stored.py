@@ -1,8 +1,8 @@
-"""What earlier versions stored of a run, as this version reads it.
+"""Earlier versions' stored runs, as this version reads them.
 
 Until 2026-11-27 (commit 59c9ded3) the spec was stored without the run's terms. A later version may have stored terms
-with other members. In both cases the terms are read from the spec again, each time that the run is loaded: nothing has
-to be rewritten, and runs that ended long ago can still be tried again.
+with other members. In both cases each load reads the terms from the spec again. So nothing has to be rewritten, and
+runs that ended long ago can still be tried again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def request_from(body: bytes) -> Request:
 
 
 def current(name: str, body: bytes) -> bytes:
-    """A document of a run's partition. One that is damaged is left as it is: its reader says so."""
+    """A document of a run's partition. A damaged one stays as it is: its reader reports it."""
     try:
         document = documents.decode(body) if name == documents.SPEC else None
         if document is None:
@@ -52,8 +52,8 @@ def _current(terms: Any, form: Mapping[str, Any]) -> Any:
 
 
 def _unfilled(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without the texts that the places of other runs' results were put into: these may be longer than a user's may
-    be, and no term is read from them."""
+    """The spec without the texts that took the places of other runs' results: these may be longer than a user's may be,
+    and no term is read from them."""
     if "dependsOn" not in form:
         return form
     kept = {name: value for name, value in form.items() if name != "inputs"}

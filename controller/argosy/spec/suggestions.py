@@ -1,4 +1,4 @@
-"""What may a user have meant by a value that a field does not take? A few words for the end of a fault's message."""
+"""A suggestion for a value that a field does not take: a few words at the end of a fault's message."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _LONGEST = 300  # characters of a suggestion
 
 
 def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str = "") -> str:
-    """`; write 4096 (MiB)`; empty where nothing is near. kind: pydantic's name of the fault. expected: the values of a
-    field that takes few, in quotes."""
+    """`; write 4096 (MiB)`; empty where nothing is near. kind: pydantic's name of the fault. expected: in quotes, the
+    values of a field with a fixed list."""
     if not isinstance(given, str):
         return ""
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
@@ -54,7 +54,7 @@ def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str =
 
 
 def near_field(name: str, known: Sequence[str]) -> str:
-    """The field that is meant by a name that is none; empty where none is near."""
+    """The field that an unknown name may mean; empty where none is near."""
     alias = _ALIASES.get(name.lower().replace("_", "").replace("-", ""), "")
     if alias in known:
         return alias
@@ -85,7 +85,7 @@ def _as_number(name: str, given: str) -> Iterator[str]:
 
 
 def _seconds(text: str) -> float | None:
-    """`30m`, `1h30m`, `2 days`; None for what is no duration."""
+    """`30m`, `1h30m`, `2 days`; None for any other text."""
     total, place = 0.0, 0
     while place < len(text):
         part = _TIME_PART.match(text, place)

@@ -1,4 +1,4 @@
-"""Where may a spec say `${name}`, which names are there, and are the names that it uses right?
+"""Substitution of `${name}` in a spec: its places, its names, and its faults.
 
 `${name}` is replaced inside each element of the command or of `run`, each environment value and each input, from a
 closed list, in one pass and never through a shell: the text of an item is not searched again. `$${` stands for a
@@ -51,7 +51,7 @@ def fill_outputs(form: dict[str, Any], outputs: Mapping[str, str]) -> dict[str, 
 
 
 def _output_of(token: re.Match[str], outputs: Mapping[str, str]) -> str:
-    """What stands for the token; every other one stands for itself."""
+    """The value of the token; every other token stays as it is."""
     found = OUTPUT.fullmatch(token[1] or "")
     return outputs[found[1]] if found and token[0] != "$${" else token[0]
 

@@ -1,7 +1,7 @@
 """The terms of a run, read from its validated spec.
 
-The one reader of what a spec asks for: `api.admission` calls it once, and the terms are stored with the run. What each
-task is told (its command, environment and piece of the run) is not among them: `shards` says that.
+The one reader of what a spec asks for: `api.admission` calls it once, and the terms are stored with the run. The
+command, environment and piece of each task are not among them: see `shards`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from argosy.spec.services import DaemonSpec, DaemonUpdateSpec, HealthSpec, Updat
 
 FALLBACK_LOSSES = 3
 DRAIN_S = 30.0
-_RUNNER_RULES = (ExitRule("EXIT", str(WRONG_REQUEST)),)  # after the spec's own: trying again cannot help
-_AROUND = ("array", "placement", "daemon")  # the size of the array is what was desired at first
+_RUNNER_RULES = (ExitRule("EXIT", str(WRONG_REQUEST)),)  # after the spec's own rules: trying again cannot help
+_AROUND = ("array", "placement", "daemon")  # the size of the array is the first desired count
 _ROLLOUT = ("desired", "update")
 
 
 def terms_of(spec: RunSpec) -> RunTerms:
-    """What a spec that has passed `parse.parse_spec` asks for."""
+    """The terms of a spec that has passed `parse.parse_spec`."""
     container = spec.container or ContainerSpec()
     ports = tuple(TaskPort(each.container, each.host or 0) for each in container.ports or ())
     needs_runner = spec.run is not None
@@ -88,12 +88,12 @@ def terms_of(spec: RunSpec) -> RunTerms:
 
 
 def terms_of_form(form: Mapping[str, Any]) -> RunTerms:
-    """Those of a spec's JSON form. Raises ValueError for one that has a fault."""
+    """The terms of a spec's JSON form. Raises ValueError for a form that has a fault."""
     return terms_of(RunSpec.model_validate(form))
 
 
 def needs_of(resources: ResourcesSpec) -> Resources:
-    """What one task takes."""
+    """The resources of one task."""
     return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, resources.gpus)
 
 
@@ -164,7 +164,7 @@ def _health_terms(health: HealthSpec | None) -> HealthTerms | None:
 
 def _service_terms(spec: RunSpec) -> ServiceTerms | None:
     if (daemon := _daemon_of(spec)) is not None:
-        return _kept_up(spec, daemon.update, 0)  # a further task on an instance would take what is others'
+        return _kept_up(spec, daemon.update, 0)  # another task on the instance would take the others' resources
     if (service := spec.service) is None:
         return None
     drain_s = DRAIN_S if service.drain_seconds is None else float(service.drain_seconds)
@@ -199,9 +199,9 @@ def _daemon_terms(daemon: DaemonSpec | None) -> DaemonTerms | None:
 
 
 def content_of(form: Mapping[str, Any]) -> str:
-    """Digest of what of a service's form makes its tasks what they are. The rest (how many there are, how they are
-    replaced, where further ones go) may change while they run. The group counts: RunTask is told of it, and a launch in
-    doubt is repeated with the very same request (DESIGN D4)."""
+    """Digest of the fields of a service's form that define its tasks. The others (how many tasks, how they are
+    replaced, where further ones go) may change while they run. The group counts: RunTask receives it, and a launch in
+    doubt repeats the very same request (DESIGN D4)."""
     content = {name: value for name, value in form.items() if name not in _AROUND}
     content["service"] = {name: value for name, value in form.get("service", {}).items() if name not in _ROLLOUT}
     content["group"] = form.get("placement", {}).get("group")

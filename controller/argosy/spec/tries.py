@@ -1,4 +1,4 @@
-"""When is a task tried again, and how long may it take? AWS Batch's words."""
+"""Retries of a task, and its time limits, in AWS Batch's words."""
 
 from __future__ import annotations
 

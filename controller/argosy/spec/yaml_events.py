@@ -1,4 +1,4 @@
-"""How do YAML's parse events become data with a line and a column for every value?
+"""YAML's parse events as data, with a line and a column for every value.
 
 Stricter than YAML: no duplicate keys, anchors or tags, one document, bounded depth. Works without recursion.
 """
@@ -53,7 +53,7 @@ class _Open:
     path: tuple[str | int, ...]
     key: str | None = None
     key_place: tuple[int, int] = (1, 1)
-    skips: bool = False  # the next value belongs to a key written twice
+    skips: bool = False  # the next value belongs to a duplicate key
 
 
 class EventReader:
@@ -138,7 +138,7 @@ class EventReader:
         return path
 
     def _plain(self, text: str) -> Any:
-        """A plain scalar by YAML 1.2's core schema; everything that the schema does not know (dates, 012) is text."""
+        """A plain scalar by YAML 1.2's core schema; text outside the schema (dates, 012) stays text."""
         kind = self._resolve(text).removeprefix(_CORE_TAG)
         if kind == "null":
             return None
