@@ -1,1 +1,1 @@
-"""Whose turn is it where a limit is reached? Numpy over runs and limits in exact integers; no AWS, no clock."""
+"""Fair order and exchanges at limits: numpy over runs and limits in exact integers, without AWS or a clock."""

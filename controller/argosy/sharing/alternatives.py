@@ -1,8 +1,8 @@
-"""How much is dealt out to runs each of which may take any of several limits instead of one?
+"""How are tasks dealt out to runs that may use any of several limits?
 
-Whoever could buy from several vCPU quotas waits only where all of them are used up. He asks for the one that he likes
-best; where that is closed, he asks for the next, and what he was given before lifts his level there as well. What is
-closed stays so: nobody overtakes in a limit because he could do without it.
+A run that can buy from several vCPU quotas waits only when all of them are used up. It asks for its preferred quota
+first and, when that is closed, for the next. What it has received before raises its level there as well. A closed limit
+stays closed, so no run overtakes another within a limit, whatever alternatives it has.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from argosy.sharing.columns import BoolArray, IntArray
 from argosy.sharing.fill import Filled
 
-NO_OTHER = -1  # in `Way.limit`: nothing that could be closed for this way alone
+NO_OTHER = -1  # in `Way.limit`: no single limit closes this way
 
 
 class Way(NamedTuple):
     """One way to serve a task of a run."""
 
-    limit: int  # which of the limits the run may avoid by its other ways
+    limit: int  # which limits the run can avoid by its other ways
     takes: tuple[int, ...]  # (limits,)
 
 
 class Turn(NamedTuple):
-    """What is dealt out after some was given, with every run on the way that it is on by then."""
+    """Later rounds of dealing out, with every run on its current way."""
 
-    wants: IntArray  # (runs,) tasks more
-    takes: IntArray  # (runs, limits) what each of them takes
-    given: IntArray  # (runs,) tasks that it has got
+    wants: IntArray  # (runs,) remaining tasks
+    takes: IntArray  # (runs, limits) what each run takes
+    given: IntArray  # (runs,) tasks that each run has received
     taken: IntArray  # (runs, limits) what those took
 
 
@@ -40,15 +40,15 @@ Deal = Callable[[Turn], Filled]
 
 @dataclass(frozen=True, slots=True)
 class DealtByWays:
-    """Who gets what, and how."""
+    """The tasks of each run by way, and what is closed."""
 
     counts: IntArray  # (runs, ways) tasks
     closed: BoolArray  # (limits,)
-    waits: BoolArray  # (runs,) whether it waits because every way that it has is closed
+    waits: BoolArray  # (runs,) whether the run waits because all of its ways are closed
 
 
 def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, deal: Deal) -> DealtByWays:
-    """Every run goes its first way until that is closed. ways: by run, the best of each first."""
+    """Each run uses its first way until that is closed. ways: by run, in order of preference."""
     runs = len(ways)
     counts = np.zeros((runs, max([1, *map(len, ways)])), dtype=np.int64)
     at, closed, taken = np.zeros(runs, dtype=np.int64), np.zeros(limits, dtype=np.bool_), np.zeros((runs, limits), int)
@@ -70,13 +70,13 @@ def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, d
 
 
 def _takes(ways: Sequence[Sequence[Way]], at: IntArray, limits: int) -> IntArray:
-    """(runs, limits) what a task takes that goes this way."""
+    """(runs, limits) what a task takes on this way."""
     listed = [its[n].takes if n < len(its) else (0,) * limits for n, its in zip(at.tolist(), ways, strict=True)]
     return np.array(listed, dtype=np.int64).reshape(len(ways), limits)
 
 
 def _past_closed(ways: Sequence[Sequence[Way]], at: IntArray, closed: BoolArray) -> IntArray:
-    """(runs,) the first way of each, from its present one on, that is not closed for it."""
+    """(runs,) the first open way of each run, from its present one on."""
     found = at.copy()
     for run, its in enumerate(ways):
         while found[run] < len(its) and its[found[run]].limit != NO_OTHER and closed[its[found[run]].limit]:

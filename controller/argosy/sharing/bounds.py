@@ -1,11 +1,11 @@
-"""Caps and guarantees of queues, as columns, and how much of what is wanted the caps leave.
+"""Caps and guarantees of queues as columns, and how much demand the caps admit.
 
-A group is a queue: the sharers of a queue that is shared by owners are of one group. What it may have is counted in
-units of its own (dollars an hour, cpu, GPUs, instances), which need not be limits of the deployment.
+A group is a queue. The owners of a queue that is shared by owners are sharers of one group. Caps have their own units
+(dollars an hour, cpu, GPUs, instances), which need not be limits of the deployment.
 
-`cut` fills each group as if it were alone: in the order of its sharers' levels, until a task does not fit a cap. That
-closes the cap for the group; runs of the group that take nothing of it go on. All groups are filled at once, so two
-hundred cost as much as one: there are at most as many rounds as there are units.
+`cut` fills each group as if it were alone, in the order of its sharers' levels, until a task exceeds a cap. That closes
+the cap for the group; runs of the group that use none of it continue. All groups are filled at once in at most as many
+rounds as there are units, so 200 groups cost as much as one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_CAP = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
-    """Caps: what a group may still get of each unit."""
+    """Caps: what a group may still use of each unit."""
 
     group: IntArray  # (sharers,)
     takes: IntArray  # (runs, units) what a task takes; 0 where its group has no cap
@@ -31,7 +31,7 @@ class QueueBounds:
 
     @classmethod
     def of(cls, columns: Columns, group: ArrayLike, takes: ArrayLike, left: ArrayLike) -> QueueBounds:
-        """left: NO_CAP = it may have any number. What is over-used is not left."""
+        """left: NO_CAP = unlimited. Overuse counts as 0 left."""
         groups, room = np.asarray(group, dtype=np.int64), np.asarray(left, dtype=np.int64)
         wanted = np.clip(np.asarray(takes, dtype=np.int64), 0, MOST + 1)
         wanted = np.where(room[groups[columns.sharer]] >= NO_CAP, 0, wanted)
@@ -45,21 +45,21 @@ class QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """What each group is served with before anybody has a turn by weight, in the one unit that it is promised in."""
+    """What each group receives before turns by weight, in the one unit of its guarantee."""
 
     amount: IntArray  # (groups,); 0 = nothing
     used: IntArray  # (sharers,) of that unit
     takes: IntArray  # (runs,) what a task takes of it
-    kept_from: IntArray  # (groups,) the limit out of which what is lacking is kept from all others; LENT = it is lent
+    kept_from: IntArray  # (groups,) the limit that withholds the missing part from other groups; LENT = it is lent
 
     @classmethod
     def of(cls, amount: ArrayLike, used: ArrayLike, takes: ArrayLike, kept_from: ArrayLike) -> Guarantees:
-        """Amounts are cut as those of limits are."""
+        """Clips amounts as limits do."""
         of, has, each = (np.clip(np.asarray(given, dtype=np.int64), 0, MOST) for given in (amount, used, takes))
         return cls(of, has, each, np.asarray(kept_from, dtype=np.int64))
 
     def climb(self, columns: Columns, sharers: Sharers, group: IntArray) -> Climb:
-        """Levels for those who are promised something: the part of it that they have."""
+        """Levels of sharers with a guarantee: the share of it that they have."""
         parts, amount = sharers.parts[:, None], self.amount[group][:, None]
         one = np.ones_like(amount)
         promised = Columns(columns.sharer, columns.wants, self.takes[:, None])
@@ -67,7 +67,7 @@ class Guarantees:
         return Climb(promised, scaled(self.used[:, None], amount, one, parts), steps)
 
     def lacking(self, group: IntArray, of_runs: IntArray, counts: IntArray) -> IntArray:
-        """(groups,) what each does not have yet, once `counts` tasks of each run are given."""
+        """(groups,) what each group still lacks after `counts` tasks of each run."""
         found = self.amount.copy()
         np.subtract.at(found, group, self.used)
         np.subtract.at(found, of_runs, counts * self.takes)
@@ -80,7 +80,7 @@ LENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A unit of a group that was closed, and when: at which level, at which run's turn."""
+    """A unit of a group that was closed, with the level and the run at which it closed."""
 
     level: int
     run: int
@@ -95,7 +95,7 @@ def none_closed(bounds: QueueBounds) -> BoolArray:
 
 @dataclass(slots=True)
 class Cut:
-    """What is left of what was wanted."""
+    """The demand that the caps admit."""
 
     counts: IntArray  # (runs,)
     closings: list[Closing] = field(default_factory=list)
@@ -104,13 +104,13 @@ class Cut:
 def cut(
     climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray, passing: bool = False
 ) -> Cut:
-    """given: (runs,) what is given already. closed: (groups, units) that are closed already. passing: whether a task
-    that does not fit the last unit is given for all that, as the last one: that unit is to be reached, not kept to."""
+    """given: (runs,) tasks given already. closed: (groups, units) closed already. passing: whether the last task may
+    exceed the last unit, which is then a minimum to reach and not a cap."""
     return _Cutting(climb, bounds, wants, given, closed, passing).done()
 
 
 class _Cutting:
-    """All groups at once. Runs lie by group, then as they were."""
+    """All groups at once. Runs are sorted by group and keep their order within it."""
 
     def __init__(
         self, climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray, passing: bool
@@ -141,7 +141,7 @@ class _Cutting:
         return Cut(counts, self.closings)
 
     def _next(self) -> IntArray:
-        """How far the tasks whose turn is next take each run: all of a sharer that is alone in its group."""
+        """How many tasks each run has after the next step; a sharer that is alone in its group takes all of its own."""
         if (self._sums(self.wants - self.given) <= self.left).all() or self.is_alone.all():
             return self.wants
         steps = self.climb.steps[self.order]
@@ -152,7 +152,7 @@ class _Cutting:
         return np.where(self.is_alone, self.wants, np.maximum(heights.below(level + 1), self.given))
 
     def _highest(self, heights: Heights) -> IntArray:
-        """(runs,) of its group: the highest level below which all that it wants fits."""
+        """(runs,) the highest level of its group below which all demand fits."""
         low, high = np.zeros(self.groups, dtype=np.int64), np.full(self.groups, heights.last(), dtype=np.int64)
         all_fit = self._fits(heights, high)
         low = np.where(all_fit, high, low)
@@ -168,7 +168,8 @@ class _Cutting:
         return fits
 
     def _give(self, upto: IntArray) -> None:
-        """In order, those before the first of each group that does not fit; what that one needs is closed."""
+        """Gives tasks in order up to the first of each group that does not fit, and closes the units that this one
+        needs."""
         more = upto - self.given
         sums = np.cumsum(more[:, None] * self.takes, axis=0)
         first = np.searchsorted(self.group, self.group)
@@ -182,7 +183,7 @@ class _Cutting:
             self._stop(stopped)
 
     def _stop(self, stopped: IntArray) -> None:
-        """At these runs, one of a group: as many tasks more as fit."""
+        """Gives these runs, one of each group, as many more tasks as fit."""
         takes, left = self.takes[stopped], self.left[self.group[stopped]]
         room = np.where(takes > 0, np.maximum(left, 0) // np.maximum(takes, 1), np.iinfo(np.int64).max - 1)
         if self.passing:
@@ -211,7 +212,7 @@ class _Cutting:
         return self.climb.starts(back)[self.order]
 
     def _sums(self, counts: IntArray) -> IntArray:
-        """(groups, units) what so many tasks take."""
+        """(groups, units) what that number of tasks takes."""
         takes = counts[:, None] * self.takes
         sums = np.zeros((self.groups, takes.shape[1]), dtype=np.int64)
         np.add.at(sums, self.group, takes)

@@ -1,7 +1,7 @@
-"""Who waits, for how much of which limit? Runs and limits as columns.
+"""Runs, sharers and limits as columns.
 
-A limit is anything that the deployment has a finite amount of (instances, launches of a tick, memory of a cluster that
-may not grow), each in a unit of its own. A sharer is who has a share of them: a queue, or an owner within one.
+A limit is anything finite in the deployment (instances, launches of a tick, memory of a cluster that may not grow),
+each in its own unit. A sharer has a share of the limits: a queue, or an owner within one.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 MOST = (1 << 33) - 1  # of one limit, or of what a task takes of it: see `levels.scaled`
-MOST_WEIGHT = 1_000  # and most owners among whom a weight is divided: with `MOST`, products stay below 2^43
-ONE_FACTOR, MOST_FACTOR = 64, 256  # by which a weight counts more or less: in 64ths, from a quarter to four times
+MOST_WEIGHT = 1_000  # also the most owners that divide a weight: with `MOST`, products stay below 2^43
+ONE_FACTOR, MOST_FACTOR = 64, 256  # factors of weights, in 64ths, range from a quarter to four
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What there is of each limit, and what of it is free; shape (limits,)."""
+    """The capacity of each limit and the free part of it; shape (limits,)."""
 
     capacity: IntArray
     free: IntArray
 
     @classmethod
     def of(cls, capacity: ArrayLike, free: ArrayLike) -> Limits:
-        """Amounts are cut to what can be added without overflow. What is over-used is not free."""
+        """Clips amounts so that sums cannot overflow. Overuse counts as 0 free."""
         return cls(_amounts(capacity), _amounts(free))
 
     def __len__(self) -> int:
         return len(self.capacity)
 
     def first(self) -> Limits:
-        """The first of them alone."""
+        """The first limit alone."""
         return Limits(self.capacity[:1], self.free[:1])
 
 
 @dataclass(frozen=True, slots=True)
 class Sharers:
-    """Who shares the limits, in the order in which ties are decided."""
+    """The sharers of the limits, in the order that breaks ties."""
 
-    weight: IntArray  # (sharers,); 0 = gets what nobody else wants
-    parts: IntArray  # (sharers,) into how many equal parts that weight is divided
+    weight: IntArray  # (sharers,); 0 = served only when no other sharer has demand
+    parts: IntArray  # (sharers,) the number of equal parts of that weight
     used: IntArray  # (sharers, limits) what it uses now
-    factor: IntArray  # (sharers,) in parts of ONE_FACTOR: by how much its weight counts more or less (`history`)
+    factor: IntArray  # (sharers,) the factor of its weight, in parts of ONE_FACTOR (`history`)
 
     @classmethod
     def of(cls, weight: ArrayLike, used: ArrayLike, parts: ArrayLike = 1, factor: ArrayLike = ONE_FACTOR) -> Sharers:
@@ -60,7 +60,7 @@ class Sharers:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Runs with tasks that could start, sorted by sharer and, within one, by whose turn is first."""
+    """Runs with tasks that could start, sorted by sharer and, within one, by turn."""
 
     sharer: IntArray  # (runs,) row of `Sharers`
     wants: IntArray  # (runs,) tasks
@@ -76,5 +76,5 @@ class Columns:
 
 
 def _amounts(given: ArrayLike, most: int = MOST) -> IntArray:
-    """`most` for what tasks take is above what any limit has free: a task that was cut fits nowhere."""
+    """Clips `takes` to `most`, above any free amount, so that a clipped task fits nowhere."""
     return np.clip(np.asarray(given, dtype=np.int64), 0, most)

@@ -1,21 +1,22 @@
-"""Fair filling: how many tasks of each run have their turn before the limits are reached?
+"""How many tasks of each run fit within the limits in fair order?
 
-The problem: queues with weights share several limits at once (cpu, GPUs, dollars, instances). A queue that uses less
+The problem: queues with weights share several limits at once (cpu, GPUs, dollars, instances). The queue that uses least
 for its weight comes first, a small task must not overtake a large one within a limit, and a run must not wait for a
 limit that it does not need.
 
-The rule, one task at a time: next is the first task of the sharer with the lowest level, the largest part of a limit
-that it uses, over its weight; ties go by the sharers' order. If the task fits, its sharer rises. If it does not fit,
-the limits that it does not fit are closed, and every run that takes of them waits. Sharers of weight 0 have their turns
-when no other sharer wants any.
+The rule, one task at a time: the next task is the first one of the sharer with the lowest level. A level is the largest
+share of any limit that the sharer uses, over its weight; ties follow the sharers' order. If the task fits, its sharer
+rises. If not, the limits that it exceeds are closed, and every run that needs them waits. Sharers of weight 0 are
+served when no other sharer has demand.
 
-A cap of a queue is a limit that only its own runs need; a task that does not fit one closes it for its queue alone.
-Guarantees are turns before all others: next is the task of the queue that has the smallest part of what it is
-guaranteed, until it has all of it. Queues that do not lend come first: what they lack then is not free for the others.
+A cap of a queue is a limit that only its own runs need; a task that exceeds one closes it for its queue alone.
+Guarantees are served before all turns by weight: next is the queue that has the smallest share of its guarantee, until
+it has all of it. Queues that do not lend come first: the part of their guarantee that they lack is then withheld from
+the others.
 
-The idea: deal out all tasks below a level at once. The largest level up to which all tasks fit is found by halving, the
-ties at that level are counted up in order, the limits are closed, and so on with the runs that are left. There are at
-most as many rounds as limits, for each kind of turn. Caps of different queues are independent, so `bounds.cut` finds
+The idea: deal out all tasks below a level at once. Bisection finds the largest level up to which all tasks fit, ties at
+that level are counted in order, the limits are closed, and the next round continues with the remaining runs. There are
+at most as many rounds as limits, for each kind of turn. Caps of different queues are independent, so `bounds.cut` finds
 all of them at once before each round.
 
 Example: 12 cpus, of which queue 0 uses 4 and queue 1 none; 8 are free. Each has a run of ten tasks of 2 cpus. Queue 1
@@ -38,20 +39,20 @@ from argosy.sharing.bounds import LENT, Closing, Guarantees, QueueBounds, cut, n
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 from argosy.sharing.levels import Climb, Heights
 
-OPEN = -1  # in `held_by`: nothing holds the run back
+OPEN = -1  # in `held_by`: no limit holds the run back
 _ANY = 1 << 61  # tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Who gets what."""
+    """The tasks that each run gets."""
 
     counts: IntArray  # (runs,) tasks
-    held_by: IntArray  # (runs,) the first closed limit that the rest of a run's tasks needs; OPEN = none
+    held_by: IntArray  # (runs,) the first closed limit that the run's remaining tasks need; OPEN = none
     closed: BoolArray  # (limits,)
     free: IntArray  # (limits,) what is left
     capped: BoolArray | None = None  # (groups, units) the caps that are reached
-    guaranteed: IntArray | None = None  # (runs,) of the tasks, those that are guaranteed to their queues
+    guaranteed: IntArray | None = None  # (runs,) how many of the tasks are guaranteed to their queues
 
 
 def fill(
@@ -61,7 +62,7 @@ def fill(
     bounds: QueueBounds | None = None,
     guarantees: Guarantees | None = None,
 ) -> Filled:
-    """Equal, task by task, to dealing out one task at a time. Changes nothing. guarantees: only with bounds."""
+    """The same result as dealing out one task at a time. Changes no argument. guarantees: only with bounds."""
     climb = Climb.of(columns, sharers, limits)
     dealing = _Dealing(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
     guaranteed = None
@@ -76,7 +77,7 @@ def fill(
 
 
 def phases(guarantees: Guarantees, of_runs: IntArray) -> Iterator[BoolArray]:
-    """(runs,) whose guarantees are served one after the other: of those that do not lend first."""
+    """(runs,) bool for each round of guarantees; those that do not lend come first."""
     promised = (guarantees.amount[of_runs] > 0) & (guarantees.takes > 0)
     keeps = guarantees.kept_from[of_runs] != LENT
     yield promised & keeps
@@ -101,7 +102,7 @@ def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBou
 
 
 class _Dealing:
-    """What is given and left while the tasks are dealt out."""
+    """What is given and what is left while tasks are dealt out."""
 
     def __init__(self, climb: Climb, free: IntArray, closed: BoolArray, bounds: QueueBounds | None = None) -> None:
         self.climb, self.free, self.closed, self.bounds = climb, free, closed, bounds
@@ -109,10 +110,11 @@ class _Dealing:
         self.counts = np.zeros(len(self.takes), dtype=np.int64)
         self.capped = None if bounds is None else none_closed(bounds)
         self.promise: tuple[IntArray, IntArray] | None = None
-        """While guarantees are dealt out: what a task of each run takes of its own; what each group lacked at first."""
+        """While guarantees are dealt out: what a task takes of its queue's guarantee, and what each group lacked at
+        first."""
 
     def deal(self, wants: IntArray) -> None:
-        """To the runs that want any, until each has what it wants or waits for a limit."""
+        """Gives tasks to the runs that need any, until each has all of them or waits for a limit."""
         level, wants = 0, np.minimum(wants, self._most())
         while True:
             shut = (self.takes[:, self.closed] > 0).any(axis=1)
@@ -135,7 +137,7 @@ class _Dealing:
                 return
 
     def _within_caps(self, wants: IntArray) -> tuple[IntArray, list[Closing]]:
-        """(runs,) as many as the caps of its queue allow each, and which caps that closes when."""
+        """(runs,) as many tasks as the caps of its queue allow, and the caps that this closes, with their levels."""
         if self.bounds is None or self.capped is None:
             return wants, []
         bounds, closed = self.bounds, self.capped
@@ -150,19 +152,19 @@ class _Dealing:
         return found.counts, found.closings
 
     def _note(self, closings: list[Closing]) -> None:
-        """They came before anything else was closed."""
+        """Caps that closed before any limit."""
         if self.capped is not None:
             for each in closings:
                 self.capped[each.group] |= each.units[: self.capped.shape[1]]
 
     def filled(self) -> Filled:
-        """What came of it."""
+        """The result."""
         needs = (self.takes > 0) & self.closed & (self.counts < self.climb.columns.wants)[:, None]
         held_by = np.where(needs.any(axis=1), needs.argmax(axis=1) if len(self.free) else OPEN, OPEN)
         return Filled(self.counts, held_by, self.closed, self.free, self.capped)
 
     def _most(self) -> IntArray:
-        """(runs,) one task more than there is room for: the one that closes a limit."""
+        """(runs,) one task more than fits: the one that closes a limit."""
         most = _room(self.free, self.takes)
         if self.bounds is not None:
             of_runs = self.bounds.of_runs(self.climb.columns)
@@ -174,7 +176,7 @@ class _Dealing:
         return self.counts + most + 1
 
     def _highest(self, heights: Heights, low: int) -> int:
-        """The highest level below which everything fits. low: a level at which it does."""
+        """The highest level below which everything fits. low: a level at which everything fits."""
         high = max(low, heights.last())
         if self._fits(heights.below(high)):
             return high
@@ -196,8 +198,8 @@ class _Dealing:
         self.counts = counts
 
     def _give_ties(self, counts: IntArray) -> int | None:
-        """Of the tasks whose turn is at one level, in the sharers' order, those before the first that does not fit.
-        What that one needs and does not find is closed. Returns its run."""
+        """Gives the tasks at one level in the sharers' order up to the first that does not fit, and closes the limits
+        that this one lacks. Returns its run."""
         more = counts - self.counts
         sums = np.cumsum(more[:, None] * self.takes, axis=0)
         over = np.flatnonzero((sums > self.free).any(axis=1))
@@ -215,7 +217,7 @@ class _Dealing:
 
 
 def _room(free: IntArray, takes: IntArray) -> IntArray:
-    """(runs,) for how many tasks there is room."""
+    """(runs,) the number of tasks that fit."""
     room = np.where(takes > 0, np.maximum(free, 0) // np.maximum(takes, 1), _ANY)
     most: IntArray = room.min(axis=1, initial=_ANY)
     return most

@@ -1,7 +1,8 @@
-"""By how much does what a sharer used lately raise or lower his weight?
+"""How does past use raise or lower a sharer's weight?
 
-`entitled / used`, between a quarter and four times: who had less than his part of late has a larger weight, who had
-more a smaller one. A factor, not the key itself: nobody gets everything until he has caught up, and nobody nothing.
+The factor is `entitled / used`, from a quarter to four. A sharer that recently had less than its share has a larger
+weight, and one that had more has a smaller weight. Because it is a factor and not the sort key, no sharer gets
+everything until it has caught up, and none gets nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ LEAST_FACTOR = ONE_FACTOR * ONE_FACTOR // MOST_FACTOR
 
 
 class Weight(NamedTuple):
-    """Of a sharer: that of its queue, and into how many equal parts it is divided."""
+    """The key of a sharer's queue, and the number of equal parts of its weight."""
 
     weight: int
     parts: int = 1
 
 
 def factors(recent: RecentUse, weights: Mapping[Sharer, Weight]) -> dict[Sharer, int]:
-    """In parts of ONE_FACTOR, of everybody who has a share now. While nothing is known, all weights are as they are."""
+    """In parts of ONE_FACTOR, for all present sharers. Without a record of past use, weights stay as they are."""
     if not recent.at:
         return dict.fromkeys(weights, ONE_FACTOR)
     in_all = sum({queue: its.weight for (queue, _), its in weights.items()}.values())
@@ -32,19 +33,19 @@ def factors(recent: RecentUse, weights: Mapping[Sharer, Weight]) -> dict[Sharer,
 
 
 def part_used(recent: RecentUse, *sharers: Sharer) -> float:
-    """Of the cluster, by these together: of what they used most of, 0..1."""
+    """The past use of these sharers together, as their largest share of any resource of the cluster, 0..1."""
     used = [sum(amounts) for amounts in zip(*(recent.means.get(each, NOTHING) for each in sharers), strict=True)]
     return max((mean / of for mean, of in zip(used, _there(recent), strict=False) if of), default=0.0)
 
 
 def _there(recent: RecentUse) -> Amounts:
-    """Of what a mean is a part: of the cluster, or, where that was larger before, of what all used lately."""
+    """The denominator of a mean: the cluster's size, or all past use where that is larger."""
     used = [sum(amounts) for amounts in zip(*recent.means.values(), strict=True)] or [0, 0, 0]
     return tuple(max(whole * UNIT, lately) for whole, lately in zip(recent.whole, used, strict=True))
 
 
 def _factor(used: Amounts | None, there: Amounts, its: Weight, in_all: int) -> int:
-    """What he used most of decides."""
+    """The resource with the largest share counts."""
     if not its.weight:
         return ONE_FACTOR
     found = [

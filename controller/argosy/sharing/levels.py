@@ -1,7 +1,7 @@
-"""How high has each sharer climbed, and how far does each of a run's tasks lift it?
+"""The level of each sharer, and how far each task raises it.
 
-The level of a sharer is the largest part of a limit that it uses, over its weight (dominant resource fairness, Ghodsi
-and others 2011; the resources are the limits). Levels are whole numbers of 2^-40, so that ties are ties.
+The level of a sharer is its largest share of any limit, over its weight (dominant resource fairness, Ghodsi and others
+2011; the resources are the limits). Levels are whole multiples of 2^-40, so that ties are exact.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 
 from argosy.sharing.columns import ONE_FACTOR, BoolArray, Columns, IntArray, Limits, Sharers
 
-ONE = 1 << 40  # the level of who uses the whole of a limit with the weight 1
-_STEPS, _BITS = 4, 10  # of the division, and of each of its steps
-_HIGHEST = 1_000  # times a whole limit: no level rises above this, whatever is used
+ONE = 1 << 40  # the level of a sharer of weight 1 that uses a whole limit
+_STEPS, _BITS = 4, 10  # bits of the whole division, and of each of its steps
+_HIGHEST = 1_000  # times a whole limit: levels are clipped here
 FULL = 1 << 60  # above every level that can be reached
 
 
@@ -24,8 +24,8 @@ def scaled(
     """ceil(amount x parts x 2^40 / (capacity x weight x factor)), exactly, in divisions of 10 bits each. factor: in
     parts of ONE_FACTOR; None = 1.
 
-    Rounded up, so that only what takes nothing of a limit has no part of it. `columns` keeps both products below 2^51,
-    so that neither they, nor the highest of them, nor the remainders leave 63 bits when they are shifted.
+    Rounded up, so that only an amount of 0 gives 0. `columns` keeps both products below 2^51, so that neither they nor
+    the shifted remainders exceed 63 bits.
     """
     below, above = np.maximum(capacity, 1) * np.maximum(weight, 1), amount * parts
     if factor is not None:
@@ -40,15 +40,15 @@ def scaled(
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """How the sharers' levels rise as their runs get tasks one after the other."""
+    """How the sharers' levels rise as their runs get tasks."""
 
     columns: Columns
-    levels: IntArray  # (sharers, limits) as they are before any task is given
-    steps: IntArray  # (runs, limits) by how much one task lifts its sharer
+    levels: IntArray  # (sharers, limits) before any task is given
+    steps: IntArray  # (runs, limits) how far one task raises its sharer
 
     @classmethod
     def of(cls, columns: Columns, sharers: Sharers, limits: Limits) -> Climb:
-        """What is used now is counted as it is; a weight of 0 counts as 1 among others of that kind."""
+        """Levels from present use; weight 0 counts as 1 among sharers of weight 0."""
         weight, parts = sharers.weight[:, None], sharers.parts[:, None]
         factor, run = sharers.factor[:, None], columns.sharer
         levels = scaled(sharers.used, limits.capacity, weight, parts, factor)
@@ -58,7 +58,7 @@ class Climb:
     def starts(self, counts: IntArray) -> IntArray:
         """(runs, limits) the level of its sharer before a run's first task, if every run gets `counts` tasks."""
         rises = counts[:, None] * self.steps
-        before = np.cumsum(rises, axis=0) - rises  # sums of all sharers may wrap around; a sharer's own come out right
+        before = np.cumsum(rises, axis=0) - rises  # may overflow; differences within a sharer are correct
         first = np.searchsorted(self.columns.sharer, self.columns.sharer)
         exact = self.levels[self.columns.sharer] + before - before[first]
         return np.where(self._leaves_the_range(counts, first), FULL, exact)
@@ -71,18 +71,18 @@ class Climb:
 
 
 def keys(starts: IntArray, steps: IntArray, task: IntArray) -> IntArray:
-    """(n,) the level at which it is the turn of each run's task of this number, counted from 0."""
+    """(n,) the level of each run's task of this number, counted from 0."""
     found: IntArray = (starts + task[:, None] * steps).max(axis=1, initial=0)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Heights:
-    """How many tasks of each run have their turn below a level: laid out for being asked again and again."""
+    """The number of tasks of each run below a level, prepared for many queries."""
 
     starts: IntArray  # (limits, runs)
     steps: IntArray  # (limits, runs), 1 where a task takes nothing
-    nothing: BoolArray  # (limits, runs) where it does so
+    nothing: BoolArray  # (limits, runs) whether a task takes nothing
     wants: IntArray  # (runs,)
 
     @classmethod
@@ -91,14 +91,14 @@ class Heights:
         return cls(np.ascontiguousarray(starts.T), np.maximum(lying, 1), lying == 0, wants)
 
     def below(self, level: int | IntArray) -> IntArray:
-        """(runs,) how many tasks have their turn before anybody stands at `level`, or before each at his own."""
+        """(runs,) how many tasks come before `level`: one for all runs, or one for each."""
         counts = -((self.starts - level) // self.steps)
         counts = np.where(self.nothing & (counts > 0), FULL, counts)
         found: IntArray = np.clip(counts.min(axis=0, initial=FULL), 0, self.wants)
         return found
 
     def last(self) -> int:
-        """A level below which every task has its turn."""
+        """A level above that of every task."""
         some = self.wants > 0
         ends = self.starts + np.where(self.nothing, 0, (self.wants - 1) * self.steps)
         return int(ends[:, some].max(initial=0)) + 1

@@ -1,4 +1,4 @@
-"""In which order do the tasks start that have their turn, and whose are they where a commit holds few runs?"""
+"""The order in which admitted tasks start, in which small commits hold few runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_WEIGHT, LAST = 2, 3  # phases; guarantees come before them
 
 
 class Promised(NamedTuple):
-    """Of the tasks, those that are guaranteed to their queues."""
+    """How many of the tasks are guaranteed to their queues."""
 
     guarantees: Guarantees
     group: IntArray  # (sharers,)
@@ -31,8 +31,8 @@ def turns(
 ) -> IntArray:
     """(tasks,) the run of each task, in the order of their turns.
 
-    counts: (runs,) how many tasks of each run start. quantum: so many tasks of a run go together where their turns
-    allow: who comes to his turn takes that many. Then nobody is ahead or behind by more than one quantum.
+    counts: (runs,) how many tasks of each run start. quantum: a run takes up to that many tasks in one turn. No run is
+    then ahead or behind by more than one quantum.
     """
     climb = Climb.of(columns, sharers, limits)
     run = np.repeat(np.arange(len(counts)), counts)
@@ -51,9 +51,9 @@ def turns(
 
 
 def tasks_ahead(columns: Columns, sharers: Sharers, limits: Limits, row: int) -> IntArray:
-    """(runs,) how many of the waiting tasks of each other run have their turn before the first task of this run.
+    """(runs,) how many waiting tasks of other runs come before the first task of this run.
 
-    As many as `turns` puts before it, where every run starts all of its tasks; without a row for each task.
+    The same order as `turns` with all tasks of every run, without a row for each task.
 
     >>> two = Columns.of([0, 1, 1], [5, 5, 5], [[1], [1], [1]])  # one run of the first queue, two of the second
     >>> used = Sharers.of([1, 1], [[2], [0]])

@@ -1,18 +1,18 @@
-"""Exchanges: which tasks are stopped so that a task of another sharer finds room, if any may be?
+"""Which tasks are stopped to make room for a task of another sharer?
 
-The problem: a run of a sharer that uses less than its share waits, and no more room may be bought. Stopping tasks of
-others must be just, must end, and should lose little work.
+The problem: a run of a sharer below its share waits, and no more room may be bought. Stopping tasks of other sharers
+must be just, must come to an end, and should lose little work.
 
-The idea: an exchange takes the place of some tasks on one instance for one task of a sharer with a lower level. It is
-made only if afterwards none of those that lost a task has a lower level than the sharer that got one, and that sharer
-has risen. So the sorted levels of all sharers rise with every exchange and with every start: between arrivals and ends
-there is no way back, whatever the sizes of tasks, and exchanging always ends. This guard is the last check, once it is
-settled which tasks go: some of those picked first turn out not to be needed, and what holds for many need not hold for
-few (Kueue's issue 14543). Of the exchanges that may be made, the one is chosen that loses the least work.
+The idea: an exchange stops some tasks on one instance for one task of a sharer with a lower level. It is allowed only
+if the sharer that receives rises, and no sharer that gives ends below it. So the sorted levels of all sharers rise with
+every exchange and every start. Between arrivals and ends no state returns, whatever the sizes of tasks, so exchanging
+always ends. The guard is checked last, on the final set of victims: some of those picked first turn out not to be
+needed, and a set can be just while a part of it is not (Kueue's issue 14543). Of the allowed exchanges, the one that
+loses the least work is chosen.
 
-Example: 8 cpus, all used by sharer 0. On instance 0 are two of its tasks of 2 cpus, which would lose work worth 1 and 3
-USD; on instance 1 one of 4 cpus, which would lose 2.50 USD. A task of sharer 1 that needs 2 cpus takes the place of the
-first one. A task of 4 cpus takes the place of the one on instance 1, which loses less than the two on instance 0.
+Example: 8 cpus, all used by sharer 0. Instance 0 runs two of its tasks of 2 cpus, which would lose work worth 1 and 3
+USD. Instance 1 runs one of 4 cpus, which would lose 2.50 USD. A task of sharer 1 that needs 2 cpus replaces the first
+one. A task of 4 cpus replaces the one on instance 1, which loses less than the two on instance 0.
 
 >>> takes, loss = np.array([[2], [2], [4]]), np.array([1.0, 3.0, 2.5])
 >>> tasks = Holders(np.array([0, 0, 1]), np.array([0, 0, 0]), takes, loss, free=np.array([[0], [0]]))
@@ -38,24 +38,24 @@ from argosy.sharing.levels import FULL, scaled
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-MOST_TRIED = 16  # instances, those first that seem to lose least
+MOST_TRIED = 16  # instances, in ascending order of the loss they seem to cause
 Fits = Callable[[int, Sequence[int]], bool]
-"""Whether the task really finds its place on an instance without some of the tasks there."""
+"""Whether placement can put the task on an instance once some of the tasks there are gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Tasks that may be stopped, and what is free beside them. Nothing of it changes between the exchanges of a tick
-    but the instances that are spared, so that many thousands of tasks are sorted once."""
+    """Tasks that may be stopped, and the free room beside them. Only the set of spared instances changes between the
+    exchanges of a tick, so that many thousands of tasks are sorted once."""
 
     place: IntArray  # (tasks,) row of their instance
     sharer: IntArray  # (tasks,)
     takes: IntArray  # (tasks, limits)
-    loss: FloatArray  # (tasks,) what the work is worth that is lost, in USD
-    free: IntArray  # (instances, axes) of the first limits; the others only say how high somebody stands
+    loss: FloatArray  # (tasks,) value of the work that is lost, in USD
+    free: IntArray  # (instances, axes) of the first limits; the other limits only count for levels
     _spared: set[int] = field(init=False, default_factory=set)
     _by_place: IntArray = field(init=False)  # all rows, by instance
-    _begins: IntArray = field(init=False)  # (instances + 1,) where each one's rows begin in it
+    _begins: IntArray = field(init=False)  # (instances + 1,) where the rows of each instance begin in it
     _by_price: dict[bytes, IntArray] = field(init=False, default_factory=dict)
     _ranked: dict[tuple[bytes, bytes], list[int]] = field(init=False, default_factory=dict)
 
@@ -69,7 +69,7 @@ class Holders:
 
     @property
     def gives(self) -> IntArray:
-        """(tasks, axes) of what takes room."""
+        """(tasks, axes) the room that each task takes."""
         return self.takes[:, : self.free.shape[1]]
 
     def asked(self, wish: Wish) -> IntArray:
@@ -77,7 +77,7 @@ class Holders:
         return wish.takes[: self.free.shape[1]]
 
     def spare(self, place: int) -> None:
-        """Nobody is stopped on this instance from now on."""
+        """Excludes the instance from further exchanges."""
         self._spared.add(place)
 
     def on(self, place: int) -> IntArray:
@@ -85,8 +85,8 @@ class Holders:
         return self._by_place[self._begins[place] : self._begins[place + 1]]
 
     def places(self, wish: Wish, goes: BoolArray) -> Iterator[int]:
-        """Instances where it would fit if all tasks of those sharers went, those first where the work that is lost
-        seems least. goes: (sharers,)."""
+        """Instances where it would fit if all tasks of those sharers were stopped, in ascending order of the estimated
+        loss. goes: (sharers,)."""
         key = wish.takes.tobytes(), goes.tobytes()
         if key not in self._ranked:
             self._ranked[key] = self._rank(wish, goes)
@@ -107,7 +107,7 @@ class Holders:
         return found
 
     def _priced(self, wish: Wish) -> IntArray:
-        """All rows: by instance, and there by what is lost for each part of the task that finds its room by it."""
+        """All rows, by instance and then by loss per share of the wish that the row makes room for."""
         key = wish.takes.tobytes()
         if key not in self._by_price:
             rows = np.arange(len(self))
@@ -117,23 +117,22 @@ class Holders:
 
 @dataclass(slots=True)
 class Standings:
-    """How high the sharers stand. What is exchanged is moved with `move`."""
+    """The level of each sharer. `move` updates it after an exchange."""
 
     sharers: Sharers
     limits: Limits
-    used: IntArray = field(init=False)  # (sharers, limits), which changes
+    used: IntArray = field(init=False)  # (sharers, limits), updated by `move`
 
     def __post_init__(self) -> None:
         self.used = self.sharers.used.copy()
 
     @property
     def remembers(self) -> bool:
-        """Whether what was used lately makes any weight count more or less."""
+        """Whether past use changes any weight."""
         return bool((self.sharers.factor != ONE_FACTOR).any())
 
     def level(self, sharer: int, more: IntArray | None = None, by_weight: bool = False) -> int:
-        """With so much more than it uses. Who has the weight 0 stands above all who have one. by_weight: by that alone,
-        whatever was used lately."""
+        """The level with that much more use. Sharers of weight 0 stand above all others. by_weight: ignores past use."""
         used = self.used[sharer] if more is None else np.maximum(0, self.used[sharer] + more)
         at, to = slice(sharer, sharer + 1), self.sharers
         factor = None if by_weight else to.factor[at]
@@ -141,19 +140,19 @@ class Standings:
         return level if to.weight[sharer] else FULL + level
 
     def levels(self) -> IntArray:
-        """(sharers,) of all of them, as `level`."""
+        """(sharers,) the levels of all sharers, as `level`."""
         weight, parts = self.sharers.weight[:, None], self.sharers.parts[:, None]
         levels: IntArray = scaled(self.used, self.limits.capacity, weight, parts).max(axis=1, initial=0)
         return levels + np.where(self.sharers.weight > 0, 0, FULL)
 
     def move(self, sharer: int, more: IntArray) -> None:
-        """It uses so much more from now on."""
+        """Adds to its use."""
         self.used[sharer] = np.maximum(0, self.used[sharer] + more)
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One task that waits."""
+    """One waiting task."""
 
     sharer: int
     takes: IntArray  # (limits,)
@@ -161,7 +160,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """These make room for it."""
+    """The tasks that make room for it."""
 
     place: int  # row of the instance
     victims: tuple[int, ...]  # rows of `Holders`, ascending
@@ -169,7 +168,7 @@ class Exchange:
 
 
 def exchange(wish: Wish, holders: Holders, standing: Standings, fits: Fits) -> Exchange | None:
-    """The one that loses least; None where no task may be stopped for this one."""
+    """The exchange with the least loss; None where no task may be stopped for this one."""
     if not standing.sharers.weight[wish.sharer]:
         return None
     goes = _may_go(wish, standing)
@@ -183,8 +182,8 @@ def exchange(wish: Wish, holders: Holders, standing: Standings, fits: Fits) -> E
 
 
 def is_just(wish: Wish, holders: Holders, standing: Standings, victims: Sequence[int]) -> bool:
-    """The guard: he rises, and none of those who give stands lower than he does afterwards; by the weights alone, and
-    by what was used lately as well. The former ends: what was used lately changes with time, and would not."""
+    """The guard: the taker rises, and no giver ends below it. Both must hold by the weights alone and with past use as
+    well. The check by weights alone guarantees an end, because past use changes with time."""
     rows = np.array(victims, dtype=np.int64)
     ways = (True, False) if standing.remembers else (True,)
     return all(_is_just(wish, holders, standing, rows, by_weight) for by_weight in ways)
@@ -202,14 +201,14 @@ def _is_just(wish: Wish, holders: Holders, standing: Standings, rows: IntArray, 
 
 
 def _may_go(wish: Wish, standing: Standings) -> BoolArray:
-    """(sharers,) who stand higher now: a first sieve, not the guard."""
+    """(sharers,) that have a higher level now: a first filter before the guard."""
     goes: BoolArray = standing.levels() >= standing.level(wish.sharer, wish.takes)
     goes[wish.sharer] = False
     return goes
 
 
 def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
-    """(rows,) what is lost for each part of the task that finds its room by it."""
+    """(rows,) loss per share of the task that the row makes room for."""
     asked = holders.asked(wish)
     wanted = asked > 0
     part = np.minimum(1.0, holders.gives[rows][:, wanted] / asked[wanted]).max(axis=1, initial=0.0)
@@ -219,8 +218,9 @@ def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
 
 
 def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes: BoolArray) -> Exchange | None:
-    """Who goes on one instance: those first who cost least for what they give, until it fits; then whoever is not
-    needed stays, the dearest first. If that is not just, once more with those left out who would make it unjust."""
+    """Chooses the victims on one instance: the cheapest for their room first, until the task fits; then drops those
+    that are not needed, the most expensive first. If the result is unjust, tries once more without the rows that make
+    it so."""
     rows = holders.on(where)
     rows = rows[goes[holders.sharer[rows]]]
     rows = rows[np.lexsort((rows, _price(wish, holders, rows)))]
@@ -235,7 +235,7 @@ def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes:
 def _enough(
     wish: Wish, holders: Holders, standing: Standings, rows: IntArray, missing: IntArray, picky: bool
 ) -> list[int]:
-    """The first of those rows that make room enough; none where all of them do not."""
+    """The first rows that together make enough room; empty where all rows do not. picky: skips rows that are unjust."""
     chosen: list[int] = []
     for row in rows.tolist():
         if (missing <= 0).all():
@@ -248,7 +248,7 @@ def _enough(
 
 
 def _trimmed(holders: Holders, chosen: list[int], missing: IntArray) -> list[int]:
-    """Without those who are not needed."""
+    """Without the rows that are not needed."""
     missing = missing - holders.gives[chosen].sum(axis=0)
     stay = list(chosen)
     for row in sorted(chosen, key=lambda row: (-holders.loss[row], row)):
