@@ -1,1 +1,1 @@
-"""What should be done next? Entry: `decide.decide`, which reads a moment and returns inert actions (DESIGN D1)."""
+"""The decisions of one tick. Entry: `decide.decide`, which reads a moment and returns inert actions (DESIGN D1)."""

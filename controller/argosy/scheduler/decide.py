@@ -1,4 +1,4 @@
-"""One tick's decisions: a pure function that turns a snapshot into inert actions (DESIGN D1).
+"""The decisions of one tick: a pure function from a snapshot to inert actions (DESIGN D1).
 
 The live controller, local mode and trials call it through the engine; `plan` and `explain` call its parts. A tick is a
 line of phases, each of which takes the result of the one before (DESIGN D29):
@@ -43,8 +43,8 @@ def decide(
 ) -> list[Action]:
     """The actions of one tick.
 
-    launching: False (the kill switch) starts and buys nothing more, and releases what idles. functions: the users' own
-    fitness functions that strategies may name. roster: what is kept of earlier ticks, which changes no answer.
+    launching: False (the kill switch) stops launches and purchases, and releases idle instances. functions: users' own
+    fitness functions that strategies may name. roster: a cache from earlier ticks, which changes no answer.
     """
     state, now = moment.state, moment.now
     budgets = run_budgets(moment)
@@ -71,9 +71,9 @@ def decide(
 def _work(
     moment: Moment, roster: Roster, fitness: Mapping[str, Fitness], money: CappedRuns, services: ServiceSteps
 ) -> list[Action]:
-    """What starts, what is bought for the rest, and what goes for it.
+    """What starts, what is bought for the rest, and what goes.
 
-    Launches of daemons come before all others: their room was kept for them.
+    Launches of daemons come before all others, because their room was kept for them.
     """
     moment = replace(moment, catalogue=as_registered(moment.catalogue, moment.state.pools.values()))
     market = MarketView.of(moment, fitness)
@@ -100,7 +100,8 @@ def _work(
 def _without_failures(
     functions: OwnFunctions, act: Callable[[Mapping[str, Fitness]], list[Action]]
 ) -> tuple[list[Action], OwnFunctions]:
-    """What `act` gives with the functions that work, and those functions: a failing one stops only its own runs."""
+    """The result of `act` with the functions that work, and those functions. A failing function stops only the runs
+    that name it."""
     while True:
         try:
             return act(functions.ready), functions
@@ -109,7 +110,7 @@ def _without_failures(
 
 
 def _notes(order: Order, now: float) -> list[NoteOrder]:
-    """What is bought, where anything is."""
+    """The order's actions, if anything is bought."""
     if not order.instances.total():
         return []
     usd, low = order.usd_per_hour, order.lower_bound_usd_per_hour

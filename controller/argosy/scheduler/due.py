@@ -1,11 +1,11 @@
-"""When is something to be done next, if nothing happens meanwhile?
+"""When is the next action due if no new fact arrives?
 
-The controller leaves while there is nothing to do (`engine.loop`), so all that follows from the time alone has to be
-named here: pauses, patience and limits that end. `decide` gives no action before the time that is said, unless a fact
-comes in. Where it is not sure that nothing is under way, the answer is now: that costs a little money, and to be late
-costs more. What a tick does beside deciding (sweeps, samples, what is forgotten) may be a minute late.
+The controller rests while there is nothing to do (`engine.loop`), so every change that follows from time alone is
+listed here: pauses, patience and expiring limits. `decide` gives no action before the returned time unless a fact
+arrives. In doubt the answer is now: returning early costs little, returning late costs more. Other work of a tick
+(sweeps, samples, expiry of records) may be a minute late.
 
-A run that waits for a time, or for another run, is looked at again at that time, or when the other one has ended.
+A run that waits for a time is checked again at that time, and one that waits for another run when that has ended.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ STEADY_INSTANCES = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING, InstanceStat
 
 
 def next_due(moment: Moment) -> float:
-    """Epoch seconds: `moment.now` while something is under way; infinity if nothing is ever to be done.
+    """Epoch seconds: `moment.now` while something is under way; infinity if nothing is ever due.
 
-    Asked after `decide` had nothing to do: what was due before is held back by something else, and does not count.
+    Called after `decide` had no action, so anything due earlier is blocked by another condition and does not count.
     """
     if _is_under_way(moment):
         return moment.now
@@ -77,8 +77,8 @@ def _attempts_change(state: State) -> bool:
 
 
 def _is_kept_running(state: State, run: Run) -> bool:
-    """Whether it is open without end, and neither begins nor ends, or waits to begin. All other runs that are open have
-    work to do."""
+    """Whether it is a service or daemon that stays open and neither begins nor ends, or a run that waits to begin.
+    All other open runs have work to do."""
     if run.held:
         return bool(run.task_definition) and not (run.halted or run.revives)
     env = state.environments.get(run.name) if run.terms.service else None
@@ -89,7 +89,7 @@ def _is_kept_running(state: State, run: Run) -> bool:
 
 
 def _is_settled(moment: Moment, env: Environment) -> bool:
-    """Whether it is as it is wanted, or has to wait for the end of a pause."""
+    """Whether it is in its desired state, or has to wait for the end of a pause."""
     deployment = env.deployment
     goes_on = deployment is not None and not (deployment.has_ended or env.frozen_reason)
     if env.deleting or goes_on or not is_at_rest(moment.state, env):
@@ -109,8 +109,8 @@ def _is_settled(moment: Moment, env: Environment) -> bool:
 
 
 def _pauses(moment: Moment, env: Environment, run: Run) -> bool:
-    """Whether all of its pending tasks wait for the end of a pause; those that are short of spot or money do not. A
-    daemon that has no room waits for nothing that time brings."""
+    """Whether all of its pending tasks wait for the end of a pause; tasks short of spot or money do not. A daemon
+    without room waits for no time."""
     pending = run.tasks["status"] == TaskStatus.PENDING
     if not pending.any():
         return True

@@ -132,7 +132,7 @@ class Standings:
         return bool((self.sharers.factor != ONE_FACTOR).any())
 
     def level(self, sharer: int, more: IntArray | None = None, by_weight: bool = False) -> int:
-        """The level with that much more use. Sharers of weight 0 stand above all others. by_weight: ignores past use."""
+        """The level with that much more use; weight 0 ranks above all others. by_weight: ignores past use."""
         used = self.used[sharer] if more is None else np.maximum(0, self.used[sharer] + more)
         at, to = slice(sharer, sharer + 1), self.sharers
         factor = None if by_weight else to.factor[at]

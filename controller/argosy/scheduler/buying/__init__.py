@@ -1,1 +1,1 @@
-"""What is bought for tasks without a place, within money, caps and quotas, and what is let go."""
+"""Purchases and releases of instances, within budgets, caps and quotas."""

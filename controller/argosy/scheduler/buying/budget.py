@@ -1,7 +1,7 @@
-"""What may runs with caps still start and buy, when is a budget used up, and what are users told about it?
+"""What may runs with caps still start and buy?
 
-Nothing is started that would take spent + reserved + what it costs to stop over the budget. Reserved is what live
-attempts are still expected to cost, and the instances that boot for the run.
+No launch may bring spent + reserved + wind-down cost over the budget. Reserved is what live attempts are still expected
+to cost, plus the instances that boot for the run.
 """
 
 from __future__ import annotations
@@ -48,52 +48,52 @@ _ABOUT_MONEY = tuple(each.partition("{")[0] for each in (SHORT_OF_BUDGET, AT_HOU
 
 
 def is_about_money(sentence: str) -> bool:
-    """Whether that is why a run's tasks wait."""
+    """Whether money is the reason why a run's tasks wait."""
     return sentence.startswith(_ABOUT_MONEY)
 
 
 @dataclass(slots=True)
 class RunBudget:
-    """The money of one run with caps, as of now. What is committed is taken out."""
+    """The present money of one run with caps. Each commitment reduces it."""
 
     run: Run
     expected_s: float  # of one attempt
     spent_usd: float
     reserved_usd: float
-    wind_down_usd: float  # what its instances cost until everything is stopped
-    usd_per_hour: float  # whole instances: their other users may leave at any time
+    wind_down_usd: float  # what its instances cost from a stop until they are gone
+    usd_per_hour: float  # whole instances, because their other users may leave at any time
     held: Holdings  # instances with live attempts of the run
     paid: set[str]  # ids of all instances that are in usd_per_hour
 
     @property
     def left_usd(self) -> float:
-        """What is neither spent nor reserved; infinite without a budget."""
+        """Money neither spent nor reserved; infinite without a budget."""
         budget = self.run.terms.budget_usd
         return math.inf if budget is None else budget - self.spent_usd - self.reserved_usd - self.wind_down_usd
 
     @property
     def left_per_hour(self) -> float:
-        """USD an hour; infinite without a cap on it."""
+        """USD an hour left under the hourly cap; infinite without a cap."""
         cap = self.run.terms.max_hourly_usd
         return math.inf if cap is None else cap - self.usd_per_hour
 
     @property
     def is_used_up(self) -> bool:
-        """Whether no more can be spent than what stopping costs."""
+        """Whether the rest of the budget only covers the wind-down."""
         budget = self.run.terms.budget_usd
         return budget is not None and self.spent_usd + self.wind_down_usd >= budget
 
     def lacks(self, usd: float) -> bool:
-        """Whether it does not pay for something at this price; infinite = it has none now, and it is worth waiting."""
+        """Whether the rest does not cover this cost. An infinite cost means no current price, so the run waits."""
         return self.left_usd < usd < math.inf
 
     def copy(self) -> RunBudget:
-        """One from which money can be taken while this one stays as it is."""
+        """A copy that can be charged without a change to this one."""
         return replace(self, held=self.held.copy(), paid={*self.paid})
 
 
 def run_budgets(moment: Moment) -> dict[str, RunBudget]:
-    """By run id, of the open runs with caps that may still start something."""
+    """By run id, the budgets of open runs with caps that may still start something."""
     state, now = moment.state, moment.now
     capped = [run for run in state.runs.values() if run.terms.has_caps and not (run.done or run.halted)]
     if not capped:
@@ -126,8 +126,8 @@ def _run_budget(moment: Moment, run: Run, not_charged_usd: float, reserves: Rese
 
 
 def cheapest_offer(moment: Moment, batch: Batch) -> Offer | None:
-    """The one with the lowest price whose instances could ever take a task of the batch, even if its pool is cooling
-    off now; None if nothing could."""
+    """The cheapest offer that could ever take a task of the batch, even if its pool is cooling off; None if there is
+    none."""
     everything = offers_of(
         moment.state.pools.values(), moment.catalogue, math.inf, moment.policy, daemons=daemons_of(moment.state)
     )
@@ -136,7 +136,7 @@ def cheapest_offer(moment: Moment, batch: Batch) -> Offer | None:
 
 
 def paid_seconds(policy: Policy, attempt_s: float) -> float:
-    """How long an instance is paid for that is bought for one attempt of so many seconds."""
+    """Seconds that an instance bought for one such attempt is paid for."""
     return policy.boot_s + attempt_s + policy.wind_down_s
 
 
@@ -148,10 +148,10 @@ def used_up(budgets: Mapping[str, RunBudget]) -> Iterator[CapRun]:
 
 
 def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
-    """Ids of instances that do not linger: nothing runs there or is about to, and only runs with caps pay for them.
+    """Ids of instances that do not linger: they run and await no task, and only runs with caps pay for them.
 
-    While a run that was stopped at its cap is open, this includes instances that no run has used yet: they may be the
-    last that were ordered for it.
+    While a run that was stopped at its cap is open, this includes instances that no run has used yet: they may come
+    from its last order.
     """
     capped = {run.number for run in state.runs.values() if run.terms.has_caps and not run.done}
     if not capped:
@@ -166,27 +166,27 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
 
 
 ForSale = Collection[tuple[Resources, float]]
-"""What it has, and USD an hour."""
+"""Resources, and USD an hour."""
 
 
 def for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) -> ForSale:
-    """What could be bought, and what is here already. buys: what may be bought now."""
+    """The current offers and the instances already here. buys: the allowed purchase options."""
     here = {(i.total, i.price_usd_per_hour) for i in state.instances.values() if i.purchase in buys and i.placeable}
     return here | {(offer.whole, offer.price_usd_per_hour) for offer in offers if offer.purchase in buys}
 
 
 def most_tasks(moment: Moment, budget: RunBudget, sold: ForSale) -> int:
-    """How many more tasks a run may ask for: as many as there is room for on instances that it pays for anyway, and as
-    many as the rest of its money pays for at the lowest price that anything has here.
+    """How many more tasks a run may ask for: those that fit on instances it pays for anyway, plus those that the rest
+    of its money pays for at the lowest price here.
 
-    More would take places, and orders, from runs that can pay for them. Never too few; too many where the run's
-    constraints allow expensive instances only. sold: for the run now.
+    Asking for more would take places and purchases from runs that can pay for them. The number is never too low; it is
+    too high when the run's constraints allow only expensive instances. sold: for the run now.
     """
     needs = budget.run.needs
     prices = [price * needs.share_of(size) for size, price in sold if needs.fits_in(size)]
     least = min((price for price in prices if price > 0), default=0.0)
     if not least:
-        return budget.run.task_count  # nothing has a price now: it waits for capacity, and money is not the reason
+        return budget.run.task_count  # with no current price it waits for capacity, not for money
     hourly = budget.left_per_hour / least
     by_budget = budget.left_usd * 3600 / (least * budget.expected_s)
     most = max(0.0, min(hourly, by_budget))
@@ -205,22 +205,22 @@ def _places_left(moment: Moment, budget: RunBudget) -> int:
 
 
 def _share_of(moment: Moment, needs: Resources, type_name: str, total: Resources) -> float:
-    """Of an instance, which may not have registered what it has."""
+    """The size of an instance, from the catalogue if it has not registered."""
     kind = moment.catalogue.get(type_name)
     return needs.share_of(resources_of(kind) if total == NOTHING and kind else total)
 
 
 @dataclass(slots=True)
 class CappedRuns:
-    """The runs with caps in one tick: what they can pay for, and why their tasks wait."""
+    """Runs with caps in one tick: what they can pay for, and why their tasks wait."""
 
     moment: Moment
-    budgets: Mapping[str, RunBudget]  # by run id; money is taken out of these
+    budgets: Mapping[str, RunBudget]  # by run id; each commitment reduces these
     most: dict[str, int] = field(default_factory=dict)  # by run id, the number of tasks that it can pay for
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait; "" = it ends
     refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
     unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
-    ended: Collection[str] = ()  # ids of runs that are stopped, or give up tasks, in this very tick
+    ended: Collection[str] = ()  # ids of runs that stop, or give up tasks, in this tick
 
     @classmethod
     def of(cls, moment: Moment, budgets: Mapping[str, RunBudget], ended: Collection[str]) -> CappedRuns:
@@ -228,7 +228,7 @@ class CappedRuns:
         return cls(moment, {run_id: budget.copy() for run_id, budget in budgets.items()}, ended=ended)
 
     def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
-        """By run id, how many more tasks it may ask for: what it can pay for, and none where it ends."""
+        """By run id, how many more tasks it may ask for; 0 for a run that ends."""
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
             buys = purchases(budget.run, self.moment)
@@ -238,7 +238,7 @@ class CappedRuns:
         return self.most | dict.fromkeys(self.ended, 0)
 
     def allowed(self, places: Places) -> Places:
-        """Without the launches that a run cannot afford, and without the instances that were wanted for those alone."""
+        """Removes launches that a run cannot afford, and the instances that only those needed."""
         kept, dropped = self._afforded(places.launches) if self.budgets else (places.launches, ())
         wanted = places.wanted - self._for_nothing(places, kept, dropped)
         return replace(
@@ -250,8 +250,8 @@ class CappedRuns:
         )
 
     def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
-        """Runs that can pay for nothing more, and those that have waited long enough for a price that they can pay. Why
-        others wait for lack of money goes into `sentences`."""
+        """Ends runs that can pay for nothing more, and runs that have waited long enough for an affordable price.
+        The reasons of other runs that wait for money go into `sentences`."""
         found: list[CapRun | HaltRun] = []
         for its, shortfall in runs:
             budget = self.budgets.get(its.run.id)
@@ -263,8 +263,8 @@ class CappedRuns:
         return [action for action in found if action.run_id not in self.ended]
 
     def claims(self, places: Places) -> Iterator[Claim]:
-        """Instances that no run has counted on before, each for the first run that now does and can pay for it. What
-        was bought for the only run there is belongs to it in any case."""
+        """Unused instances, each for the first run that now counts on it and can pay for it. If only one run has
+        places, it gets them in any case."""
         state = self.moment.state
         unused = (
             each for each in state.instances.values() if not (each.bought_for or each.work.keys() - state.daemons)
@@ -279,7 +279,7 @@ class CappedRuns:
                 free -= {*found}
 
     def _is_short(self, budget: RunBudget, held_back: str) -> bool:
-        """Whether money keeps tasks of the run from starting that could start now."""
+        """Whether money keeps startable tasks of the run waiting."""
         waiting = budget.run.tasks.startable_count(self.moment.now)
         few = waiting > self.most.get(budget.run.id, waiting)
         return few or budget.run.id in self.refused or held_back.startswith(MONEY)
@@ -304,7 +304,7 @@ class CappedRuns:
         return SHORT_OF_BUDGET.format(cap=dollars(cap)), None
 
     def _out_of_patience(self, run: Run, sentence: str) -> HaltRun | None:
-        """A controller that waited for a price for ever would never rest."""
+        """Without a limit on this wait the controller would never rest."""
         waited_s = self.moment.now - (run.unaffordable_since or self.moment.now)
         if waited_s < self.moment.policy.unaffordable_patience_s:
             return None
@@ -339,13 +339,13 @@ class CappedRuns:
         return True
 
     def _for_nothing(self, places: Places, kept: Sequence[Launch], dropped: Sequence[Launch]) -> frozenset[str]:
-        """Instances that were wanted only by launches that are not made."""
+        """Instances that only the dropped launches needed."""
         others = [its.instances for its in places.runs if its.run.id not in self.refused]
         return frozenset(each.instance_id for each in dropped).difference((each.instance_id for each in kept), *others)
 
     def _usd_room(self, places: Places, its: RunPlaces) -> float:
-        """How many USD an hour more may be bought for the run: under the hourly cap, and so that each new instance can
-        boot, work for one attempt and be stopped within the rest of the budget. What is on its way counts as bought."""
+        """How many more USD an hour may be bought for the run: within the hourly cap, and so that the rest of the
+        budget pays for each new instance to boot, work for one attempt and stop. Incoming instances count as bought."""
         budget = self.budgets.get(its.run.id)
         if budget is None:
             return math.inf
@@ -357,7 +357,7 @@ class CappedRuns:
         return paid_seconds(self.moment.policy, budget.expected_s)
 
     def _coming_price(self, places: Places, names: Collection[str]) -> float:
-        """USD an hour of those that are on their way; 0 for what is here already, or has been forgotten."""
+        """USD an hour of incoming instances; 0 for those already here or forgotten."""
         state, now, usd_per_hour = self.moment.state, self.moment.now, 0.0
         owed = Counter(map(places.owed.get, names))
         for (key, purchase), count in ((which, count) for which, count in owed.items() if which is not None):
@@ -376,7 +376,7 @@ class CappedRuns:
         return offer.price_usd_per_hour if offer else math.inf
 
     def _is_busy(self, places: Places, its: RunPlaces, bought: bool) -> bool:
-        """Whether something is going on that may yet let the run's tasks start."""
+        """Whether present activity may still let the run's tasks start."""
         budget = self.budgets[its.run.id]
         coming = any(name in places.owed or self._boots(name) for name in its.instances | budget.paid)
         return len(budget.held) > 0 or coming or bought

@@ -1,4 +1,4 @@
-"""What goes and what is wanted of fleets: the targets and terminations that follow from an order."""
+"""Fleet targets and terminations that follow from an order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Departures:
 
 
 def what_goes(moment: Moment, ordered: OrderedPlaces, *, keep_placeable: bool) -> Departures:
-    """keep_placeable: instances that could take tasks stay, because services want tasks that the next tick places."""
+    """keep_placeable: keep instances that could take tasks, because services need places in the next tick."""
     places = ordered.places
     leaving = leaving_instances(moment, places.wanted, places.no_linger | idle_yields(moment, places.wanted))
     if keep_placeable:
@@ -46,23 +46,23 @@ def what_goes(moment: Moment, ordered: OrderedPlaces, *, keep_placeable: bool) -
 def targets(
     moment: Moment, places: Places, order: Order, leaving: Sequence[Instance], *, to_zero: bool = False
 ) -> list[SetTarget]:
-    """The absolute targets that differ from what was wanted or acknowledged. What is lowered comes first.
+    """The absolute targets that differ from the last requested or acknowledged ones. Decreases come first.
 
     Target = instances held and kept + ordered ones that the demand or a floor still needs + new ones.
 
     - A pool that has owed us instances for too long gives up what it owes and cools off.
-    - A fleet counts instances that were warned until they end. While their replacements are ordered, they are added, so
+    - A fleet counts warned instances until they end. While replacements are ordered, they are added to the target, so
       that the replacements come at once.
     - A surplus fleet of a pool gets the target 0.
-    - The target of a pool whose cell is closed is 0, whatever is held: that ends nothing, and replaces nothing.
-    - Whatever we believe we hold, no target rises by more than what is ordered (`_Rises`).
+    - The target of a pool in a closed cell is 0, whatever is held: this ends nothing and replaces nothing.
+    - No target rises by more than what is ordered, whatever the state believes it holds (`_Rises`).
 
     to_zero: all targets are 0, whatever is held.
     """
     state = moment.state
     kept, warned = Counter(moment.held), Counter(moment.warned)
     kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.in_pools_fleet(i))
-    # The fleets of those that leave must not replace them.
+    # The fleets of the leaving instances must not replace them.
     warned.subtract((i.pool, i.purchase) for i in leaving if state.is_counted_by_fleet_alone(i))
     rises = _Rises(moment, order)
     actions = []
@@ -84,15 +84,16 @@ def targets(
 
 
 class _Rises:
-    """How far may targets rise? The last guard before money is spent: it counts what was ordered, never what we believe
-    we hold. Otherwise an instance that a fleet does not count would be bought once more with every decision."""
+    """Limits on how far targets may rise: the last guard before money is spent. It counts what was ordered and
+    ignores what the state believes it holds. Otherwise every decision would buy again an instance that a fleet does
+    not count."""
 
     def __init__(self, moment: Moment, order: Order) -> None:
         self._order, self._room = order, instances_left(moment)
 
     def at_most(self, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
-        """`wanted`, or as much of it as is allowed: above the present target (ours or EC2's, whichever is higher) no
-        more than what is ordered and replaces warned instances, and all fleets together within max_instances."""
+        """`wanted`, limited in two ways. Above the present target (ours or EC2's, whichever is higher) it adds no
+        more than the ordered and replacement instances; all fleets together stay within max_instances."""
         spot = purchase is Purchase.SPOT
         target, confirmed = (
             (pool.spot_target, pool.confirmed_spot) if spot else (pool.on_demand_target, pool.confirmed_on_demand)
@@ -106,7 +107,7 @@ class _Rises:
 
 
 def _may_be_steered(state: State, pool: Pool) -> bool:
-    """Not where stored documents were lost and no sweep has shown since then what is there."""
+    """False while stored documents are lost and no sweep has shown what exists."""
     return not state.losses.blind or pool.cell in state.losses.seen
 
 
@@ -126,10 +127,10 @@ def departures(moment: Moment, leaving: Sequence[Instance]) -> list[Terminate | 
 
 
 def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate | LetGo]:
-    """Where nothing may be bought: targets only go down, to what is held, and idle instances go.
+    """Targets where nothing may be bought: they fall to what is held, and idle instances go.
 
-    down: the deployment is being shut down. Then no minimum size is kept, and every target is 0, which ends nothing and
-    replaces nothing: any other target might be higher than what the teardown has set meanwhile.
+    down: the deployment is shutting down. Then no minimum size holds, and every target is 0, which ends nothing and
+    replaces nothing: any other target might be higher than the one that the teardown has set meanwhile.
     """
     if down:
         policy = replace(moment.policy, min_instances=0, min_idle=0)
@@ -141,7 +142,8 @@ def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate | LetGo]
 def leaving_instances(
     moment: Moment, wanted: Collection[str] = frozenset(), no_linger: Collection[str] = frozenset()
 ) -> list[Instance]:
-    """The instances to terminate now. wanted: ids of those that stay. no_linger: of those that go when they idle."""
+    """The instances to terminate now. wanted: ids of those that stay. no_linger: ids of those that go as soon as
+    they idle."""
     losses = moment.state.losses
     going = releasable(moment, wanted, no_linger)
     return [instance for instance in going if not losses.blind or instance.cell in losses.seen]

@@ -1,4 +1,4 @@
-"""For how much of what waits may instances be bought within the caps of the queues, and what are the others told?"""
+"""The part of the demand that queue caps allow to be bought."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, IntArray, Limits
 
 ANY = 1 << 31  # instances
-INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of the limits of all (`affordable`)
+INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of the limits shared by all queues (`affordable`)
 BUT = "all but {}"
 KEPT = "what is guaranteed to queue {} and not lent"
 
 
 @dataclass(frozen=True, slots=True)
 class CappedDemand:
-    """Of the runs that ask for places, in their order."""
+    """The runs that ask for places, in their order."""
 
     caps: QueueCaps
     queue: IntArray  # (runs,)
     wants: IntArray  # (runs,) tasks
-    counts: IntArray  # (runs,) those that may be bought for
-    why: tuple[str, ...]  # (runs,) what the others are told
-    costs: Mapping[str, IntArray] = field(default_factory=dict)  # by run id, what a task takes at least
+    counts: IntArray  # (runs,) tasks that may be bought for
+    why: tuple[str, ...]  # (runs,) the reason given to the other tasks
+    costs: Mapping[str, IntArray] = field(default_factory=dict)  # by run id, the least that a task takes
 
     @classmethod
     def of(
         cls, dealing: FairShare, wanted: Sequence[Batch], run_ids: Sequence[str], offers: Sequence[Offer]
     ) -> CappedDemand:
-        """At the lowest price that anything has: what is bought is paid for whole (`purses`)."""
+        """Counts tasks at the lowest price of any offer: purchases are paid for whole (`purses`)."""
         assert dealing.caps is not None
         caps, order = dealing.caps, dealing.order
         known: dict[Batch, tuple[int, int, int, int]] = {}
@@ -59,7 +59,7 @@ class CappedDemand:
         return cls(caps, queue, wants, found.counts, why, dict(zip(run_ids, costs, strict=True)))
 
     def backlog(self, backlog: Sequence[Backlog], purses: Mapping[str, Purse]) -> list[Backlog]:
-        """As much of it as may be bought for."""
+        """The part of the backlog that may be bought for."""
         found = []
         for each, count, name in zip(backlog, self.counts.tolist(), map(self._name, self.queue), strict=True):
             but = BUT.format(name) if BUT.format(name) in purses else BUT.format("")
@@ -68,7 +68,8 @@ class CappedDemand:
         return found
 
     def within(self) -> Within:
-        """For what may be bought: guarantees that do not lend are kept from the instances and dollars of all."""
+        """The demand that may be bought for. Guarantees that are not lent are withheld from the shared instances and
+        dollars."""
         room, nothing = self.caps.room, np.zeros(len(self.caps.asks), dtype=np.int64)
         limit = np.where(room.unit == USD, USD_COLUMN, INSTANCES_COLUMN)
         keeps = np.array([not each.lend for each in room.promised])
@@ -76,11 +77,11 @@ class CappedDemand:
 
     @property
     def keeps_any(self) -> bool:
-        """Whether anybody lacks something that he does not lend."""
+        """Whether a queue lacks part of a guarantee that it does not lend."""
         return bool(self.caps.room.kept(USD) or self.caps.room.kept(INSTANCES))
 
     def purses(self, limits: OrderLimits, left: int) -> Mapping[str, Purse]:
-        """What may be bought for each queue that has a cap, and for all but each that does not lend what it lacks.
+        """The limits of each queue that has a cap, and of all queues but each that withholds its unused guarantee.
         left: instances that may be added at all."""
         usd, instances = self.caps.room.kept(USD), self.caps.room.kept(INSTANCES)
         found = dict(self._within_caps())
@@ -106,14 +107,14 @@ class CappedDemand:
         return found
 
     def with_reasons(self, order: Order) -> Order:
-        """The order, whose shortfalls count the tasks above the caps as well."""
+        """The order, with tasks above the caps among its shortfalls."""
         less = (self.wants - self.counts).tolist()
         order.shortfalls = [
             Shortfall(each.tasks + beyond, each.reason or (why if beyond else ""))
             for each, beyond, why in zip(order.shortfalls, less, self.why, strict=True)
         ]
         if any(less):
-            order.lower_bound_usd_per_hour = None  # it speaks of what may be bought alone
+            order.lower_bound_usd_per_hour = None  # the bound covers only the demand that may be bought for
         return order
 
     def _name(self, queue: int) -> str:
@@ -123,7 +124,7 @@ class CappedDemand:
 def _least(
     batch: Batch, offers: Sequence[Offer], known: dict[Batch, tuple[int, int, int, int]]
 ) -> tuple[int, int, int, int]:
-    """What a task takes at least of what could be bought for it."""
+    """The least that a task takes of any instance on offer."""
     key = alike(batch)
     if key not in known:
         needs, fits = Resources(*batch.need), tasks_per_instance(key, offers).tolist()

@@ -1,4 +1,4 @@
-"""What is bought: the order for tasks without a place and for the least size of the cluster."""
+"""The order for tasks without a place and for the minimum size of the cluster."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ USUAL_ATTEMPT_S = 300.0  # until attempts have been seen
 
 @dataclass(frozen=True, slots=True)
 class MarketView:
-    """What could be bought in one tick. Example: a c5.large on spot in eu-west-1a at 0.031 USD an hour is one offer."""
+    """The offers of one tick. Example: a c5.large on spot in eu-west-1a at 0.031 USD an hour is one offer."""
 
     moment: Moment
     offers: Sequence[Offer]
-    fitness: Mapping[str, Fitness]  # users' own functions, which fill what is bought and have no say in what is
+    fitness: Mapping[str, Fitness]  # users' own functions: they affect placement on bought instances, not purchases
 
     @classmethod
     def of(cls, moment: Moment, fitness: Mapping[str, Fitness]) -> MarketView:
-        """Offers of all pools that make one now."""
+        """The current offers of all pools."""
         state = moment.state
         seconds = _attempt_seconds(state)
         found = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, seconds, daemons_of(state))
@@ -60,23 +60,23 @@ class OrderedPlaces:
     """The result of `bought`, the fourth phase of a tick.
 
     Example: 7 tasks of run r1 found no place, and 2 of them no offer within the limits. Then `order.shortfalls[0]` is
-    (2 tasks, "maxInstances of the deployment"), and `order.instances` holds what takes the other 5.
+    (2 tasks, "maxInstances of the deployment"), and `order.instances` takes the other 5.
     """
 
     places: Places  # with the batches that the order is for
     order: Order
 
     def runs(self) -> Iterator[tuple[RunPlaces, Shortfall]]:
-        """Each run that asked for places, and its tasks for which nothing is bought."""
+        """Each run that asked for places, and its tasks that no purchase covers."""
         return zip(self.places.runs, self.order.shortfalls, strict=True)
 
     def with_launches(self, *launches: Launch) -> OrderedPlaces:
-        """With what else starts in this tick."""
+        """With further launches of this tick."""
         return replace(self, places=replace(self.places, launches=(*self.places.launches, *launches)))
 
 
 def bought(market: MarketView, places: Places) -> OrderedPlaces:
-    """The order for the tasks without a place and for the least size of the cluster.
+    """The order for tasks without a place and for the minimum size of the cluster.
 
     A run whose lost tasks cannot get on-demand buys for its other tasks instead.
     """
@@ -97,7 +97,7 @@ def bought(market: MarketView, places: Places) -> OrderedPlaces:
 
 
 def order_for(market: MarketView, places: Places) -> Order:
-    """What to buy for the demand that is left over."""
+    """The order for the remaining demand."""
     moment = market.moment
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
     limits, capped = order_limits(moment), None
@@ -112,7 +112,7 @@ def order_for(market: MarketView, places: Places) -> Order:
 
 
 def _within_limits(market: MarketView, places: Places, demand: Demand) -> Order:
-    """First as if every run were alone; where that reaches a limit of the deployment, each run buys its share."""
+    """Buys first as if every run were alone. If that reaches a limit of the deployment, each run buys its share."""
     limits, capped = demand.limits, demand.capped
     order = market.buy(demand.backlog, limits)
     reached = {each.reason for each in order.shortfalls} & {limits.instances_limit, limits.usd_limit}
@@ -144,7 +144,7 @@ def buy_in_turn(market: MarketView, demand: Demand, due: Sequence[Due]) -> Order
         for its, less, each in zip(found, cut, due, strict=True)
     ]
     if any(cut):
-        order.lower_bound_usd_per_hour = None  # it speaks of what was due alone
+        order.lower_bound_usd_per_hour = None  # the bound covers only the due tasks
     return order
 
 
@@ -153,7 +153,7 @@ def _part(backlog: Backlog, tasks: int, shut: frozenset[QuotaKey]) -> Backlog:
 
 
 def order_limits(moment: Moment) -> OrderLimits:
-    """How many instances more the deployment allows now, and its other limits."""
+    """How many instances the deployment may still add now, and its other limits."""
     policy = moment.policy
     left, usd = instances_left(moment), moment.state.sharing.usd_per_hour
     return OrderLimits(
@@ -170,7 +170,7 @@ def order_limits(moment: Moment) -> OrderLimits:
 
 
 def _limits(moment: Moment, places: Places, its: RunPlaces) -> BatchLimits:
-    """What may be bought for a run."""
+    """The limits of purchases for a run."""
     run, policy = its.run, moment.policy
     instances = (
         policy.max_instances if run.terms.max_instances is None else run.terms.max_instances - len(its.instances)
@@ -186,9 +186,9 @@ def _limits(moment: Moment, places: Places, its: RunPlaces) -> BatchLimits:
 
 
 def away_usd_per_task_hour(run: Run, policy: Policy) -> float:
-    """What the run's traffic costs for each hour that a task runs in another Region than its data, in USD.
+    """The cost of the run's traffic per hour that a task runs in another Region than its data, in USD.
 
-    capacity.transferGbPerTask x the price of a GB between Regions, spread over the time that a task takes.
+    capacity.transferGbPerTask x the price of a GB between Regions, spread over the duration of a task.
     """
     gigabytes = run.terms.transfer_gb_per_task
     if not gigabytes or not policy.data_cell:
@@ -198,7 +198,8 @@ def away_usd_per_task_hour(run: Run, policy: Policy) -> float:
 
 
 def _one_in_all(state: State, places: Places, run: Run) -> int:
-    """How many instances may be bought for a group that keeps together: one, unless it has or is promised some."""
+    """How many instances may be bought for a group that keeps together: one, unless it has an instance or waits for
+    one."""
     has = any(its.instances for its in places.runs if its.run.group == run.group)
     return 0 if has or group_is_running(state, run.group) else 1
 
@@ -219,8 +220,8 @@ def _held_cpu(moment: Moment) -> Mapping[ShareKey, int]:
 
 
 def _attempt_seconds(state: State) -> float | None:
-    """How long is the work that an interruption would have to do again (market/risk.py)? The mean over the pending
-    tasks of the open runs for which it is known how long an attempt takes; None while there are none."""
+    """Mean expected seconds of an attempt, the work that an interruption repeats (market/risk.py), over the pending
+    tasks of open runs with a known duration; None if there are none."""
     known = [(seconds, run) for run in state.runs.values() if (seconds := _known_seconds(run)) is not None]
     waiting = [int(run.tasks.counts()[TaskStatus.PENDING]) for _, run in known]
     if not sum(waiting):
@@ -229,16 +230,16 @@ def _attempt_seconds(state: State) -> float | None:
 
 
 def _known_seconds(run: Run) -> float | None:
-    """As long as earlier attempts took, else as the spec expects. A time-out says nothing about it."""
+    """The duration of earlier attempts, or else of the spec. A time-out does not indicate a duration."""
     return run.mean_seconds(run.terms.expected_seconds)
 
 
 def bring_to_size(market: MarketView, order: Order, places: Places, headroom: Headroom) -> None:
-    """Add to the order what the floors (`market.floors`) lack, whatever work there is.
+    """Add to the order what the floors (`market.floors`) lack, independent of the demand.
 
-    What fleets owe beyond the demand comes first, then the cheapest offers of the types that count. A floor never
-    exceeds a limit of the deployment: the order then says why the floor is not reached. headroom: what the order leaves
-    of the limits.
+    Instances that fleets owe beyond the demand count first, then the cheapest offers of the types that count are
+    bought. A floor never exceeds a limit of the deployment: the order then says why the floor is not reached. headroom:
+    what the order leaves of the limits.
     """
     moment = market.moment
     for least in least_sizes(moment):
@@ -262,7 +263,8 @@ def _on_its_way(moment: Moment, least: LeastSize, counts: Sequence[Mapping[PoolP
 
 
 def _open_to(least: LeastSize, places: Places, offers: Sequence[Offer]) -> Sequence[Offer]:
-    """The offers that count. Unless types are named: those that could take a task of the first run that any could."""
+    """The offers that count towards the floor. Without named types, these are the offers for the first run that any
+    offer could serve."""
     able = [offer for offer in offers if least.is_of(offer.instance_type)]
     for its in places.runs if not least.types else ():
         fits = tasks_per_instance(replace(its.batch, count=1), able).tolist()
@@ -286,7 +288,7 @@ def _buy_least(order: Order, lacking: _Lacking, headroom: Headroom) -> None:
     order.instances.update((offer.pool, offer.purchase) for offer in added)
     order.usd_per_hour += sum(offer.effective for offer in added)
     if added:
-        order.lower_bound_usd_per_hour = None  # it speaks of the work alone
+        order.lower_bound_usd_per_hour = None  # the bound covers only the demand of tasks
     if len(added) < lacking.instances and not lacking.least.for_work:
         order.why_small = _why_not_more(lacking, headroom)
 
@@ -308,7 +310,7 @@ def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Of
 
 
 def _why_not_more(lacking: _Lacking, headroom: Headroom) -> str:
-    """ "" where the next tick goes on."""
+    """The limit that was reached; "" where the next tick goes on."""
     moment, offers = lacking.moment, lacking.offers
     if not offers:
         return why_nothing_is_bought(moment, _smallest(lacking.least))
@@ -318,6 +320,6 @@ def _why_not_more(lacking: _Lacking, headroom: Headroom) -> str:
 
 
 def _smallest(least: LeastSize) -> Batch:
-    """What fits on every instance of the types."""
+    """The constraint that allows instances of the types."""
     only = (f"attribute:ecs.instance-type in [{', '.join(least.types)}]",) if least.types else ()
     return Batch(1, 1, 0, 1, constraints=only)

@@ -1,7 +1,7 @@
-"""For how many tasks of each run may instances be bought where there may not be enough for all?
+"""How many tasks of each run may be bought for when capacity is scarce?
 
-What is dealt out are the instances that may be added now and at all, dollars, and vCPUs of each quota that the settings
-name. A run that may draw on several quotas waits for none of them alone (`sharing.alternatives`).
+The shared limits are instances (that may be added now, and at all), dollars, and vCPUs of each quota in the settings. A
+run that can use several quotas waits only when all of them are closed (`sharing.alternatives`).
 """
 
 from __future__ import annotations
@@ -32,55 +32,55 @@ FIRST_QUOTA = 3  # columns before those of quotas: instances of now, instances, 
 
 
 class ForAll(NamedTuple):
-    """What all together may be bought."""
+    """The limits of all purchases together."""
 
     room: int  # instances that may be added now
-    left: int  # instances that may be added at all
-    most: int  # instances that there may be
-    usd_left: float  # USD an hour; infinite = it is no limit
-    usd: float  # USD an hour that there may be
+    left: int  # instances that may be added in total
+    most: int  # the most instances at any time
+    usd_left: float  # USD an hour left; infinite = no limit
+    usd: float  # the most USD an hour
     quotas: tuple[QuotaKey, ...] = ()
-    vcpus: tuple[tuple[int, int], ...] = ()  # of each quota, what there is and what is left
+    vcpus: tuple[tuple[int, int], ...] = ()  # of each quota, its size and what is left
 
     def units(self, usd_per_hour: float) -> int:
-        """What a task at that price takes of the dollars."""
+        """The part of the dollars that a task at that price takes."""
         return 0 if math.isinf(self.usd) else round(usd_per_hour * SCALE[USD])
 
     def limits(self) -> Limits:
         """Instances of now, instances, dollars, vCPUs of each quota."""
         dollars = [MOST if math.isinf(each) else round(each * SCALE[USD]) for each in (self.usd, self.usd_left)]
-        instances = [MOST, max(1, self.most) * UNIT]  # of those of now everybody has nothing: they lift nobody
+        instances = [MOST, max(1, self.most) * UNIT]  # instances of now start unused, so they raise no level
         whole, left = [max(1, each) * OF_A_VCPU for each, _ in self.vcpus], [each * OF_A_VCPU for _, each in self.vcpus]
         capacity = [*instances, max(1, dollars[0]), *whole]
         return Limits.of(capacity, [self.room * UNIT, self.left * UNIT, dollars[1], *left])
 
 
 class QuotaOffer(NamedTuple):
-    """What serves a batch best of all that draws on one quota."""
+    """The best offer for a batch among those of one quota."""
 
-    quota: QuotaKey | None  # None: on none that is known
+    quota: QuotaKey | None  # None: the quota is not known
     tasks: int  # on an instance
-    usd_per_hour: float  # of one of them
+    usd_per_hour: float  # of one task
     vcpus: int  # of an instance
-    fits: bool  # whether one more instance does
+    fits: bool  # whether one more instance fits the quota
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """For how much of what waits of a run instances may be bought."""
+    """The number of a run's waiting tasks that may be bought for."""
 
     tasks: int
     told: str = ""  # what holds the rest back
-    by_quota: tuple[tuple[int, frozenset[QuotaKey]], ...] = ()  # tasks, and the quotas that they leave to others
+    by_quota: tuple[tuple[int, frozenset[QuotaKey]], ...] = ()  # tasks, and quotas where they yield to others
 
     def parts(self, wanted: int) -> tuple[tuple[int, frozenset[QuotaKey]], ...]:
-        """As it is bought for, one after the other."""
+        """One backlog for each part of `by_quota`."""
         return self.by_quota or ((min(self.tasks, wanted), frozenset()),)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is wanted of the market in one tick."""
+    """The demand for purchases in one tick."""
 
     backlog: Sequence[Backlog]  # by run of the places
     limits: OrderLimits
@@ -88,8 +88,8 @@ class Demand:
 
 
 def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequence[Offer], told: str = "") -> list[Due]:
-    """By run of `places`. told: what all are told that do not wait for a quota; "" = whichever limit it is. Instances
-    that are larger than their whole quota close it for nobody: who waits for one would keep it closed for ever."""
+    """By run of `places`. told: the reason of runs that do not wait for a quota; "" = any limit. A run that fits
+    only instances larger than a whole quota closes no quota, because it would keep it closed for ever."""
     assert places.share is not None
     limits, capped, wanted = demand.limits, demand.capped, [each.batch for each in demand.backlog]
     known: dict[Batch, tuple[QuotaOffer, ...]] = {}
@@ -117,7 +117,8 @@ def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequen
 
 
 def _never(batch: Batch, offers: Sequence[Offer], limits: OrderLimits) -> Due:
-    """Of a batch that no instance within its whole quota takes: it waits for the quotas, if any could take it."""
+    """For a batch that fits no instance within a whole quota: it waits for the quotas, if any instance could take
+    it."""
     its = _offered(batch, offers, limits.vcpus_left, {})
     why = " and ".join(quota_name(each.quota, limits.vcpus) for each in its if each.quota is not None)
     return Due(0, why) if its else Due(batch.count)
@@ -129,8 +130,8 @@ def _offered(
     vcpus_left: Mapping[QuotaKey, int],
     known: dict[Batch, tuple[QuotaOffer, ...]],
 ) -> tuple[QuotaOffer, ...]:
-    """What takes tasks of the batch, of each quota what does so at the lowest price for each: of what still fits, where
-    anything does. The cheapest first; after one that draws on no known quota nothing is needed."""
+    """The cheapest offer per task for each quota, if possible one that still fits. Sorted by price; the list ends at
+    the first offer without a known quota, which needs no alternative."""
     key = alike(batch)
     if key not in known:
         best: dict[QuotaKey | None, tuple[bool, float, QuotaOffer]] = {}
@@ -148,7 +149,7 @@ def _offered(
 
 @dataclass(frozen=True, slots=True)
 class _PurchaseShares:
-    """One dealing out, of the runs that something can be bought for."""
+    """One dealing out, among the runs that an offer could serve."""
 
     moment: Moment
     order: FairOrder
@@ -177,7 +178,7 @@ class _PurchaseShares:
         return dealt_by_ways(wants, ways, len(limits), deal)
 
     def due(self, found: DealtByWays, limits: OrderLimits, told: str) -> dict[str, Due]:
-        """What each run may have, by its id."""
+        """What is due to each run, by its id."""
         shut = frozenset(key for key, column in self.column.items() if found.closed[column])
         general = told or (limits.usd_limit if found.closed[USD_COLUMN] else limits.instances_limit)
         due = {}
@@ -190,7 +191,7 @@ class _PurchaseShares:
         return due
 
     def _way(self, each: QuotaOffer) -> Way:
-        """An instance that does not fit closes its quota: a smaller one of somebody else is not to overtake it."""
+        """An instance that does not fit closes its quota, so that no smaller one of another run overtakes it."""
         of_one, takes = -(-UNIT // each.tasks), [0] * (FIRST_QUOTA + len(self.column))
         takes[0] = takes[INSTANCES_COLUMN] = of_one
         takes[USD_COLUMN] = self.for_all.units(each.usd_per_hour)
@@ -201,8 +202,8 @@ class _PurchaseShares:
         return Way(column, tuple(takes))
 
     def _used(self, ways: Sequence[Sequence[Way]], coming: Mapping[str, int]) -> IntArray:
-        """(sharers, limits) what they have, with what is on its way for them: of instances and dollars, as their tasks
-        would take of what is bought now; of quotas, as they do."""
+        """(sharers, limits) present use and incoming instances. Instances and dollars are counted as if the tasks
+        ran on present offers; quotas by actual use."""
         order, of_quotas = self.order, use_of_quotas(self.moment, self.for_all.quotas)
         used = np.zeros((len(order.sharers), FIRST_QUOTA + len(self.column)), dtype=np.int64)
         for run_id, its in zip(self.ids, ways, strict=True):

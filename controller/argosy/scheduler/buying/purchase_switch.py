@@ -1,4 +1,4 @@
-"""Runs that change from spot to on-demand or back in this tick, and runs that are late."""
+"""Changes of runs between spot and on-demand, and late runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from argosy.model.runs import Run
 from argosy.scheduler.buying.orders import OrderedPlaces
 from argosy.scheduler.placing.places import Places, RunPlaces
 
-OVERDUE_S = 60.0  # EC2 launches within seconds what it has
+OVERDUE_S = 60.0  # EC2 launches available capacity within seconds
 
 
 def steers(moment: Moment, ordered: OrderedPlaces) -> Iterator[Steer]:
-    """Only those that differ from what is known: most ticks have none."""
+    """Only changes: most ticks have none."""
     placed = {its.run.id: (its, shortfall) for its, shortfall in ordered.runs()}
     for run in moment.state.runs.values():
         if run.done or not _is_steered(run):
             continue
-        steering = steered(run, moment)  # the same that this tick has placed and bought by
+        steering = steered(run, moment)  # the steering that this tick uses for placing and buying
         if steering.stance is run.steering.stance:
             waits = run.id in placed and _waits(ordered.places, *placed[run.id])
             short = (_is_short(moment, run) or None) if waits else False
@@ -37,15 +37,15 @@ def _is_steered(run: Run) -> bool:
 
 
 def _waits(places: Places, its: RunPlaces, shortfall: Shortfall) -> bool:
-    """Whether its tasks wait for the market: they count on spot instances that have not been seen yet, are bought for
-    now, or found no offer at all. What a limit holds back does not wait for the market."""
+    """Whether its tasks wait for the market: for incoming spot instances, for a purchase of this tick, or for any
+    offer at all. Tasks held back by a limit do not wait for the market."""
     ordered = [places.owed[name] for name in its.instances & places.owed.keys()]
     held_back = shortfall.tasks if shortfall.reason else 0
     return any(purchase is Purchase.SPOT for _, purchase in ordered) or its.left_over.count > held_back
 
 
 def _is_short(moment: Moment, run: Run) -> bool:
-    """Whether spot was short lately where the run may buy: a pool cools off, or has owed instances for longer than EC2
+    """Whether the run's pools were short of spot lately: one cools off, or has owed instances for longer than EC2
     takes to launch them."""
     now, patience_s = moment.now, min(OVERDUE_S, moment.policy.order_patience_s)
     return any(

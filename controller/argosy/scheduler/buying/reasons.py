@@ -1,4 +1,4 @@
-"""Why a run's tasks wait: the sentences that its user reads."""
+"""Reasons why a run's tasks wait, as the user reads them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run, or that of
 
 
 def why_all_back_off(run: Run, now: float) -> str:
-    """The reason of the last end, when all that is left of a run waits to be tried again; empty otherwise."""
+    """The reason of the last end, when all remaining tasks wait to be tried again; otherwise empty."""
     tasks, counts = run.tasks, run.tasks.counts()
     if counts[TaskStatus.STARTING] + counts[TaskStatus.RUNNING] or not counts[TaskStatus.PENDING]:
         return ""
@@ -42,14 +42,14 @@ def why_all_back_off(run: Run, now: float) -> str:
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
-    """Which empty instances would take one task of the batch, one instance per offer, and why the others would not."""
+    """The empty instances that could take one task of the batch, one per offer, and why the others could not."""
     rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
     return explain(replace(batch, count=1), Supply.of(rows))
 
 
 def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
-    """No instance could ever hold it, a limit is reached, or all pools that could hold it are short or too dear: the
-    first of these that is true. limit: the one that held the order back, if it is known."""
+    """The first of these that is true: no instance could ever hold it, a limit is reached, or all suitable pools are
+    short or too expensive. limit: what held the order back, if known."""
     state = moment.state
     everything = offers_of(
         state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps(), daemons=daemons_of(state)
@@ -70,15 +70,15 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
 
 
 def _why_no_offers(moment: Moment) -> str:
-    """Fleets may be there, and yet nothing can be bought of them: then the first of the reasons."""
+    """The first reason of the pools; they may exist without any offer."""
     pools = [pool for pool in moment.state.pools.values() if pool.fleet_id and not pool.closed]
     why = rejected(pools, moment.catalogue, math.inf, moment.policy.without_price_caps())
     return f"nothing can be bought: {why[0][0]}: {why[0][1]}" if why else "this deployment has no fleets yet"
 
 
 def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
-    """What keeps those offers from being made now: cool-offs, which end by themselves; price caps, which do not; the
-    last instances, which had no runner."""
+    """Why the suitable pools make no offer now: cool-offs, which end by themselves; price caps, which do not; or
+    last instances that joined without the runner."""
     state, now = moment.state, moment.now
     without_runner = without_runner_until(state.pools.values(), now, moment.policy)
     short: list[tuple[float, str]] = []
@@ -104,8 +104,8 @@ def _in_one_sentence(
     short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str], bare: list[float]
 ) -> str:
     """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
-    bring back. dear: those above a price cap, and by how much. bare: those whose last instances joined without the
-    runner, and until when they are not tried again."""
+    restore. `dear`: those above a price cap, and by how much. bare: those whose last instances joined without the
+    runner, and when they are tried again."""
     also = f"; {len(dear)} offers are above the price caps" if dear else ""
     if bare and not broken and not short:
         return (
@@ -126,7 +126,7 @@ def _in_one_sentence(
 
 
 def _closed_cells(moment: Moment, batch: Batch) -> str:
-    """Which closed cells could hold it if they were open, and why they are closed; "" where none could."""
+    """Which closed cells could hold it if they were open, and why they are closed; "" if none could."""
     reasons = {pool.cell: pool.closed for pool in moment.state.pools.values() if pool.closed}
     opened = [replace(pool, closed="") for pool in moment.state.pools.values() if pool.closed]
     offers = offers_of(opened, moment.catalogue, math.inf, daemons=daemons_of(moment.state))
@@ -137,8 +137,8 @@ def _closed_cells(moment: Moment, batch: Batch) -> str:
 
 
 def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:
-    """Why affinity keeps the batch from being bought for, if it does: only instances that run the right tasks meet it,
-    and no new instance does. "" where affinity is not the reason."""
+    """Why affinity rules out a purchase for the batch: only instances that run the right tasks satisfy it, and a new
+    instance runs none. "" if affinity is not the reason."""
     groups = [group for group in batch.affinity if group != batch.group]
     if not market_answer(replace(batch, affinity=()), everything).fits:
         return ""

@@ -1,4 +1,4 @@
-"""Why a run's tasks wait, as its user reads it, where that has changed."""
+"""Changes of the reasons why runs wait."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from argosy.scheduler.placing.places import RunPlaces
 ORDERED = "waiting for ordered instances to join the cluster"
 NOT_ORDERED = "no instance is ordered for it yet: {} are ordered at once, those for others first; the next tick goes on"
 TAKEN_DOWN = "nothing is started or bought any more: the deployment is being taken down"
-NAMED = 3  # runs in one sentence
+NAMED = 3  # runs named in one sentence
 
 
 def why_held(state: State) -> Iterator[Remark]:
-    """Of runs of which nothing may start yet, where that has changed. What keeps a run from being prepared comes
-    first: somebody may have to mend it."""
+    """For runs that may not start yet, when the reason has changed. Failed preparation comes first, because a person
+    may have to act."""
     for run in state.runs.values():
         if not run.held or run.halted or Subject(What.PREPARE, run.id) in state.setbacks:
             continue
@@ -38,7 +38,7 @@ def why_held(state: State) -> Iterator[Remark]:
 
 
 def why_none_may_start(state: State, run: Run) -> str:
-    """Of a run whose pending tasks all wait for one of another run each; "" for any other."""
+    """For a run whose pending tasks each wait for a task of another run; otherwise ""."""
     if not (run.unmet and run.tasks.must_meet):
         return ""
     pending = run.tasks["status"] == TaskStatus.PENDING
@@ -64,13 +64,13 @@ def _names(awaited: Sequence[Dependency]) -> str:
 
 
 def _standing_still(state: State, awaited: Sequence[Dependency]) -> str:
-    """Of those that the controller does not work on."""
+    """For runs that the controller has suspended."""
     still = [each for each in awaited if each.run_id in state.suspended]
     return f"; the controller fails at {_names(still)} and tries it again" if still else ""
 
 
 def last_remarks(state: State) -> list[Remark]:
-    """What a run said that it waits for will not come any more."""
+    """The reason of open runs once the deployment is being taken down."""
     runs = [run for run in state.runs.values() if not (run.complete or run.halted or run.waiting == TAKEN_DOWN)]
     return [Remark(run.id, TAKEN_DOWN, unaffordable=False) for run in runs]
 
@@ -82,7 +82,7 @@ def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], capped:
     for its, shortfall in runs:
         run, limit = its.run, shortfall.reason
         if run.complete:
-            continue  # what it says is how its closing goes
+            continue  # its reason describes its closing
         sentence = short_of_money.get(run.id, "")
         if run.id not in short_of_money and shortfall.tasks and limit != AT_ONCE:
             key = alike(its.left_over), limit

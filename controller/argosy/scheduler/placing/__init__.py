@@ -1,1 +1,1 @@
-"""What runs ask for, and where their tasks are placed."""
+"""Placement of the tasks that runs ask to start."""

@@ -1,4 +1,4 @@
-"""Which of the tasks that were placed start in this tick, within the rates of the tick and of each cell."""
+"""Launches among the placed tasks, within the rates of the tick and of each cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from argosy.scheduler.upkeep.upkeep import next_key
 
 
 def launches(turns: Turns, placed: Sequence[tuple[int, str, int]]) -> list[Launch]:
-    """As many of the tasks that were placed, (ask, instance id, count) each, as the tick and a cell may start."""
+    """As many of the placed tasks, (ask, instance id, count) each, as the tick and a cell may start."""
     moment, asks, dealing = turns.present.moment, turns.asks, turns.share
     state, policy = moment.state, moment.policy
     found: list[Launch] = []
@@ -50,7 +50,7 @@ def launches(turns: Turns, placed: Sequence[tuple[int, str, int]]) -> list[Launc
 def _startable(
     moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]]
 ) -> list[tuple[int, str, int]]:
-    """Without the places of tasks that are backing off."""
+    """Without the tasks in back-off."""
     left = {
         number: asks[number].run.tasks.startable_count(moment.now, asks[number].among)
         for number in {number for number, _, _ in placed}
@@ -64,7 +64,7 @@ def _startable(
 
 
 def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[Launch]:
-    """As many of them as the tick and the cells may start, the first ones first, in waves that follow each other."""
+    """As many launches as the tick and the cells may start, in order, in consecutive waves."""
     room = policy.max_launches_per_tick - len(state.attempts.with_status(AttemptStatus.INTENT))  # sent now or later
     cell_room, found = _cell_room(state, policy), list[Launch]()
     for launch in launches:
@@ -76,14 +76,14 @@ def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[L
 
 
 def _launch(state: State, run: Run, index: int, instance: Instance, wave: int) -> Launch:
-    """wave: how many waves of this tick are full already."""
+    """wave: the number of full waves in this tick."""
     key = next_key(run.id, index, int(run.tasks["attempts"][index]), int(run.tasks["launch"][index]))
     number = state.next_wave + wave
     return Launch(key, number, state.started_by(number), instance.id, instance.cell)
 
 
 def _cell_room(state: State, policy: Policy) -> defaultdict[str, int]:
-    """How many launches each cell can still be given: what is begun and not sent takes from its rate."""
+    """How many launches each cell can still take: unsent launches count against its rate."""
     room: defaultdict[str, int] = defaultdict(lambda: policy.launches_per_cell)
     for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
         instance = state.instance_of(row)

@@ -1,4 +1,4 @@
-"""Which pending task goes where: onto active instances now, onto ordered ones soon, and what is left over?"""
+"""Where does each pending task go: an active instance, an ordered one, or a purchase?"""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class RunPlaces:
     """What one run asked for, what it got, and what still has to be bought for it."""
 
     run: Run
-    batch: Batch  # what it asked for; of a run whose lost tasks move to on-demand, its ordinary tasks
-    left_over: Batch  # what found no place and is bought for now
-    instances: frozenset[str] = frozenset()  # ids of the instances that it has or is promised
-    coming: int = 0  # how many of its tasks wait for instances on their way
-    ordinary: Batch | None = None  # what is bought for where `left_over` finds no offer
-    usd_room: float = math.inf  # how many USD an hour more may be bought
-    spread: Spread | None = None  # over which attribute its tasks go first, and where the group has tasks already
+    batch: Batch  # tasks asked for; of a run whose lost tasks move to on-demand, its ordinary tasks
+    left_over: Batch  # tasks without a place, to be bought for now
+    instances: frozenset[str] = frozenset()  # ids of the instances that it has or waits for
+    coming: int = 0  # the number of its tasks that wait for incoming instances
+    ordinary: Batch | None = None  # bought for instead where `left_over` finds no offer
+    usd_room: float = math.inf  # how many more USD an hour may be bought
+    spread: Spread | None = None  # its first spread attribute, and where the group has tasks already
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Places:
 
     runs: tuple[RunPlaces, ...] = ()  # those that asked for places, in queue order
     launches: tuple[Launch, ...] = ()
-    wanted: frozenset[str] = frozenset()  # instances, booting or idle, that got work or are promised some
+    wanted: frozenset[str] = frozenset()  # instances, booting or idle, that got work or have tasks waiting for them
     owed: Mapping[str, PoolPurchase] = field(default_factory=dict)  # by id in `instances`, of those only ordered
     owed_used: Mapping[PoolPurchase, int] = field(default_factory=dict)  # ordered instances that the demand needs
     no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
     share: FairShare | None = None  # where several share the cluster
-    here: Sequence[InstanceRow] = ()  # the instances that may be given work, as they were before `launches`
+    here: Sequence[InstanceRow] = ()  # instances that may be given work, as they were before `launches`
 
 
 NO_PLACES = Places()
@@ -69,18 +69,18 @@ NO_PLACES = Places()
 
 @dataclass(frozen=True, slots=True)
 class _OnHere:
-    """What is placed on instances that are here. Example: {(0, 3): 5} = five tasks of ask 0 in row 3."""
+    """Tasks placed on present instances. Example: {(0, 3): 5} = five tasks of ask 0 in row 3."""
 
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks
     unplaced: Sequence[int]  # per ask
-    in_use: Mapping[str, set[str]]  # by run id, ids of the instances with its tasks, those placed now among them
+    in_use: Mapping[str, set[str]]  # by run id, ids of the instances with its tasks, including those placed now
 
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """What is placed on instances that are on their way."""
+    """Tasks placed on incoming instances."""
 
-    asked: list[Batch]  # per ask, what had to be placed there
+    asked: list[Batch]  # per ask, the tasks to place there
     unplaced: list[int]  # per ask
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks that wait for the instance
     used: set[str]  # ids of those instances
@@ -91,14 +91,15 @@ def assign(
 ) -> Places:
     """The first three phases of a tick: what is there, whose turn it is, and what is placed.
 
-    roster: what is kept of earlier ticks; it changes no answer. fitness: users' own functions. at_most: by run id, the
+    roster: a cache from earlier ticks; it changes no answer. fitness: users' own functions. at_most: by run id, the
     number of tasks that it may ask for.
     """
     return placed(whose_turn(what_is_there(moment, roster, fitness), at_most))
 
 
 def placed(turns: Turns) -> Places:
-    """Place the pending tasks of all ready runs but daemons': first on what is here, the rest on what is ordered."""
+    """Place the pending tasks of all ready runs except daemons: first on present instances, the rest on ordered
+    ones."""
     present, asks = turns.present, turns.asks
     here, coming, owed = present.lineup.here, present.lineup.coming, present.lineup.owed
     on_here = _on_here(turns, here)
@@ -129,7 +130,7 @@ def _on_here(turns: Turns, here: Supply) -> _OnHere:
 
 
 def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
-    """Adds the instances that runs are promised to `on_here.in_use`."""
+    """Adds the instances that runs wait for to `on_here.in_use`."""
     share, fitness = turns.share, turns.present.fitness
     asked = _rest(turns, on_here)
     if share is None:
@@ -145,8 +146,8 @@ def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
 
 
 def _rest(turns: Turns, on_here: _OnHere) -> list[Batch]:
-    """Per ask, what has to be placed on instances that are still to come. Tasks on instances that were warned count
-    among the ordinary ones: the shortfall is bought in the same tick (DESIGN D10)."""
+    """Per ask, the tasks to place on incoming instances. Tasks on warned instances count among the ordinary ones:
+    their replacement is bought in the same tick (DESIGN D10)."""
     warned = _tasks_on_warned(turns.present.moment.state)
     return [
         _still_allowed(
@@ -169,7 +170,7 @@ def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, se
 def _with_spreads(
     runs: tuple[RunPlaces, ...], asks: Sequence[Ask], placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]]
 ) -> tuple[RunPlaces, ...]:
-    """placed: instances with the tasks that are placed on them, by (ask, row), in this tick."""
+    """placed: instances with the tasks placed on them in this tick, by (ask, row)."""
     return tuple(
         replace(its, spread=_spread(its.run, attribute, asks, placed))
         if (attribute := spread_attribute(its.run.terms.strategy)) is not None
@@ -181,7 +182,7 @@ def _with_spreads(
 def _spread(
     run: Run, attribute: str, asks: Sequence[Ask], placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]]
 ) -> Spread:
-    """Where the tasks of the run's group are, those that were placed in this tick among them."""
+    """Where the tasks of the run's group are, including those placed in this tick."""
     spread, tasks = Spread(attribute, {}), Counter[str]()
     for supply, counts in placed:
         spread = spread.also_on(supply, run.group)
@@ -192,10 +193,10 @@ def _spread(
 
 
 def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[str]) -> RunPlaces:
-    """asked: (ask, what of it was left for ordered instances, what found no place there either).
+    """asked: (ask, its tasks left for ordered instances, its tasks that found no place there either).
 
-    What is bought for now is one batch, so that caps hold: what must go to on-demand is first, and no other task waits
-    if that cannot be ordered.
+    What is bought for now is one batch, so that caps hold. Tasks that must go to on-demand come first; if that cannot
+    be ordered, no other task waits for it.
     """
     # `capacity._limits` limits the instances that are bought.
     left = [replace(ask.batch, count=count, max_instances=None) for ask, _, count in asked]
@@ -212,8 +213,8 @@ def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[st
 
 
 def _beside_elsewhere(asks: Sequence[Ask], here: Supply, in_use: Mapping[str, set[str]]) -> list[Batch]:
-    """Per ask, what is to be placed. Instances that may be given nothing, such as warned ones, count among those that
-    a run may use for as long as it has tasks there; the kernel sees none of them."""
+    """Per ask, the tasks to place. Instances that accept no work, such as warned ones, count towards a run's
+    instance limit as long as it has tasks there; the kernel sees none of them."""
     if all(ask.batch.max_instances is None for ask in asks):
         return [ask.batch for ask in asks]
     seen = {row.id for row in here.rows}
@@ -221,7 +222,7 @@ def _beside_elsewhere(asks: Sequence[Ask], here: Supply, in_use: Mapping[str, se
 
 
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
-    """The batch beside so many other instances: on as many more as the run's own limit leaves."""
+    """The batch, limited to the further instances that the run's own limit leaves."""
     if run.terms.max_instances is None or batch.max_instances is None:
         return batch
     more = run.terms.max_instances - used
@@ -229,7 +230,7 @@ def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
 
 
 def group_is_running(state: State, group: str) -> bool:
-    """Whether a task of the group is live anywhere."""
+    """Whether a task of the group is live on any instance."""
     numbers = {run.number for run in state.runs.values() if run.group == group}
     return any(runs[number] for runs in state.attempts.runs_on_instance.values() for number in numbers)
 
@@ -246,8 +247,8 @@ def _instances_in_use(state: State, runs: Sequence[Run]) -> dict[str, set[str]]:
 
 
 def _tasks_on_warned(state: State) -> Counter[int]:
-    """By Run.number, its live attempts on instances that were warned. What takes the place of a service's is pending
-    already (`scheduler.services.rollout`)."""
+    """By Run.number, its live attempts on warned instances. Replacements of a service's tasks are pending already
+    (`scheduler.services.rollout`)."""
     found: Counter[int] = Counter()
     for instance in state.instances.values():
         if instance.alive and instance.interrupted_at:
@@ -261,15 +262,14 @@ def _tasks_on_warned(state: State) -> Counter[int]:
 def place_now(
     batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness], share: FairShare | None = None
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
-    """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
+    """(batch, row) -> tasks on present instances; and how many tasks of each batch found no place there.
 
-    Instances join in any order. If the first run in the queue filled each one that joins, it would take what was bought
-    for the last run, and more would be bought tick after tick. So everything that is here or on its way is filled in
-    one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
-    would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
-    bought to spread them.
+    Instances join in any order. If the first run in the queue filled each one that joins, it would take instances
+    bought for the last run, and every tick would buy more. So one pass first fills present and incoming instances
+    together, and the tasks on present instances start. The room left there then goes to tasks that would have to wait,
+    first come first served. Tasks that spread over an attribute wait for the instances bought to spread them.
 
-    share: where several share the cluster, who gets how much of what is here or on its way if it does not suffice.
+    share: where several sharers use the cluster, the division of scarce present and incoming room.
     """
     ours = [emptying(batch) for batch in batches]
     meant = None if share is None else share.meant_for(batches, lineup, fitness)
@@ -294,7 +294,7 @@ def place_now(
 def _first(
     queue: Queue, counts: Sequence[int], free: PassState, fitness: Mapping[str, Fitness], are_shared: bool
 ) -> tuple[Placed, list[int]]:
-    """What starts here, and how many tasks of each batch found no place after all."""
+    """The tasks that start here, and how many tasks of each batch found no place after all."""
     if are_shared:
         placed, unplaced = placed_in_slices(queue, np.array(counts, dtype=np.int64), free, fitness)
         return placed, unplaced.tolist()
@@ -305,8 +305,8 @@ def _first(
 def _meant_for(
     batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
 ) -> tuple[list[int], list[int]] | None:
-    """How many tasks of each batch would fall on instances that are here if all were, and how many of those that are to
-    be spread over an attribute would fall on the others; None where it makes no difference."""
+    """How many tasks of each batch would go to present instances if all instances were present, and how many spread
+    tasks would go to the incoming ones; None where it makes no difference."""
     spread = [spread_attribute(batch.strategy) is not None for batch in batches]
     alike = len({batch.need for batch in batches if batch.count}) < 2
     if not 0 < lineup.ready < len(lineup.supply) or (alike and not any(spread)):
@@ -321,5 +321,5 @@ def _meant_for(
 
 
 def emptying(batch: Batch) -> Batch:
-    """Unless its run says otherwise, idle instances come last, so that they can be released."""
+    """Fills idle instances last, so that they can be released, unless its run says otherwise."""
     return batch if batch.strategy else replace(batch, strategy=EMPTYING)

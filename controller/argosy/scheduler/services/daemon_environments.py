@@ -1,5 +1,4 @@
-"""How do daemons come to a task on each instance that matches? From the state to `daemons.daemon_step`, and from its
-step to actions."""
+"""The steps of daemons: from the state to `daemons.daemon_step`, and from its result to actions."""
 
 from __future__ import annotations
 
@@ -51,12 +50,12 @@ class _Rollout:
     runs: Sequence[Run]
     target: Run | None  # None: it is given up, or there is none
     daemon: Daemon | None  # likewise
-    before: Sequence[Daemon]  # that are given room before it
+    before: Sequence[Daemon]  # daemons that are given room before it
     uses: Mapping[int, TaskUse]  # by Run.number
 
 
 def daemon_rollout(moment: Moment, env: Environment) -> Iterator[Action]:
-    """What one daemon needs now; its launches are for whoever may launch."""
+    """The next actions of one daemon; its launches are for the caller that may launch."""
     state = moment.state
     if is_left_alone(state, env):
         yield from left_alone(env)
@@ -88,7 +87,7 @@ def _steps(its: _Rollout) -> Iterator[Action]:
     standing = DeploymentStanding(len(hosts), step.healthy, step.outdated, waiting, is_held)
     notes = list(progress(its.moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
-        yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
+        yield from notes  # a revision that is given up in this tick starts nothing and stops nothing
         return
     yield from _slots(its, step)
     yield from _stops(its, step, rows)
@@ -104,8 +103,8 @@ def _steps(its: _Rollout) -> Iterator[Action]:
 
 
 def _stays(instance: Instance | None) -> bool:
-    """Whether what runs there is ours to place and to stop. Nothing starts on an instance that drains or is about to
-    go, and what runs there ends with it."""
+    """Whether tasks there may be placed and stopped. Nothing starts on an instance that drains or is about to go,
+    and its tasks end with it."""
     if instance is None or not (instance.arn and instance.owned) or instance.interrupted_at or instance.rebalance_at:
         return False
     return instance.status is InstanceStatus.ACTIVE
@@ -145,7 +144,7 @@ def _tasks(its: _Rollout) -> tuple[dict[tuple[str, int], int], list[DaemonTask]]
 
 
 def _hosts(its: _Rollout, daemon: Daemon, tasks: Sequence[DaemonTask]) -> Iterator[DaemonHost]:
-    """The instances that match. Room is looked at only where it matters."""
+    """The instances that match. Room is checked only where it matters."""
     state, now = its.moment.state, its.moment.now
     done = Counter(task.host for task in tasks if task.is_target and not task.ends)
     is_alone = Counter(task.host for task in tasks)
@@ -163,7 +162,7 @@ def _hosts(its: _Rollout, daemon: Daemon, tasks: Sequence[DaemonTask]) -> Iterat
 
 
 def _is_open(instance: Instance, now: float) -> bool:
-    """Whether ECS will start a task there. That batches keep away, for it fails them or may be taken, is no reason."""
+    """Whether ECS will start a task there. Cordons that only keep batches away do not matter."""
     is_reached = instance.agent_connected and not instance.absent_since and instance.paused_until <= now
     return is_reached and not instance.cordon.startswith(CLOSED)
 
@@ -174,7 +173,7 @@ def _disk_gib(moment: Moment, instance: Instance) -> int:
 
 
 def _lack(its: _Rollout, daemon: Daemon, instance: Instance, runs: Mapping[int, int]) -> str:
-    """What an instance with these tasks has too little of; "" = there is room."""
+    """Which resource an instance with these tasks lacks; "" = there is room."""
     row = row_of(instance, runs, its.uses, its.moment.policy, its.before)
     short = Resources(
         *(
@@ -200,7 +199,7 @@ def _pending(target: Run, now: float) -> Iterator[PendingSlot]:
 
 
 def _slots(its: _Rollout, step: DaemonStep) -> Iterator[SetSlots]:
-    """Rows are taken again before others are added, and none is taken away."""
+    """Existing rows are used again before new ones are added, and none is removed."""
     for run in its.runs:
         if run is not its.target and not run.halted:
             pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING).tolist()
@@ -224,13 +223,13 @@ def _stops(its: _Rollout, step: DaemonStep, rows: Mapping[tuple[str, int], int])
 
 
 def _may_launch(its: _Rollout) -> bool:
-    """Else it says itself what it waits for: its definition, or that ECS takes its launches."""
+    """Otherwise the run itself states its reason: its definition, or that ECS has to accept its launches."""
     target, now = its.target, its.moment.now
     return target is not None and target.ready and its.moment.state.may_try(What.LAUNCH, target.id, now)
 
 
 def _launches(its: _Rollout, step: DaemonStep) -> Iterator[Launch]:
-    """Pinned to their instances. Their waves are counted with those of all launches of the tick."""
+    """Launches pinned to their instances. Their waves count among all launches of the tick."""
     state, target = its.moment.state, its.target
     if target is None or not _may_launch(its):
         return
@@ -242,7 +241,7 @@ def _launches(its: _Rollout, step: DaemonStep) -> Iterator[Launch]:
 
 
 def _why_starved(its: _Rollout, starved: Sequence[str]) -> str:
-    """Which instances are full, and of what; or that there is none that is large enough."""
+    """Which instances are full, and of what; or that none is large enough."""
     state, daemon = its.moment.state, its.daemon
     if daemon is None:
         return ""
@@ -262,7 +261,7 @@ def _short_of(its: _Rollout, daemon: Daemon, instance: Instance) -> str:
 
 
 def _too_large(its: _Rollout, daemon: Daemon) -> str:
-    """Said where instances match by all but their size, and none is large enough."""
+    """The reason when all matching instances are too small."""
     matching = [each for each in its.moment.state.instances.values() if _stays(each) and _matches(daemon, each)]
     if not matching or any(daemon.fits(each.total, _disk_gib(its.moment, each)) for each in matching):
         return ""

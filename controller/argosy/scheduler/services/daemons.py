@@ -1,8 +1,8 @@
 """On which instances does a daemon's next task start, and which of its tasks are stopped?
 
-A pure function. A task is on an instance; a pending slot is on none, and is meant for the instance that its last
-attempt was on, or for any that has none. Of the instances that match, our own acts leave so many with a healthy task as
-the update policy says, or all but one where that would leave no room to move.
+A pure function. A task is on an instance. A pending slot is on none: it is meant for the instance of its last attempt,
+or for any instance without a task. Of the matching instances, our own acts leave as many with a healthy task as the
+update policy says, or all but one where that would make every step impossible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.scheduler.services.rollout import SlotStatus
 
 
 class DaemonHost(NamedTuple):
-    """An instance that matches, and stays."""
+    """A matching instance that stays."""
 
     id: str
     is_open: bool = True  # whether tasks can be started there now, room aside
@@ -26,31 +26,31 @@ class DaemonHost(NamedTuple):
 
 
 class DaemonTask(NamedTuple):
-    """A live one. Its instance stays; that it matches is not said."""
+    """A live task. Its instance stays, but need not match."""
 
     run_id: str
     index: int  # type: ignore[assignment]  # hides tuple.index, which no task needs
     host: str
     status: SlotStatus
-    is_target: bool  # of the revision that is to run
+    is_target: bool  # of the revision to run
     is_sent: bool = True  # ECS has it, so that it can be stopped
-    ends: bool = False  # it was told to
+    ends: bool = False  # it has been asked to stop
 
 
 class PendingSlot(NamedTuple):
-    """Of the target's run."""
+    """A pending slot of the target's run."""
 
     index: int  # type: ignore[assignment]
     last_host: str = ""  # of its last attempt
-    is_due: bool = True  # else it pauses
+    is_due: bool = True  # False: it pauses
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonStep:
-    """What is done now."""
+    """The actions to take now."""
 
-    starts: int = 0  # further slots of the target revision that are wanted
-    parks: tuple[int, ...] = ()  # pending ones that are not
+    starts: int = 0  # further slots of the target revision
+    parks: tuple[int, ...] = ()  # pending slots that are no longer needed
     launches: tuple[tuple[int, str], ...] = ()  # slot and instance
     stops: tuple[DaemonTask, ...] = ()
     starved: tuple[str, ...] = ()  # instances without room
@@ -63,13 +63,13 @@ class _OnHost:
     """The tasks on one instance."""
 
     host: DaemonHost
-    mine: Sequence[DaemonTask]  # of the target revision, the furthest first; without those that were told to stop
-    old: Sequence[DaemonTask]  # likewise of others
-    live: int  # all that there are, with those
+    mine: Sequence[DaemonTask]  # of the target revision, the most advanced first; without those asked to stop
+    old: Sequence[DaemonTask]  # likewise of other revisions
+    live: int  # all tasks there, including those asked to stop
 
     @property
     def is_healthy(self) -> bool:
-        """Whether any task serves there."""
+        """Whether any task there is healthy."""
         return any(each.status is SlotStatus.HEALTHY for each in (*self.mine, *self.old))
 
     @property
@@ -78,12 +78,12 @@ class _OnHost:
 
     @property
     def can_change(self) -> bool:
-        """Whether a new task could start there once the others are gone: else the old one stays."""
+        """Whether a new task could start there once the others are gone; otherwise the old one stays."""
         return bool(self.mine) or (self.host.is_open and self.host.takes_after)
 
 
 def least_on(hosts: int, min_healthy_percent: int) -> int:
-    """On how many instances our own acts leave a healthy task."""
+    """The number of instances on which our own acts leave a healthy task."""
     return max(0, min(math.ceil(hosts * min_healthy_percent / 100), hosts - 1))
 
 
@@ -98,7 +98,7 @@ def daemon_step(
 ) -> DaemonStep:
     """The next step towards one healthy task of the target revision on each of `hosts`, and no other task anywhere.
 
-    tasks: also those on instances that are not among `hosts`. is_frozen: nothing is started or replaced.
+    tasks: also those on instances outside `hosts`. is_frozen: nothing is started or replaced.
     """
     by_host: defaultdict[str, list[DaemonTask]] = defaultdict(list)
     for task in tasks:
@@ -134,7 +134,8 @@ def _at(host: DaemonHost, tasks: Sequence[DaemonTask]) -> _OnHost:
 def _vacant(
     here: Sequence[_OnHost], pending: Sequence[PendingSlot], spare: int, starts_first: bool
 ) -> list[DaemonHost]:
-    """Instances that get a task now. Where the new one starts beside the old, on few at a time: it may be broken."""
+    """Instances that get a task now. If the new task starts beside the old one, only a few start at a time, because
+    the revision may be broken."""
     empty = [each.host for each in here if each.host.is_open and not each.live]
     if not starts_first:
         return empty
@@ -146,11 +147,11 @@ def _vacant(
 
 
 def _meant(vacant: Iterable[str], later: Iterable[str], pending: Sequence[PendingSlot]) -> Mapping[int, str]:
-    """By slot, the instance that it is for. A pause that was earned on one instance does not hold up another, and goes
-    on while nothing can start there. later: those without a task of the target that get none now."""
+    """By slot, the instance that it is for. A pause after a failure on one instance does not delay another, and
+    continues while no task can start there. later: instances without a task of the target that get none now."""
     free, found = dict.fromkeys(vacant), dict[int, str]()
     back = free | dict.fromkeys(later)
-    for slot in sorted(pending, key=lambda slot: slot.is_due):  # of two that were there, the one that pauses
+    for slot in sorted(pending, key=lambda slot: slot.is_due):  # of two slots last there, the one that pauses
         if slot.last_host in back:
             found[slot.index] = slot.last_host
             del back[slot.last_host]
@@ -160,7 +161,7 @@ def _meant(vacant: Iterable[str], later: Iterable[str], pending: Sequence[Pendin
 
 
 def _stops(here: Sequence[_OnHost], spare: int, starts_first: bool) -> list[DaemonTask]:
-    """Second tasks on an instance; old ones that are replaced already, or serve nobody; and, where the old one stops
+    """Second tasks on an instance; old ones that are replaced already or not healthy; and, if the old task stops
     first, as many healthy ones as may be missing at a time."""
     found = [task for each in here for task in each.mine[1:]]
     may_miss = spare - sum(not each.is_healthy for each in here)

@@ -1,12 +1,12 @@
-"""How does a deployment come along, when is it over, and which runs does nothing go back to any more?
+"""The progress and end of a deployment, and the runs that no roll-back needs any more.
 
-The same for services and daemons: a deployment is judged by how many tasks of its revision are healthy, and how many
-others are alive.
+Services and daemons share it: a deployment is judged by how many tasks of its revision are healthy, and how many others
+are alive.
 
-The controller may have suspended a run of an environment because its own code fails at that run. Only what the run's
-attempts take is known then. If the suspended run is the target revision, the environment is left as it is. If it is
-another revision, or the environment is being deleted, the other runs go on: the suspended run's tasks count as alive
-and never as healthy, and no task of it is stopped for the others.
+The controller may have suspended a run of an environment because its own code fails at that run. Then only the
+resources of the run's attempts are known. If the suspended run is the target revision, the environment is left
+unchanged. If it is another revision, or the environment is being deleted, the other runs continue: the suspended run's
+tasks count as alive but not as healthy, and none of them is stopped for the others.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ GONE = "its run is not there any more"
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStanding:
-    """What there is of an environment's tasks."""
+    """The tasks of an environment, counted."""
 
     desired: int
     healthy: int  # of the target revision
     outdated: int  # all others that are alive
     waiting: str = ""  # why some have no place
-    is_held: bool = False  # a run of another revision is suspended: nobody knows what is left of it
+    is_held: bool = False  # a run of another revision is suspended, so its tasks are uncertain
 
 
 def left_alone(env: Environment) -> Iterator[NoteDeployment]:
-    """Of a deployment under way: why nothing of it goes on."""
+    """The reason why a deployment under way stands still."""
     latest = env.deployment
     if latest is not None and not latest.has_ended and latest.reason != SUSPENDED:
         waits = DeploymentStatus.WAITING
@@ -46,7 +46,7 @@ def left_alone(env: Environment) -> Iterator[NoteDeployment]:
 def progress(
     moment: Moment, env: Environment, target: Run | None, standing: DeploymentStanding
 ) -> Iterator[NoteDeployment]:
-    """How the latest deployment has come along, if that has changed."""
+    """The progress of the latest deployment, if that has changed."""
     deployment = env.deployment
     if deployment is None or not _is_watched(env, deployment, target):
         return
@@ -70,14 +70,14 @@ def progress(
 
 
 def recovered(moment: Moment, env: Environment, standing: DeploymentStanding) -> Iterator[NoteRecovered]:
-    """When none of its tasks has failed for a while, and all that are desired are healthy."""
+    """The note that none of its tasks has failed for a while, and that all desired ones are healthy."""
     is_calm = moment.now >= env.failed_at + CALM_S or not standing.desired
     if env.is_failing and is_calm and standing.healthy >= standing.desired:
         yield NoteRecovered(env.name)
 
 
 def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
-    """Until it has ended; after that, whether its run was given up: what is thawed then is frozen again."""
+    """Until it has ended. Afterwards, while its run is given up: a thawed revision is then frozen again."""
     return not deployment.has_ended or not (target is not None or env.frozen_reason or env.deleting)
 
 
@@ -117,7 +117,7 @@ def _why_failed(
 
 
 def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int:
-    """The revision to go back to; 0 = none. A roll-back is not rolled back."""
+    """The revision of a roll-back; 0 = none. A roll-back itself is not rolled back."""
     run = moment.state.runs.get(env.target.run_id) if env.target else None
     wishes = run is None or run.terms.service is None or run.terms.service.rolls_back
     back = env.revision(env.completed)
@@ -128,7 +128,7 @@ def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int
 
 
 def _goes_back_later(moment: Moment, env: Environment) -> bool:
-    """What there is to go back to is suspended: it is tried again soon."""
+    """The run of the earlier revision is suspended, and the controller will try it again soon."""
     back = env.revision(env.completed)
     return back is not None and back is not env.target and back.run_id in moment.state.suspended
 
@@ -136,8 +136,8 @@ def _goes_back_later(moment: Moment, env: Environment) -> bool:
 def retirements(
     env: Environment, runs: Sequence[Run], busy: Set[str], *, is_held: bool = False
 ) -> Iterator[RetireRun | ForgetEnvironment]:
-    """Runs that nothing goes back to any more. busy: ids of those with tasks that are wanted or still end. What is left
-    in a target group keeps the record. is_held: it has other runs, which are suspended."""
+    """Runs that no roll-back needs. busy: ids of those whose tasks are needed or are ending. An entry left in a
+    target group keeps the record. is_held: the environment has other runs, which are suspended."""
     goes = env.deleting or env.left
     if goes and not (runs or env.targets or is_held):
         yield ForgetEnvironment(env.name)
@@ -156,7 +156,7 @@ def suspended_runs(state: State, env: Environment) -> list[str]:
 
 
 def is_left_alone(state: State, env: Environment) -> bool:
-    """Whether nothing can be decided for it."""
+    """Whether no decision about it is possible."""
     found = suspended_runs(state, env)
     return bool(found) and not env.deleting and (env.target is None or env.target.run_id in found)
 

@@ -43,20 +43,20 @@ NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False, target_group="", dra
 class ServiceSteps:
     """The result of `service_steps`: what services and daemons need in one tick.
 
-    Example: a deployment of service `web` starts a second task beside the old one, which is told to stop once the new
+    Example: a deployment of service `web` starts a second task beside the old one, and stops the old one once the new
     one is healthy. In the first tick `steps` is (SetSlots("web-2", (0,)),) and `grows` is True; in the last one `steps`
     is (StopAttempt of the old task,), or (DrainTask,) while a load balancer still sends it requests.
     """
 
-    stops: Sequence[Action]  # those that were handed in, put off where a load balancer has to let go first
+    stops: Sequence[Action]  # the stops passed in, delayed where a load balancer has to drain first
     steps: Sequence[Action]
-    launches: Sequence[Launch]  # of daemons, for their room is kept for them
-    given_up: frozenset[str]  # ids of runs of which nothing is launched or bought in this very tick
-    grows: bool  # a service wants more tasks: they are placed in the next tick, and nothing goes that could take them
+    launches: Sequence[Launch]  # of daemons, because their room is kept for them
+    given_up: frozenset[str]  # ids of runs that launch and buy nothing in this tick
+    grows: bool  # a service needs more tasks, placed in the next tick; instances that could take them stay
 
 
 def service_steps(moment: Moment, stops: Iterable[StopAttempt]) -> ServiceSteps:
-    """stops: what has to end for other reasons."""
+    """stops: those required for other reasons."""
     wanted = rollouts(moment)
     ends = (*drained_first(moment, stops),)
     steps = (*drained_first(moment, (each for each in wanted if not isinstance(each, Launch))),)
@@ -69,15 +69,15 @@ def service_steps(moment: Moment, stops: Iterable[StopAttempt]) -> ServiceSteps:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Of an environment. wanted: without those that were told to stop."""
+    """The live tasks of an environment. wanted: without those asked to stop."""
 
     wanted: tuple[Slot, ...]
     rows: dict[tuple[str, int], int]  # of live attempts: (run, index) -> row
-    ending: dict[str, int]  # by run, attempts that were told to stop
+    ending: dict[str, int]  # by run, attempts that were asked to stop
 
 
 class _Host(NamedTuple):
-    """What an instance is to the tasks there. ends: they are told to stop by now, because it goes."""
+    """An instance as its tasks see it. ends: its tasks have been asked to stop by now, because it goes."""
 
     leaves: bool
     is_spot: bool
@@ -85,13 +85,13 @@ class _Host(NamedTuple):
 
 
 class _Hosts(dict[bytes, _Host]):
-    """By name. Each is looked at once a tick, however many tasks run there."""
+    """By name. Each is looked up once a tick, however many tasks run there."""
 
     def __init__(self, moment: Moment) -> None:
         super().__init__()
         self._moment = moment
         self.emptied = {name.encode(): number for name, number in emptied_for(moment.state, moment.now).items()}
-        """By name, for which run it is emptied."""
+        """By name, the run that the instance is emptied for."""
 
     def __missing__(self, name: bytes) -> _Host:
         instance = self._moment.state.instances.get(name.decode())
@@ -101,8 +101,8 @@ class _Hosts(dict[bytes, _Host]):
 
 
 def rollouts(moment: Moment) -> list[Action]:
-    """What all environments need; of daemons also their launches, for whoever may launch. One at which our own code
-    fails is left as it is."""
+    """The steps of all environments, and launches of daemons for the caller that may launch. One at which our own
+    code fails is left unchanged."""
     environments = moment.state.environments.values()
     leaving = _leaving(moment) if environments else frozenset()
     found, hosts = list[Action](), _Hosts(moment)
@@ -112,14 +112,13 @@ def rollouts(moment: Moment) -> list[Action]:
                 found += daemon_rollout(moment, env)
             else:
                 found += [] if _is_steady(moment, env, leaving) else list(_rollout(moment, env, hosts))
-        except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+        except Exception as error:  # noqa: BLE001 - no error may stop other environments
             found.append(EnvironmentFailed(env.name, f"{type(error).__name__}: {error}"))
     return found
 
 
 def given_up_by(steps: Sequence[Action]) -> set[str]:
-    """Ids of the runs that are retired, or of which tasks are not wanted any more: nothing of them is launched, and
-    nothing bought for them, in this very tick."""
+    """Ids of runs that retire or give up tasks in this tick: they launch and buy nothing in it."""
     return {
         each.run_id for each in steps if isinstance(each, RetireRun) or (isinstance(each, SetSlots) and each.parked)
     }
@@ -137,7 +136,7 @@ def _leaves(instance: Instance | None) -> bool:
 
 
 def _is_steady(moment: Moment, env: Environment, leaving: frozenset[bytes]) -> bool:
-    """Whether there is nothing to do, found by columns: of two hundred environments few change."""
+    """Whether there is nothing to do, found by columns: of 200 environments few change."""
     state = moment.state
     runs = [state.runs[run_id] for run_id in env.runs() if run_id in state.runs]
     is_quiet = env.deployment is not None and env.deployment.has_ended and not env.is_failing
@@ -174,7 +173,7 @@ def _rollout(moment: Moment, env: Environment, hosts: _Hosts) -> Iterator[Action
     standing = replace(_standing(env, target, tasks), is_held=bool(suspended_runs(state, env)))
     notes = list(progress(moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
-        yield from notes  # for a revision that is given up in this very tick nothing is started, and nothing stopped
+        yield from notes  # a revision that is given up in this tick starts nothing and stops nothing
         return
     now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
     yield from _slots(now, target, moment)
@@ -188,7 +187,7 @@ def _rollout(moment: Moment, env: Environment, hosts: _Hosts) -> Iterator[Action
 
 
 def _tasks_of(moment: Moment, env: Environment, runs: Sequence[Run], hosts: _Hosts) -> Tasks:
-    """What there is of an environment's tasks."""
+    """The tasks of an environment, counted."""
     found: list[Slot] = []
     state, rows = moment.state, dict[tuple[str, int], int]()
     ending: dict[str, int] = {}
@@ -212,7 +211,7 @@ def _tasks_of(moment: Moment, env: Environment, runs: Sequence[Run], hosts: _Hos
 
 
 def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator[tuple[int, Slot, _Host, bool]]:
-    """Of each live attempt its row, its slot, its instance, and whether it was told to stop."""
+    """Of each live attempt its row, its slot, its instance, and whether it was asked to stop."""
     table = moment.state.attempts
     rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
     status = table["status"][rows]

@@ -1,7 +1,7 @@
-"""Which tasks of services are registered with their target groups, and when may those be stopped?
+"""Registration of service tasks with target groups, and stops that wait for it to end.
 
-What is registered is compared with what serves: the difference is what is to be done. Every stop of ours passes
-`drained_first`, whatever it is for: a task leaves its target group before it is told to stop.
+The registered tasks are compared with those that serve; the difference gives the actions. Every stop passes
+`drained_first`, whatever its reason: a task leaves its target group before it is asked to stop.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from argosy.model.targets_of import PlacedTask, place_of, places_of
 from argosy.scheduler.upkeep.upkeep import has_handed_over
 
 AT_ONCE = 100  # targets of one call
-CALL_S = 5.0  # of a warning's time, for the call that takes a task out of its group
-GIVES_UP_S = 600.0  # after the time to drain: a task is not kept for ever because AWS does not take it out
+CALL_S = 5.0  # seconds of a warning for the call that takes a task out of its group
+GIVES_UP_S = 600.0  # after the drain time: the task ends even if AWS does not take it out
 
 
 def target_steps(moment: Moment, stopped: Set[AttemptKey] = frozenset()) -> list[Action]:
-    """What all environments need. stopped: attempts that are told to stop in this very tick."""
+    """The actions of all environments. stopped: attempts that are asked to stop in this tick."""
     state = moment.state
     found: list[Action] = []
     for env in state.environments.values():
         if env.is_daemon or any(run_id in state.suspended for run_id in env.all_runs()):
-            continue  # of a suspended run it is not known whether its tasks serve
+            continue  # whether tasks of a suspended run serve is unknown
         found += _steps(moment, env, stopped)
     return found
 
@@ -98,8 +98,8 @@ def begin_to_drain(moment: Moment, env: Environment) -> set[int]:
 
 
 def _must_drain(moment: Moment, task: PlacedTask) -> bool:
-    """Whether so little of its instance's warning is left that it has to begin to drain now, or what is left would not
-    do: as late as possible, for its successor may not serve yet."""
+    """Whether the rest of the instance's warning is just enough to drain. The task begins to drain as late as
+    possible, because its successor may not be healthy yet."""
     instance = moment.state.instance_of(task.row)
     warned_at = instance.interrupted_at if instance is not None else 0.0
     serves_s = max(0.0, moment.policy.hand_over_s - _drain_s(task.run) - CALL_S)
@@ -107,7 +107,7 @@ def _must_drain(moment: Moment, task: PlacedTask) -> bool:
 
 
 def drained_first(moment: Moment, actions: Iterable[Action]) -> Iterator[Action]:
-    """The actions, with the stops of tasks that are in a target group, or have just left it, put off."""
+    """The actions, with stops delayed for tasks that are in a target group or have just left it."""
     state = moment.state
     for action in actions:
         row = state.row_of(action.key) if isinstance(action, StopAttempt) else None
@@ -134,7 +134,7 @@ def _drain_s(run: Run) -> float:
 
 
 def is_at_rest(state: State, env: Environment) -> bool:
-    """Whether all that serves is registered, and nothing else."""
+    """Whether exactly the serving tasks are registered."""
     if any(target.leaves_since or not target.registered_at for target in env.targets.values()):
         return False
     serving = {each.place for each in places_of(state, env)}

@@ -1,1 +1,1 @@
-"""Instances as placement sees them, those here and those to come."""
+"""Instances as placement sees them, present and incoming."""

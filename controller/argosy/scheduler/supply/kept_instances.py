@@ -1,12 +1,12 @@
 """Instances kept for one run, and the tasks of other runs that may use them meanwhile.
 
-Room taken from other runs for a run (`scheduler.taking_room`) takes up to two minutes to become free. If it were open
-to every run, small tasks would slip in, and the next victim would be stopped for nothing. So the instance is kept.
+Room taken from other runs (`scheduler.taking_room`) takes up to two minutes to become free. If it were open to every
+run, small tasks would fill it, and further tasks would be stopped to no effect. So the instance is kept.
 
-Backfill: an instance that is being emptied would stand half empty for as long as its longest task lasts. The kept room
-is needed once the tasks that were there when the instance began to be kept have ended, and none of them ends sooner
-than the shortest task of its run so far. A task that certainly ends before that delays no run: one with a time-out, or
-one of a run of which several tasks have ended. A task of unknown duration is never started there.
+Backfill: an instance that is being emptied would stay half empty for as long as its longest task. The kept room is
+needed once the tasks that were there when the instance began to be kept have ended. None of them ends sooner than the
+shortest task of its run so far. A task that certainly ends before that delays no run: one with a time-out, or one of a
+run with several ended tasks. A task of unknown duration never starts there.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LONGER = 1.5  # times the longest of them, at most
 STOPPING_S = 120.0  # a task has to answer SIGTERM after its time-out
 STARTING_S = 60.0  # from the decision until it runs
 Ends = Sequence[tuple[float, Resources]]
-"""When a task ends at the earliest, and what is free then that it took."""
+"""The earliest end of a task, and the resources that become free."""
 
 
 def kept_for_runs(state: State, now: float) -> dict[str, int]:
-    """Instance id -> Run.number of the run that it is kept for: one that is open and has tasks that wait."""
+    """Instance id -> Run.number of the run that it is kept for, which is open and has waiting tasks."""
     waiting: dict[int, bool] = {}
     found: dict[str, int] = {}
     for instance in state.instances.values():
@@ -51,14 +51,14 @@ def _waits(run: Run | None) -> bool:
 
 
 def off_limits(run: Run, kept: Mapping[str, int], open_to: Collection[str] = ()) -> tuple[str, ...]:
-    """The constraint that keeps a run's tasks off what is kept for others. kept: from `kept_for_runs`. open_to: ids of
-    those instances that its tasks have left by the time that they are needed (`backfill`)."""
+    """The constraint that keeps a run's tasks off instances kept for others. kept: from `kept_for_runs`. open_to:
+    ids of those instances that its tasks will have left in time (`backfill`)."""
     others = sorted(name for name, number in kept.items() if number != run.number and name not in open_to)
     return (f"not(ec2InstanceId in [{', '.join(others)}])",) if others else ()
 
 
 def emptied_for(state: State, now: float) -> dict[str, int]:
-    """Those of `kept_for_runs` that are emptied for the run: what services have there moves elsewhere."""
+    """The instances of `kept_for_runs` that are emptied for the run: tasks of services there move elsewhere."""
     if not any(instance.is_emptied for instance in state.instances.values()):
         return {}
     kept = kept_for_runs(state, now)
@@ -66,16 +66,15 @@ def emptied_for(state: State, now: float) -> dict[str, int]:
 
 
 def idle_yields(moment: Moment, wanted: Collection[str]) -> frozenset[str]:
-    """Instances that are kept for a run whose tasks do not fit there: they go as soon as they are empty, so that
-    another type can be bought."""
+    """Instances kept for a run whose tasks do not fit there: they go as soon as they are empty, so that another type
+    can be bought."""
     state = moment.state
     kept = kept_for_runs(state, moment.now)
     return frozenset(name for name in kept if name not in wanted and not state.attempts.is_busy(name))
 
 
 def longest_stay_s(run: Run, policy: Policy) -> float:
-    """For how long one of its tasks keeps its place at the most, from the decision to start it; infinite = nobody
-    knows."""
+    """The longest time that one of its tasks keeps its place, from the decision to start it; infinite = unknown."""
     if run.terms.serves:
         return math.inf
     limit_s = run.terms.attempt_timeout_s + STOPPING_S if run.terms.attempt_timeout_s else math.inf
@@ -84,8 +83,8 @@ def longest_stay_s(run: Run, policy: Policy) -> float:
 
 
 def needed_from(moment: Moment, kept: Mapping[str, int]) -> dict[str, float]:
-    """By id of an instance, before when (epoch seconds) a task of the run that it is kept for cannot start there; those
-    only where one cannot start now. kept: from `kept_for_runs`."""
+    """By instance id, the time (epoch seconds) before which no task of the run that it is kept for can start there;
+    only for instances where none can start now. kept: from `kept_for_runs`."""
     runs = {run.number: run for run in moment.state.runs.values()} if kept else {}
     found = {}
     for name, number in kept.items():
@@ -97,7 +96,7 @@ def needed_from(moment: Moment, kept: Mapping[str, int]) -> dict[str, float]:
 
 
 def open_to(run: Run, moment: Moment, needed: Mapping[str, float]) -> frozenset[str]:
-    """Ids of the instances that its tasks have left in time. needed: from `needed_from`."""
+    """Ids of the instances that its tasks will have left in time. needed: from `needed_from`."""
     if not needed:
         return frozenset()
     gone_at = moment.now + longest_stay_s(run, moment.policy)
@@ -105,9 +104,9 @@ def open_to(run: Run, moment: Moment, needed: Mapping[str, float]) -> frozenset[
 
 
 def first_fit(needs: Resources, free: Resources, ends: Ends, now: float) -> float:
-    """When that much is free at the earliest; if it never is, when all have ended, so that the instance may go.
+    """The earliest time at which that much is free; if it never is, the end of all tasks, so that the instance may go.
 
-    One task of 2 vCPUs ends in 60 s, another in 300 s. A task of 3 vCPUs finds room beside 1 free vCPU in 60 s.
+    One task of 2 vCPUs ends in 60 s, another in 300 s. A task of 3 vCPUs fits beside 1 free vCPU in 60 s.
 
     >>> ends = [(300.0, Resources(2048, 0, 0)), (60.0, Resources(2048, 0, 0))]
     >>> first_fit(Resources(3072, 0, 0), Resources(1024, 0, 0), ends, now=0.0)
@@ -124,8 +123,8 @@ def first_fit(needs: Resources, free: Resources, ends: Ends, now: float) -> floa
 
 
 def _as_if_alone(instance: Instance, moment: Moment, runs: Mapping[int, Run]) -> tuple[Resources, Ends]:
-    """What is free there, and what ends when, without those who came after it began to be kept: they are gone by
-    then."""
+    """The free resources there and the ends of tasks, without tasks that started after it began to be kept: those
+    are gone by then."""
     table, ends = moment.state.attempts, list[tuple[float, Resources]]()
     free = [total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True)]
     for row in table.on_instance(instance.id):
@@ -141,7 +140,7 @@ def _as_if_alone(instance: Instance, moment: Moment, runs: Mapping[int, Run]) ->
 
 
 def _ends_at(run: Run, started_at: float, is_going: bool, now: float) -> float:
-    """The earliest moment."""
+    """The earliest time."""
     if is_going or run.terms.serves or run.ended < SEEN:
         return now
     return max(now, (started_at or now) + run.shortest_s)

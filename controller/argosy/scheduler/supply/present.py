@@ -1,4 +1,4 @@
-"""What is there in one tick: runs that may start tasks, and the instances that could take them."""
+"""The runs that may start tasks in one tick, and the instances that could take them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Present:
 
 
 def what_is_there(moment: Moment, roster: Roster, fitness: Mapping[str, Fitness]) -> Present:
-    """roster: what is kept of earlier ticks; it changes no answer. A run that names a function other than those in
-    `fitness` is left out."""
+    """roster: a cache from earlier ticks; it changes no answer. A run that names a function outside `fitness` is
+    left out."""
     state = moment.state
     ready = [run for run in state.runs.values() if run.ready and not run.is_daemon]
     ready = [run for run in ready if state.may_try(What.LAUNCH, run.id, moment.now)]

@@ -1,8 +1,8 @@
-"""What can tasks be placed on: which instances are here, and which are to come? Kept from tick to tick.
+"""Present and incoming instances as rows, kept from tick to tick.
 
-A row is made anew only when its instance was marked as changed, when an attempt took or left a place there, when what
-its tasks take has changed, or when time decides about it. The marks are those that say what has to be stored, so a
-missing one shows there as well. Who has followed a state for long sees the same as who looks for the first time.
+A row is made again only when its instance was marked as changed, when an attempt took or left a place there, when the
+resources of its tasks changed, or when time affects it. The marks also decide what has to be stored, so a missing mark
+shows there as well. A roster that has followed a state for long gives the same answer as a new one.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Rows = dict[str, tuple[Rank, InstanceRow] | None]
 
 @dataclass(frozen=True, slots=True)
 class Lineup:
-    """What tasks can be placed on, in a stable order. Valid until the `Roster` that made it is asked again."""
+    """Rows for placement, in a stable order. Valid until the `Roster` that made it is used again."""
 
     supply: Supply
-    """Instances that may be given work now; then those to come: that refused a task a moment ago, that boot, and that
-    fleets owe us."""
+    """Instances that may be given work now; then the incoming ones: those that just refused a task, that boot, and
+    that fleets owe us."""
     ready: int
-    """How many may be given work now."""
+    """The number of rows that may be given work now."""
     owed: Mapping[str, PoolPurchase]
-    """Of those that fleets owe us, which (pool, purchase) does, by id."""
+    """Which (pool, purchase) owes each owed instance, by id."""
 
     @property
     def here(self) -> Supply:
@@ -45,19 +45,19 @@ class Lineup:
 
     @property
     def coming(self) -> Supply:
-        """Those to come."""
+        """The incoming ones."""
         return self.supply.part(self.ready, len(self.supply))
 
 
 class Roster:
-    """What is kept between two looks at one state. Of another state, all rows are made anew."""
+    """The cache between two reads of one state. For another state, all rows are made again."""
 
     def __init__(self) -> None:
         self._kept: _Followed | None = None
 
     def at(self, moment: Moment) -> Lineup:
         """ValueError names an instance whose numbers are impossible."""
-        kept, self._kept = self._kept, None  # unless it comes to its end, what is kept is half old
+        kept, self._kept = self._kept, None  # an update that fails halfway leaves the cache inconsistent
         if kept is None or not kept.can_go_on(moment):
             kept = _Followed(moment)
         kept.follow(moment)
@@ -66,7 +66,7 @@ class Roster:
 
 
 class _Followed:
-    """The rows of all instances, and what they were made of."""
+    """The rows of all instances, and their sources."""
 
     def __init__(self, moment: Moment) -> None:
         state = moment.state
@@ -74,21 +74,21 @@ class _Followed:
         self.owed: dict[str, PoolPurchase] = {}
         self._owing: Mapping[PoolPurchase, tuple[InstanceType, int]] = {}  # what is owed, and how many
         self._changed, self._used = state.changed_instances.touched, state.attempts.touched_instances
-        self._followed: tuple[int, int] | None = None  # how far those two; None = nothing is made yet
+        self._followed: tuple[int, int] | None = None  # read positions in those two; None = no rows yet
         self._now, self._policy = moment.now, moment.policy
         self._daemons = daemons_of(state)
         self._uses: Mapping[int, TaskUse] = {}
-        self._timed: set[str] = set()  # instances about which time decides
+        self._timed: set[str] = set()  # instances that depend on the time
 
     def can_go_on(self, moment: Moment) -> bool:
-        """Whether it is the same state, later, under the same policy, and the daemons need what they needed."""
+        """Whether it is the same state, later, under the same policy, and with the same needs of daemons."""
         same = self._changed is moment.state.changed_instances.touched
         same = same and self._used is moment.state.attempts.touched_instances
         same = same and (self._policy is moment.policy or self._policy == moment.policy)
         return same and self._now <= moment.now and self._daemons == daemons_of(moment.state)
 
     def follow(self, moment: Moment) -> None:
-        """Make anew what is not as it was."""
+        """Make all changed rows again."""
         expected, uses = ExpectedRows(moment, self._daemons), uses_by_number(moment.state)
         rows: Rows = {name: self._ranked(name, moment, uses, expected) for name in self._touched(moment.state, uses)}
         rows |= self._orders(moment, expected)
@@ -97,7 +97,7 @@ class _Followed:
         self._now, self._uses = moment.now, uses
 
     def _touched(self, state: State, uses: Mapping[int, TaskUse]) -> Iterable[str]:
-        """Ids of the instances whose rows may not be as they were."""
+        """Ids of the instances whose rows may have changed."""
         if self._followed is None:
             return state.instances
         touched = {name.decode() for name in self._used.since(self._followed[1])}
@@ -110,7 +110,7 @@ class _Followed:
     def _ranked(
         self, name: str, moment: Moment, uses: Mapping[int, TaskUse], expected: ExpectedRows
     ) -> tuple[Rank, InstanceRow] | None:
-        """Where the instance stands, and its row; None where nothing can be placed on it, now or soon."""
+        """The instance's group, and its row; None where nothing can be placed on it, now or soon."""
         self._timed.discard(name)
         instance = moment.state.instances.get(name)
         if instance is None:
@@ -128,7 +128,7 @@ class _Followed:
         return rank, row_of(instance, runs, uses, moment.policy, self._daemons)
 
     def _orders(self, moment: Moment, expected: ExpectedRows) -> Rows:
-        """Of the instances that fleets owe us, those that are new or different, or not owed any more."""
+        """The owed instances that are new, changed, or no longer owed."""
         pools, catalogue = moment.state.pools, moment.catalogue
         owing = {
             key: (kind, count)

@@ -1,4 +1,4 @@
-"""Instances as placement sees them, and what is expected of each where a strategy asks."""
+"""Instances as rows for placement, with the expectations that a strategy reads."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from argosy.model.state import State
 from argosy.placement.strategy import FINISH_TOGETHER, LEAST_INTERRUPTED, may_read
 from argosy.placement.supply import InstanceRow, Supply
 
-COUNTED_ON = 3  # refusals in a row, for lack of room, after which tasks do not wait for an instance any more
+COUNTED_ON = 3  # refusals in a row for lack of room; then tasks stop waiting for an instance
 
 
 class TaskUse(NamedTuple):
-    """What each task of a run takes where it runs."""
+    """The resources of each task of a run."""
 
     needs: Resources
     group: str | None = None  # None: the run is suspended
@@ -41,12 +41,12 @@ class TaskUse(NamedTuple):
 
     @property
     def taken(self) -> Uses:
-        """As it counts against what daemons need."""
+        """Its share of what daemons need."""
         return Uses(self.needs, self.disk_gib)
 
 
 def uses_by_number(state: State) -> dict[int, TaskUse]:
-    """By Run.number, of open and suspended runs; tasks of suspended runs go on."""
+    """By Run.number, of open and suspended runs; tasks of suspended runs continue."""
     suspended = {found.record.number: TaskUse(found.record.needs) for found in state.suspended.values()}
     return suspended | {
         run.number: TaskUse(run.needs, run.group, run.host_ports, run.terms.disk_gib) for run in state.runs.values()
@@ -60,8 +60,8 @@ def row_of(
     policy: Policy,
     daemons: Sequence[Daemon] = (),
 ) -> InstanceRow:
-    """A registered instance. runs: by Run.number, its live attempts there. daemons: what they will need is not free;
-    what their runs have there is no work, so that it is as idle as without them."""
+    """A registered instance. runs: by Run.number, its live attempts there. daemons: the room they will need is not
+    free; their tasks are no work, so the instance is as idle as without them."""
     kind = load_catalogue().get(instance.instance_type)
     cpu, memory, gpus = (total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True))
     disk = policy.task_disk_gib_of(kind) if kind else 0
@@ -99,13 +99,13 @@ def row_of(
 
 
 def attributes_of(instance: Instance) -> dict[str, str]:
-    """Those that ECS knows of a registered instance, and our own."""
+    """The attributes that ECS knows of a registered instance, and our own."""
     kind = load_catalogue().get(instance.instance_type)
     return instance.attributes | own_attributes(kind, instance.purchase, instance.cell)
 
 
 def pauses(instance: Instance, now: float) -> bool:
-    """Whether it will probably take tasks again soon; one that refuses them again and again is not counted on."""
+    """Whether it will probably take tasks again soon; an instance with repeated refusals is not counted on."""
     return instance.placeable and instance.paused_until > now and instance.refusals < COUNTED_ON
 
 
@@ -117,10 +117,10 @@ def may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
 
 
 class ExpectedRows:
-    """How instances will look that are still to come, as far as a moment can know."""
+    """Rows of incoming instances, as far as a moment can predict them."""
 
     def __init__(self, moment: Moment, daemons: Sequence[Daemon] = ()) -> None:
-        """daemons: what they will need is not free there."""
+        """daemons: the room they will need is not free there."""
         self._moment, self._daemons = moment, daemons
         self._made: dict[tuple[str, str, str, Purchase], InstanceRow | None] = {}
 
@@ -152,7 +152,7 @@ class ExpectedRows:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Empty where no strategy asks."""
+    """Empty if no strategy reads it."""
 
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """(pool, purchase) -> expected interruptions per instance-hour."""
@@ -161,7 +161,7 @@ class Outlook:
 
     @classmethod
     def of(cls, moment: Moment, runs: Sequence[Run]) -> Outlook:
-        """What the strategies of `runs` look at."""
+        """The expectations that the strategies of `runs` read."""
         strategies = {run.terms.strategy for run in runs}
         return cls(
             rates=_rates(moment) if any(may_read(each, LEAST_INTERRUPTED) for each in strategies) else {},
@@ -169,7 +169,7 @@ class Outlook:
         )
 
     def on(self, supply: Supply, pool_of: Callable[[str], str]) -> Supply:
-        """With what is expected of the instances. pool_of: the key of an instance's pool, by its id."""
+        """The supply with the expectations of its instances. pool_of: the key of an instance's pool, by its id."""
         if not (self.rates or self.ends):
             return supply
         rates = [self.rates.get((pool_of(row.id), row.attributes[PURCHASE_ATTRIBUTE]), 0.0) for row in supply.rows]
@@ -197,7 +197,7 @@ def _rates(moment: Moment) -> dict[tuple[str, str], float]:
 
 
 def _ends(moment: Moment) -> dict[str, float]:
-    """An attempt that has not started yet counts as if it started now; one that is overdue may end at any time."""
+    """An attempt that has not started counts as if it started now; an overdue one may end at any time."""
     table, guess_s = moment.state.attempts, moment.policy.attempt_s
     live = table.live()
     runs, of_attempt = np.unique(table["run"][live], return_inverse=True)

@@ -1,14 +1,14 @@
-"""Which instance is emptied for a run that finds room on none?
+"""Which instance is emptied for a run that fits on none?
 
 The problem: a run needs a whole instance of 8 GPUs, and every instance runs a few small tasks. Stopping tasks for it is
 unjust or not allowed. The idea: one instance takes no new work until its tasks have ended by themselves. Example: i-1
 has tasks that end in 20 and 5 minutes, i-2 one that ends in 10. Both would take the run; i-2 is empty first, so it is
 chosen.
 
-One that takes its tasks once it is empty, or whose going lets one be bought that does: it frees an instance, its vCPUs
-and its dollars, and that has to be what is short. Tasks of batch runs end there by themselves. Those of services move
-as they do from a warned instance: others start elsewhere first (`services.rollout`). So an instance with such tasks is
-emptied only where there is room for them elsewhere. Daemons go last.
+A suitable instance takes the run's tasks once it is empty, or allows a purchase of one that does once it is gone: it
+frees one instance, its vCPUs and its dollars, which must be the scarce limit. Tasks of batch runs there end by
+themselves. Those of services move as from a warned instance: others start elsewhere first (`services.rollout`). So an
+instance with such tasks is emptied only where there is room for them elsewhere. Daemons go last.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.turns.asks import batch_of, shunned_by
 
-MOST_TRIED = 8  # instances with tasks of services, for which it is asked where those could go
+MOST_TRIED = 8  # instances with service tasks whose possible moves are checked
 
 
 @dataclass(slots=True)
 class DrainChoice:
-    """One tick's. row: an instance of that place as it looks without so many attempts of each run."""
+    """The choice in one tick. row: an instance of that place, less that many attempts of each run."""
 
     market: MarketView
     instances: Sequence[Instance]
@@ -41,14 +41,14 @@ class DrainChoice:
     limits: OrderLimits
     _others: Supply | None = field(init=False, default=None)
     _runs: Mapping[int, Run] = field(init=False)  # by Run.number
-    _soonest: list[tuple[bool, float, int]] | None = field(init=False, default=None)  # the same for whoever asks
+    _soonest: list[tuple[bool, float, int]] | None = field(init=False, default=None)  # the same for every run
 
     def __post_init__(self) -> None:
         self._runs = {run.number: run for run in self.market.moment.state.runs.values()}
 
     def candidates(self, batch: Batch) -> Iterator[int]:
-        """Places of the instances that help, those first that are empty soonest; those with tasks of services last.
-        batch: one task."""
+        """Places of the suitable instances, in order of when they are empty; those with service tasks last. batch:
+        one task."""
         if self._soonest is None:
             self._soonest = sorted((*self._empty_in(each), where) for where, each in enumerate(self.instances))
         tried = 0
@@ -67,7 +67,8 @@ class DrainChoice:
         return batch.count - int(left.unplaced.sum())
 
     def runs_on(self, where: int, *, serves: bool | None = None) -> dict[int, int]:
-        """By Run.number, of runs but daemons, their live attempts there. serves: only those of services, or of none."""
+        """By Run.number, of all runs but daemons, their live attempts there. serves: only those of services, or of
+        no service."""
         name, found = self.instances[where].id.encode(), dict[int, int]()
         on_it: Mapping[int, int] = self.market.moment.state.attempts.runs_on_instance.get(name, {})
         for number, count in on_it.items():
@@ -77,8 +78,8 @@ class DrainChoice:
         return found
 
     def _empty_in(self, instance: Instance) -> tuple[bool, float]:
-        """Whether tasks of services are there, and in how many seconds the last of the others is expected to end;
-        infinite where nothing runs, or something of which nothing is known."""
+        """Whether service tasks are there, and in how many seconds the last other task should end; infinite if none
+        runs there or a duration is unknown."""
         table, now = self.market.moment.state.attempts, self.market.moment.now
         longest, serves = -math.inf, False
         for row in table.on_instance(instance.id):
@@ -93,7 +94,7 @@ class DrainChoice:
         return serves, max(0.0, longest) if serves or longest > -math.inf else math.inf
 
     def _opens(self, where: int, batch: Batch) -> bool:
-        """Whether one that takes a task may be bought once this instance is gone."""
+        """Whether an instance that takes one may be bought once this instance is gone."""
         gone, limits = self.instances[where], self.limits
         kind = self.market.moment.catalogue.get(gone.instance_type)
         key = gone.cell, gone.purchase.value, quota_key(gone.instance_type, gone.purchase.value)
@@ -112,7 +113,7 @@ class DrainChoice:
         return any(after.most(offer, Choice.of(able, offer.whole.cpu_units)) > 0 for offer in able)
 
     def _has_room_elsewhere(self, where: int) -> bool:
-        """For the tasks of services that are there."""
+        """Whether there is room elsewhere for the service tasks there."""
         state, name = self.market.moment.state, self.instances[where].id
         if self._others is None:
             self._others = Supply.of([self.row(each, {}) for each in range(len(self.instances))])

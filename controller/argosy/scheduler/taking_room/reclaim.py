@@ -1,12 +1,12 @@
-"""For which runs is room taken from others, and whose tasks are stopped for it?
+"""For which runs is room taken, and whose tasks are stopped for it?
 
 Example: queue `prod` may take room after 60 s. `maxInstances` is reached, and its run r2 has waited for 70 s with two
 tasks. Two exchanges are made: two tasks of queue `batch` are stopped, and their instances are kept for r2 for three
 minutes, because a task has up to two minutes to answer SIGTERM.
 
-Only where the sharing document says so, for runs of queues that may, when nothing more may be bought and after they
-have waited for a while. Who has to go is a pure step (`argosy.sharing.victims`); here is what it looks at, and how much
-of it may happen.
+Room is taken only if the sharing document allows it for the run's queue, nothing more may be bought, and the run has
+waited for a while. A pure step chooses the victims (`argosy.sharing.victims`); this module gives its input and limits
+how much may happen.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ Acts = list[NoteHeld | YieldInstance | StopAttempt]
 
 
 def reclaims(market: MarketView, ordered: OrderedPlaces, budgets: Mapping[str, RunBudget]) -> Acts:
-    """The runs that wait for room that they may take; and what is kept, and stopped, for those that have waited for
-    long enough. ordered: with all that starts in this tick. budgets: by run id; a run with one must be able to pay for
-    the work that is lost."""
+    """The runs that wait for room that they may take; and the stops and kept instances for those that have waited
+    for long enough. ordered: with all that starts in this tick. budgets: by run id; a run with one must be able to
+    pay for the work that is lost."""
     moment, places = market.moment, ordered.places
     sharing, reclaim = moment.state.sharing, moment.state.sharing.reclaim
     held = _held(moment, ordered) if reclaim is not None else {}
@@ -72,7 +72,7 @@ def reclaims(market: MarketView, ordered: OrderedPlaces, budgets: Mapping[str, R
 
 @dataclass(frozen=True, slots=True)
 class _RunWithoutRoom:
-    """A run that may take room, and for how many of its tasks there is none."""
+    """A run that may take room, and the number of its tasks without room."""
 
     places: RunPlaces
     tasks: int
@@ -99,7 +99,7 @@ def _is_of_all(moment: Moment, reason: str) -> bool:
 
 
 class _Reclaiming:
-    """One tick's."""
+    """The exchanges of one tick."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class _Reclaiming:
         self.held = {run_id: each for run_id, each in held.items() if self.wanted[run_id] > 0}
         self.lifting = _lifting(moment, places)
         self.standing = self._standing()
-        takers = {self.order.row[run_id] for run_id in held}  # only they stand higher by what starts in this tick
+        takers = {self.order.row[run_id] for run_id in held}  # launches of this tick raise only these
         for launch in places.launches:
             run = state.runs[launch.key.run_id]
             if self.order.row[run.id] in takers and state.row_of(launch.key) is None:
@@ -142,12 +142,12 @@ class _Reclaiming:
                 self._count(taker, state.instances[name], state.instances[name].yields_tasks)
 
     def _takes(self, run: Run) -> IntArray:
-        """(5,) what one task of it counts."""
+        """(5,) the amounts that one task counts."""
         return np.array(self.lifting.takes(run), dtype=np.int64)
 
     def _standing(self) -> Standings:
-        """How high everybody stands, as it will be: without the attempts that are being stopped and what is on
-        instances that are kept for others, and with what was promised."""
+        """The levels to come: without attempts that are being stopped or are on instances kept for others, and with
+        incoming room."""
         state, table, order, kept = self.moment.state, self.moment.state.attempts, self.order, self.kept
         used, runs = self.lifting.used(state, order), {run.number: run for run in state.runs.values()}
         rows = table.placed()
@@ -162,7 +162,7 @@ class _Reclaiming:
         return Standings(Sharers.of(order.weight, used, order.parts, order.factor), limits)
 
     def acts(self) -> Acts:
-        """Exchanges, as many as a tick may make; for who finds none, an instance takes no new work of others."""
+        """As many exchanges as a tick may make. For a run without one, an instance takes no new work of others."""
         found: Acts = []
         stopped, most = 0, max(1, min(MOST_STOPPED, len(self.moment.state.attempts.live()) // 100))
         holders, self._rows = self._holders()
@@ -176,7 +176,7 @@ class _Reclaiming:
             found += self._stops(held, made)
             stopped += len(made.victims)
             self._move(held, made, holders)
-            holders.spare(made.place)  # it is kept for somebody now
+            holders.spare(made.place)  # it is kept for a run now
             self.wanted[held.run.id] -= 1
             if not self.wanted[held.run.id]:
                 del waiting[held.run.id]
@@ -205,13 +205,13 @@ class _Reclaiming:
         return found
 
     def _count(self, run: Run, instance: Instance, tasks: int = 1) -> None:
-        """So many tasks count against the cap of the run's queue from now on."""
+        """Counts that many tasks against the cap of the run's queue."""
         if self._caps is not None:
             units = np.array([units_of(run.needs, instance.total, instance.price_usd_per_hour)], dtype=np.int64)
             self._caps.take(np.array([self._queue_row(run)]), tasks * units)
 
     def _is_within_cap(self, run: Run, instance: Instance) -> bool:
-        """Whether one task more is; else it would not start in the room that was taken for it."""
+        """Whether the cap admits one more task; otherwise it could not start in the room taken for it."""
         if self._caps is None:
             return True
         units = np.array(units_of(run.needs, instance.total, instance.price_usd_per_hour), dtype=np.int64)
@@ -222,7 +222,7 @@ class _Reclaiming:
         return self._caps.names.index(queue_of_run(run, self._queues))
 
     def _move(self, held: _RunWithoutRoom, made: Exchange, holders: Holders) -> None:
-        """As it will be."""
+        """The instance as it will be."""
         for row in made.victims:
             self.standing.move(int(holders.sharer[row]), -holders.takes[row])
         self.standing.move(self.order.row[held.run.id], self._takes(held.run))
@@ -254,8 +254,8 @@ class _Reclaiming:
         return self._columns(known, places[table.instance_number[known]], runs), known
 
     def _columns(self, rows: IntArray, places: IntArray, runs: Sequence[Run]) -> Holders:
-        """rows: of the table of attempts. The loss is what was paid for each since its last checkpoint, and what its
-        next start will take."""
+        """rows: of the table of attempts. The loss is the cost of each since its last checkpoint, plus that of its
+        next start."""
         started_at = self.moment.state.attempts["started_at"][rows]
         needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)
         known = {run.number: self.lifting.takes(run) for run in {run.number: run for run in runs}.values()}
@@ -270,23 +270,23 @@ class _Reclaiming:
         return Holders(places, sharers, takes, losses, self._free)
 
     def _row(self, where: int, without: Mapping[int, int] | None = None) -> InstanceRow:
-        """The instance, without so many attempts of each run."""
+        """The instance, less that many attempts of each run."""
         state, instance = self.moment.state, self.instances[where]
         runs = Counter(state.attempts.runs_on_instance.get(instance.id.encode(), {}))
         runs.subtract(without or {})
         return row_of(instance, runs, self._uses, self.moment.policy, self._daemons)
 
     def _free_on(self, here: Sequence[InstanceRow]) -> IntArray:
-        """(instances, 3) before this tick's launches, which go elsewhere. here: rows that placement has made; they are
-        made anew only for the others."""
+        """(instances, 3) before this tick's launches, which go elsewhere. here: rows from placement; only the others
+        are made again."""
         known = {row.id: row for row in here}
         rows = [known.get(each.id) or self._row(where) for where, each in enumerate(self.instances)]
         free = [(row.cpu_units, row.memory_mib, row.gpus) for row in rows]
         return np.maximum(0, np.array(free, dtype=np.int64).reshape(-1, 3))
 
     def _fits(self, held: _RunWithoutRoom, where: int, rows: Sequence[int]) -> bool:
-        """Whether placement puts the task there without those attempts. A group that keeps together goes nowhere
-        else."""
+        """Whether placement puts the task there without those attempts. A group that keeps together stays on its
+        instance."""
         run, instance = held.run, self.instances[where]
         full = run.terms.max_instances is not None and len(held.places.instances) >= run.terms.max_instances
         if run.terms.affinity or (full and instance.id not in held.places.instances):
@@ -297,8 +297,8 @@ class _Reclaiming:
         return not place([_one(held.places.left_over)], Supply.of([row]), fitness=self.fitness).unplaced.any()
 
     def _emptied(self) -> Iterator[YieldInstance]:
-        """Whoever stands lowest of those who find no room gets an instance that takes no new work of others until it is
-        empty; one at a time. Those whose work ends there must not stand lower for it in the end."""
+        """The run with the lowest level that fits nowhere gets an instance that takes no new work of others until it
+        is empty, one at a time. Owners of the work that ends there must not have a lower level afterwards."""
         for held in sorted(self.held.values(), key=lambda each: self.standing.level(self.order.row[each.run.id])):
             if self.promised[held.run.number]:
                 continue
@@ -323,7 +323,7 @@ class _Reclaiming:
 
 
 def _lifting(moment: Moment, places: Places) -> ShareLevels:
-    """As places were dealt out in this tick: else what is taken would be taken back."""
+    """By the order in which this tick dealt out places; otherwise the room would be taken back."""
     if places.share is not None:
         return places.share.levels
     alive = [each for each in moment.state.instances.values() if each.alive]
@@ -340,7 +340,7 @@ def _by_run(numbers: IntArray, rows: IntArray) -> dict[int, IntArray]:
 
 
 def _usd_left(moment: Moment, reclaim: Reclaim) -> float:
-    """How much work may yet be lost in this hour."""
+    """The work that may still be lost in this hour, in USD."""
     alive = sum(each.price_usd_per_hour for each in moment.state.instances.values() if each.alive)
     lost = sum(usd for at, usd in moment.state.sharing.displaced if at > moment.now - HOUR_S)
     return reclaim.per_hour_of_spend * alive - lost

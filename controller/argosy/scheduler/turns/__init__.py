@@ -1,1 +1,1 @@
-"""Whose turn it is where a limit is reached: fair order, caps of queues, vCPU quotas."""
+"""Fair order of runs, caps of queues and vCPU quotas."""

@@ -1,4 +1,4 @@
-"""What each run in the queue asks for."""
+"""The batches of tasks that each run asks for."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One batch of a run, and the tasks it is made of."""
+    """One batch of a run, and its tasks."""
 
     run: Run
     batch: Batch
-    among: NDArray[np.bool_] | None = None  # (tasks of the run,); None = all that are pending
-    moves: bool = False  # for the tasks that go to on-demand: spot lost them too often, or a service's base lacks them
+    among: NDArray[np.bool_] | None = None  # (tasks of the run,); None = all pending tasks
+    moves: bool = False  # for tasks that go to on-demand: spot lost them too often, or a service's base lacks them
 
 
 def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO_BOUND) -> list[Ask]:
@@ -57,8 +57,8 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
 
 
 def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
-    """Tasks that spot lost too often, or that a service's base lacks, apart from the others. Where on-demand can never
-    be bought, they stay on spot."""
+    """Separates tasks that spot lost too often, or that a service's base lacks, from the others. If on-demand can
+    never be bought, they stay on spot."""
     until = moment.now + moment.policy.linger_s
     apart = _apart(run, moment, until) if SPOT_ONLY in batch.constraints else None
     count = 0 if apart is None else min(batch.count, run.tasks.startable_count(until, apart))
@@ -70,7 +70,7 @@ def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
 
 
 def _apart(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:
-    """(tasks of the run,) those for which spot will not do; None = no such."""
+    """(tasks of the run,) those that must not run on spot; None = no such task."""
     if run.terms.on_demand_base:
         return tasks_of_base(run, moment, until)
     lost: NDArray[np.bool_] = run.tasks["losses"] >= run.terms.fallback_losses
@@ -78,7 +78,7 @@ def _apart(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:
 
 
 def on_demand(batch: Batch) -> Batch:
-    """The same where spot cannot take it."""
+    """The same constraints, on instances that spot cannot take."""
     return replace(
         batch, constraints=tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
     )
@@ -101,8 +101,8 @@ def batch_of(
     shunned: Mapping[str, frozenset[str]],
     may_buy: frozenset[Purchase] | None = None,
 ) -> Batch:
-    """What a run asks for: its tasks that may start before `until` (epoch seconds), within its cap on concurrent ones.
-    shunned: from `shunned_by`. may_buy: None = as it was last decided.
+    """The batch of a run: its tasks that may start before `until` (epoch seconds), within its cap on concurrent ones.
+    shunned: from `shunned_by`. may_buy: None = the last decision.
 
     Tasks in back-off get a place as well, which keeps their instances from being released, but are not launched.
     """
@@ -139,13 +139,13 @@ def _last_decided(run: Run) -> frozenset[Purchase]:
 
 
 def standing_constraints(terms: RunTerms) -> tuple[str, ...]:
-    """All that a run asks of its instances, whatever is decided later."""
+    """All permanent constraints of a run on its instances."""
     always = () if terms.purchase.mixes else _purchase(frozenset({Purchase(terms.purchase)}))
     return _where(terms) + always
 
 
 def _architecture(run: Run) -> tuple[str, ...]:
-    """An instance that has not said what it is, is x86."""
+    """An instance that does not state its architecture is x86."""
     if run.architecture == "any":
         return ()
     is_arm = f"attribute:ecs.cpu-architecture == {ARM64}"
@@ -166,13 +166,13 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
 
 
 def base_of(run: Run, moment: Moment) -> int:
-    """As many as the spec says; 0 where on-demand can never be bought: they stay on spot then."""
+    """As many as the spec says; 0 if on-demand can never be bought: then they stay on spot."""
     base = run.terms.on_demand_base
     return base if base and is_ever_available(run, moment.state, moment.policy) else 0
 
 
 def lacking(run: Run, moment: Moment, base: int) -> int:
-    """How many more of the run's tasks are to be on on-demand instances than are, or are about to start there."""
+    """How many more of the run's tasks need on-demand instances than are there or about to start there."""
     table, instances = moment.state.attempts, moment.state.instances
     rows = [row for row in table.of_run(run.number) if table["stop_cause"][row] == StopCause.NONE]
     names = (bytes(table["instance"][row]).decode() for row in rows)
@@ -185,7 +185,7 @@ def _stays_on_demand(instance: Instance) -> bool:
 
 
 def tasks_of_base(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:
-    """(tasks of the run,) those that are asked for on on-demand instances alone; None = no such."""
+    """(tasks of the run,) those that ask for on-demand instances only; None = no such task."""
     base = base_of(run, moment)
     wanted = lacking(run, moment, base) if base else 0
     if not wanted:

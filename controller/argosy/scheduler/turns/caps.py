@@ -1,10 +1,9 @@
-"""Caps of queues and vCPU quotas: what is used of each, and what is left while a tick decides.
+"""Use of queue caps and vCPU quotas, and what is left during a tick.
 
-A task uses, of its instance, the part that it reserves: the largest of its parts of cpu, memory and GPUs. That part of
-the instance counts against the caps of its queue, and that part of its price; of the quota that the instance draws on,
-that part of its vCPUs (decision 47). Unreserved capacity is charged to no queue. What is ordered for a queue, or on its
-way to it, counts whole against caps; incoming vCPUs belong to no queue but still use up the quota. Daemons are of no
-queue.
+A task uses the share of its instance that it reserves: the largest of its shares of cpu, memory and GPUs. That share of
+the instance and of its price counts against the caps of its queue, and that share of its vCPUs against the instance's
+quota (decision 47). Unreserved capacity is charged to no queue. Instances ordered for a queue, or on their way to it,
+count whole against caps; incoming vCPUs belong to no queue but still use up the quota. Daemons belong to no queue.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _SAID = ("{:,.2f} USD an hour", "{:,g} vCPUs", "{:,g} GPUs", "{:,g} instances")
 
 
 def queues_by_number(state: State) -> dict[int, str]:
-    """Whose the live attempts are, by Run.number, but for those of daemons. Tasks of suspended runs go on."""
+    """The queues of live attempts, by Run.number, except daemons. Tasks of suspended runs continue."""
     queues = state.sharing.queues()
     held = [found.record for found in state.suspended.values() if not found.record.is_daemon]
     suspended = {record.number: record.queue if record.queue in queues else DEFAULT_QUEUE for record in held}
@@ -49,7 +48,7 @@ def queues_by_number(state: State) -> dict[int, str]:
 
 
 def at_cap(queue: str, cap: Cap, unit: int) -> str:
-    """What a run is told that waits for it."""
+    """The reason of a run that waits for it."""
     amount = _SAID[unit].format(cap[unit])
     return _AT_CAP.format(queue, amount.removesuffix("s") if unit and cap[unit] == 1 else amount)
 
@@ -61,25 +60,27 @@ def is_at_cap(sentence: str) -> bool:
 
 
 def units_of(needs: Resources, size: Resources, usd_per_hour: float) -> tuple[int, int, int, int]:
-    """What a task takes on an instance of that size. Rounded down: whole instances come out as no more than that."""
+    """The units of a task on an instance of that size. Rounded down, so that whole instances do not exceed their
+    size."""
     part = needs.share_of(size)
     return int(usd_per_hour * part * SCALE[USD]), needs.cpu_units, needs.gpus, int(part * SCALE[INSTANCES])
 
 
 def left_of(cap: Cap) -> list[int]:
-    """The whole of it, in units; NO_CAP where it is infinite."""
+    """The whole cap, in units; NO_CAP where it is infinite."""
     return [NO_CAP if each == np.inf else round(each * scale) for each, scale in zip(cap, SCALE, strict=True)]
 
 
 def use_by_run(state: State, numbers: Collection[int]) -> dict[int, list[int]]:
-    """By Run.number, of those runs, what their live attempts use: 4 units, then the same on warned instances alone."""
+    """By Run.number, of those runs, the use of their live attempts: 4 units, then the same on warned instances
+    alone."""
     known, table, needs = np.array(sorted(numbers), dtype=np.int64), state.attempts, state.needs_by_number()
     row_of = np.full(1 + max([int(table["run"].max(initial=0)), *numbers]), -1)
     row_of[known] = np.arange(len(known))
     placed = table.placed()
     placed = placed[row_of[table["run"][placed]] >= 0]
     run = row_of[table["run"][placed]]
-    where = table.positions([*state.instances])[table.instance_number[placed]]  # -1: on one of which nothing is known
+    where = table.positions([*state.instances])[table.instance_number[placed]]  # -1: on an unknown instance
     sizes = np.array([*(each.total for each in state.instances.values()), Resources()], dtype=np.float64)
     prices = np.array([*(each.price_usd_per_hour for each in state.instances.values()), 0.0])
     wanted = np.array([needs[number] for number in known.tolist()], dtype=np.int64).reshape(-1, 3)
@@ -104,13 +105,13 @@ def _summed(run: IntArray, amounts: IntArray, runs: int) -> IntArray:
 
 
 def instances_left(moment: Moment) -> int:
-    """maxInstances less what is alive, and what fleets may still launch."""
+    """maxInstances less instances alive or still to be launched by fleets."""
     alive = sum(instance.alive for instance in moment.state.instances.values())
     return moment.policy.max_instances - alive - sum(moment.promised.values())
 
 
 def usd_of_all(moment: Moment) -> float:
-    """What all instances that are alive or may still come cost an hour."""
+    """The cost per hour of all instances that are alive or may still come."""
     state, coming = moment.state, 0.0
     for (key, purchase), count in moment.promised.items():
         if kind := moment.catalogue.get(state.pools[key].instance_type):
@@ -120,18 +121,18 @@ def usd_of_all(moment: Moment) -> float:
 
 @dataclass(slots=True)
 class CapRoom:
-    """What each queue may still use while a tick decides; what is given is taken out."""
+    """What each queue may still use during a tick; each grant reduces it."""
 
     names: tuple[str, ...]  # of all queues, in the order of the document
     caps: tuple[Cap, ...]
     whole: IntArray  # (queues, 4); NO_CAP = any number
     used: IntArray  # (queues, 4)
     promised: tuple[ShareQueue, ...]  # the queues themselves
-    leaving: IntArray  # (queues, 4) what is used on instances that were warned: others take their place
+    leaving: IntArray  # (queues, 4) use on warned instances, which will be replaced
 
     @classmethod
     def of(cls, state: State) -> CapRoom | None:
-        """None where no queue has a cap or a guarantee."""
+        """None if no queue has a cap or a guarantee."""
         queues = state.sharing.queues()
         if not any(queue.cap.is_any or queue.guarantee for queue in queues.values()):
             return None
@@ -152,13 +153,13 @@ class CapRoom:
 
     @property
     def unit(self) -> IntArray:
-        """(queues,) in which each is promised something."""
+        """(queues,) the unit of each guarantee."""
         units = [UNITS.index(each.guarantee.unit) if each.guarantee else 0 for each in self.promised]
         return np.array(units, dtype=np.int64)
 
     @property
     def amount(self) -> IntArray:
-        """(queues,) so much of it; 0 = nothing."""
+        """(queues,) the guaranteed amount; 0 = nothing."""
         known = [(each.guarantee, SCALE[unit]) for each, unit in zip(self.promised, self.unit, strict=True)]
         return np.array([round(each.amount * scale) if each else 0 for each, scale in known], dtype=np.int64)
 
@@ -175,17 +176,17 @@ class CapRoom:
         self.used = self.used + taken
 
     def replace_what_leaves(self) -> None:
-        """From now on it is decided about what is to come: tasks of warned instances count where they will go."""
+        """From now on, counts future use: tasks of warned instances count where they will move to."""
         self.take(np.arange(len(self.names)), -self.leaving)
 
     def why(self, queue: int, units: BoolArray) -> str:
-        """The sentence about the first of these units; "" = there is none."""
+        """The sentence about the first of these units; "" = none."""
         closed = np.flatnonzero(units)
         return at_cap(self.names[queue], self.caps[queue], int(closed[0])) if len(closed) else ""
 
 
 def prices(moment: Moment, lineup: Lineup) -> FloatArray:
-    """(rows,) USD an hour of each instance that is here or to come."""
+    """(rows,) USD an hour of each present or incoming instance."""
     instances, state = moment.state.instances, moment.state
     owed = {
         key: cost_of(pool, kind, key[1], moment.now, moment.policy)
@@ -202,13 +203,13 @@ def prices(moment: Moment, lineup: Lineup) -> FloatArray:
 
 
 def parts(needs: Sequence[Resources], supply: Supply) -> FloatArray:
-    """(tasks, rows) which part of each instance a task takes."""
+    """(tasks, rows) the share of each instance that a task takes."""
     wanted = np.array(needs, dtype=np.float64).reshape(-1, 3)
     return part_of(wanted[:, None, :], supply.total.T[None, :, :])
 
 
 def part_of(needs: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
-    """Which part of an instance a task takes. needs, sizes: (..., 3)."""
+    """The share of an instance that a task takes. needs, sizes: (..., 3)."""
     found = np.zeros(np.broadcast_shapes(needs.shape, sizes.shape)[:-1])
     for axis in range(3):
         has = sizes[..., axis] > 0
@@ -217,7 +218,7 @@ def part_of(needs: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
 
 
 def costs_on(needs: Sequence[Resources], supply: Supply, usd_per_hour: FloatArray) -> IntArray:
-    """(tasks, 4) what a task takes on the instances that have room for it, on average over their places."""
+    """(tasks, 4) the units of a task on the instances that have room for it, averaged over their places."""
     known: dict[Resources, list[int]] = {}
     for each in dict.fromkeys(needs):
         part = parts([each], supply)[0]
@@ -238,7 +239,7 @@ def quotas_of(policy: Policy) -> Mapping[QuotaKey, int]:
 
 
 def vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
-    """Of each quota that the settings name: what neither instances that EC2 still counts nor orders take."""
+    """Of each quota in the settings: what is left of it after instances that EC2 still counts and orders."""
     quotas = quotas_of(moment.policy)
     if not quotas:
         return {}
@@ -257,14 +258,13 @@ def vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
 
 
 def use_of_quotas(moment: Moment, keys: Sequence[QuotaKey]) -> dict[int, IntArray]:
-    """By Run.number, (keys,) what its live attempts use, in units of `OF_A_VCPU`. Runs that use nothing are left
-    out."""
+    """By Run.number, (keys,) the use of its live attempts, in units of `OF_A_VCPU`. Runs without use are left out."""
     if not keys:
         return {}
     state, table = moment.state, moment.state.attempts
     placed, place = table.placed(), {key: number for number, key in enumerate(keys)}
     instances = [*state.instances.values()]
-    where = table.positions([each.id for each in instances])[table.instance_number[placed]]  # -1: nothing is known
+    where = table.positions([each.id for each in instances])[table.instance_number[placed]]  # -1: unknown
     draws_on = [
         place.get((i.cell, i.purchase.value, quota_key(i.instance_type, i.purchase.value)), -1) if i.owned else -1
         for i in instances

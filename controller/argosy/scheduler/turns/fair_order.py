@@ -1,15 +1,14 @@
-"""Who comes first where not every run can be served at once?
+"""The order of runs where not all can be served at once.
 
 The sharers of the cluster are its queues, and the owners within a queue that is shared by owners. Within a sharer, a
 run of higher priority comes first, then one that can still make its deadline, then the older one. Between sharers
 `argosy.sharing` decides.
 
 Of runs that can still make their deadlines, the one with least slack comes first. Slack is the time until the run has
-to begin at the latest: its deadline less what the rest of it takes with the whole cluster, at its largest, to itself.
-These moments stand still while time passes, and only whole minutes of them count, so the order does not change from
-tick to tick. A run that is late stands where it would stand without its deadline: nothing that is given to it makes its
-deadline hold, and an impossible deadline is no way to the front. While the duration of its tasks is unknown, a run is
-late when its deadline is over.
+to begin at the latest: its deadline less the time that the rest of it takes with the whole cluster, at its largest, to
+itself. These times are fixed and rounded to minutes, so the order does not change from tick to tick. A late run is
+placed as if it had no deadline: no capacity can save the deadline, and an impossible deadline must not give priority.
+While the duration of its tasks is unknown, a run is late when its deadline has passed.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def latest_starts(moment: Moment, runs: Sequence[Run]) -> Mapping[str, int]:
 
 
 def _largest_cluster(moment: Moment) -> Resources | None:
-    """With as many instances as there may be, like those that are here. None: nothing is known of it."""
+    """The cluster at its largest, with instances like the present ones. None: nothing is known of it."""
     sizes = [each.total for each in moment.state.instances.values() if each.alive]
     if not sizes:
         return None
@@ -68,8 +67,8 @@ def _largest_cluster(moment: Moment) -> Resources | None:
 
 
 def rest_s(run: Run, moment: Moment, whole: Resources | None) -> float:
-    """Seconds that the rest of it takes at most, whatever the order of its tasks, if it has all of that to itself:
-    Graham's bound for tasks on equal workers. What has begun counts as if it were to begin."""
+    """Seconds that the rest of it takes at most, in any order of tasks, with that cluster to itself: Graham's bound
+    for tasks on equal workers. Tasks under way count as not begun."""
     seconds = run.expected_seconds(moment.policy.attempt_s)
     longest_s = max(seconds, run.longest_s)
     at_once = max(1, min(_places(run, whole), run.terms.max_concurrent or run.task_count))
@@ -82,7 +81,7 @@ def rest_s(run: Run, moment: Moment, whole: Resources | None) -> float:
 def _places(run: Run, whole: Resources | None) -> int:
     most = math.inf
     if whole is not None:
-        # Of what there is nothing of yet, nothing is known: a run that waits for its first GPU is not late for that.
+        # A resource not present yet is unknown: a run that waits for its first GPU is not late for that.
         most = min((of // need for need, of in zip(run.needs, whole, strict=True) if need and of), default=math.inf)
     terms = run.terms
     if terms.max_instances and terms.max_tasks_per_instance:
@@ -96,13 +95,13 @@ class Within(NamedTuple):
     queues: Sequence[str]
     takes: IntArray  # (runs, units)
     left: IntArray  # (queues, units)
-    unit: IntArray  # (queues,) in which each is guaranteed something
-    amount: IntArray  # (queues,) so much of it; 0 = nothing
-    used: IntArray  # (queues,) what it has of it
-    kept_from: IntArray  # (queues,) the limit out of which what it lacks is kept from the others; LENT = it is lent
+    unit: IntArray  # (queues,) the unit of each guarantee
+    amount: IntArray  # (queues,) the guaranteed amount; 0 = nothing
+    used: IntArray  # (queues,) the guaranteed use
+    kept_from: IntArray  # (queues,) the limit that withholds the missing part from the others; LENT = it is lent
 
     def after(self, queue: IntArray, given: IntArray) -> Within:
-        """Once each run, of the queue in that place, has been given so many tasks."""
+        """After each run, of the queue in that place, has been given that number of tasks."""
         taken = np.zeros_like(self.left)
         np.add.at(taken, queue, given[:, None] * self.takes)
         left = np.where(self.left >= NO_CAP, self.left, np.maximum(self.left - taken, 0))
@@ -114,15 +113,15 @@ class Within(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FairOrder:
-    """Some open runs, and who shares the cluster. The sharers stand in the order in which ties are decided: who uses
-    least of the cluster first, then who has had fewest attempts, so that who was served is behind who was not."""
+    """Some open runs and all sharers of the cluster. The sharers are in the order that breaks ties: the least use of
+    the cluster first, then the fewest attempts, so that a sharer just served follows one that was not."""
 
     runs: tuple[Run, ...] = ()  # by sharer, priority, deadline (`urgency`), age
     sharers: tuple[Sharer, ...] = ()
     weight: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     parts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     factor: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """(sharers,) by how much the weight counts more or less for what was used lately."""
+    """(sharers,) the factor of the weight for past use."""
     tasks: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     """(sharers, 3) cpu units, MiB and GPUs that its live attempts take."""
     live: Mapping[str, int] = field(default_factory=dict)  # live attempts, by run id
@@ -130,7 +129,7 @@ class FairOrder:
 
     @classmethod
     def of(cls, state: State, runs: Sequence[Run], urgent: Mapping[str, int] = NOBODY) -> FairOrder:
-        """Of those runs, which are in order of submission. urgent: from `latest_starts`."""
+        """The order of those runs, which are in order of submission. urgent: from `latest_starts`."""
         found = _Holdings(state)
         known = sorted({found.sharer[run.id] for run in runs}, key=found.rank)
         rows = {sharer: number for number, sharer in enumerate(known)}
@@ -152,7 +151,7 @@ class FairOrder:
 
     @property
     def is_shared(self) -> bool:
-        """Whether there is anybody to share with."""
+        """Whether there is more than one sharer."""
         return len(self.sharers) > 1
 
     def dealt(
@@ -164,7 +163,7 @@ class FairOrder:
         used: IntArray,
         within: Within | None = None,
     ) -> Filled:
-        """How many of its tasks each of the runs gets. They stand in this order, and may come more than once.
+        """How many of its tasks each of the runs gets. They are in this order, and may appear more than once.
 
         takes: (runs, limits) for a task. used: (sharers, limits).
         """
@@ -175,7 +174,7 @@ class FairOrder:
         return fill(columns, self._sharers(used), limits, bounds, self._guarantees(within, bounds.of_runs(columns)))
 
     def _guarantees(self, within: Within, of_runs: IntArray) -> Guarantees:
-        # What a queue uses is divided equally among its sharers, which only decides between its owners.
+        # A queue's use is divided equally among its sharers, which only decides between its owners.
         group = self.groups(within.queues)
         members = np.bincount(group, minlength=len(within.amount))
         used = within.used[group] // members[group]
@@ -191,8 +190,8 @@ class FairOrder:
         return np.array([place[queue] for queue, _ in self.sharers], dtype=np.int64)
 
     def in_turn(self, run_ids: Sequence[str], counts: IntArray, limits: Limits, quantum: int = 1) -> IntArray:
-        """The place in `run_ids` of each of so many tasks, in the order of their turns; each takes one of every limit
-        that is handed in."""
+        """The place in `run_ids` of each of that many tasks, in the order of their turns; each takes 1 of every
+        limit."""
         takes = np.ones((len(run_ids), len(limits)), dtype=np.int64)
         columns = Columns.of([self.row[run_id] for run_id in run_ids], counts, takes)
         used = np.zeros((len(self.sharers), len(limits)), dtype=np.int64)
@@ -203,13 +202,13 @@ class FairOrder:
 
 
 class _Holdings:
-    """What the sharers of a state have."""
+    """The use of the sharers of a state."""
 
     def __init__(self, state: State) -> None:
         by_number, queues = live_by_number(state), state.sharing.queues()
         self.live = {run.id: by_number.get(run.number, 0) for run in state.runs.values()}
         self.sharer: dict[str, Sharer] = {}
-        self.members: dict[Sharer, int] = {}  # all that have an open run -> when they first came
+        self.members: dict[Sharer, int] = {}  # all that have an open run -> their earliest submission
         self.taken = taken_by_sharer(state, by_number)
         self._served: Counter[Sharer] = Counter()
         for run in state.runs.values():
@@ -226,14 +225,14 @@ class _Holdings:
         self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
 
     def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:
-        """Who has the lowest comes first. Fractions: what is equal has to be equal."""
+        """The lowest comes first. Fractions make equal values exactly equal."""
         weight = max(1, self.weights[sharer].weight) * self.factor[sharer]
         level = max(Fraction(taken, whole) for taken, whole in zip(self.taken[sharer], self._whole, strict=True))
         return level / weight, Fraction(self._served[sharer], weight), self.members[sharer]
 
 
 def one_each(state: State, runs: Sequence[Run]) -> list[Run]:
-    """The runs in the order of their turns, where each needs the same little."""
+    """The runs in the order of their turns, where each needs the same small amount."""
     order = FairOrder.of(state, runs) if len(runs) > 1 else FairOrder()
     if not order.is_shared:
         return list(runs)
@@ -243,7 +242,7 @@ def one_each(state: State, runs: Sequence[Run]) -> list[Run]:
 
 
 def shares(state: State, wants: Mapping[str, int], room: int) -> dict[str, int]:
-    """By run id, how much each of some open runs gets of something of which there is so little in a tick."""
+    """By run id, the share of each of some open runs in something of which a tick has that little."""
     if len(wants) < 2:
         return {run_id: min(room, count) for run_id, count in wants.items()}
     order = FairOrder.of(state, [state.runs[run_id] for run_id in wants])

@@ -1,7 +1,7 @@
-"""How is room shared that does not suffice for all: places on instances, launches of a tick, instances to be bought?
+"""How is scarce room shared: places on instances, launches of a tick, purchases?
 
-Room is dealt out by what it is made of (cpu, memory, GPUs), which says little of whether a task fits on one instance.
-So what was dealt out is placed, who did not find all his places is left out, and the rest is dealt out again.
+Room is dealt out by cpu, memory and GPUs, which does not show whether a task fits on one instance. So the shares are
+placed, tasks that fit nowhere are left out, and the rest is dealt out again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Placed = Counter[tuple[int, int]]  # (batch, row) -> tasks
 def placed_in_slices(
     queue: Queue, counts: IntArray, state: PassState, fitness: Mapping[str, Fitness]
 ) -> tuple[Placed, IntArray]:
-    """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks, instead of the queue's
-    own. Takes the places out of the state."""
+    """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks, instead of the
+    queue's own. Removes the places from the state."""
     placed, unplaced = Placed(), np.zeros_like(counts)
     has_gpus = np.array([kind.gpus > 0 for kind in queue.kinds], dtype=np.bool_)[queue.kind]
     for asked in _slices(counts, has_gpus):
@@ -51,7 +51,7 @@ def placed_in_slices(
 
 
 def _slices(counts: IntArray, has_gpus: BoolArray) -> Iterator[IntArray]:
-    """(batches,) tasks that are placed one after the other: those with GPUs, for the others find cpu and memory
+    """(batches,) tasks that are placed one after the other: those with GPUs, because the others find cpu and memory
     elsewhere as well; then a part of each of the others, and so on."""
     yield np.where(has_gpus, counts, 0)
     others = np.where(has_gpus, 0, counts)
@@ -60,27 +60,27 @@ def _slices(counts: IntArray, has_gpus: BoolArray) -> Iterator[IntArray]:
         yield others * (number + 1) // slices - others * number // slices
 
 
-ROUNDS = 8  # of dealing out; what is left then goes to who comes first
+ROUNDS = 8  # of dealing out; the first runs get what is left then
 
 
 class LaunchRoom(NamedTuple):
-    """What one tick may start."""
+    """The launches that one tick allows."""
 
     launches: int
     cells: Mapping[str, int]  # of them, in each cell
-    runs: int  # of how many runs; the commit holds no more
+    runs: int  # the most runs, because the commit holds no more
 
 
 @dataclass(slots=True)
 class QueueCaps:
-    """What the asks of a tick may have within the caps of their queues."""
+    """The limits of a tick's asks by the caps of their queues."""
 
     order: FairOrder
     asks: Sequence[Ask]
     lineup: Lineup
     room: CapRoom
     usd_per_hour: FloatArray  # (rows of the lineup,)
-    costs: IntArray = field(init=False)  # (asks, units) what a task takes, on average where there is room for it
+    costs: IntArray = field(init=False)  # (asks, units) the units of a task, averaged where there is room for it
     queue: IntArray = field(init=False)  # (asks,)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class QueueCaps:
         self.queue = groups[[self.order.row[ask.run.id] for ask in self.asks]]
 
     def within(self, given: IntArray) -> Within:
-        """For the asks, beside so many tasks of each that are given and not taken out yet."""
+        """For the asks, beside that many tasks of each that are given and not taken out yet."""
         taken = np.zeros_like(self.room.left)
         np.add.at(taken, self.queue, given[:, None] * self.costs)
         room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))
@@ -98,15 +98,15 @@ class QueueCaps:
         return Within(room.names, self.costs, left, unit, room.amount, used, lent)
 
     def cut(self, wants: IntArray, given: IntArray) -> Filled:
-        """As many of the tasks that are wanted as the caps allow, whatever is free."""
+        """As many of the wanted tasks as the caps allow, independent of free room."""
         needs = np.array(self._needs, dtype=np.int64).reshape(-1, 3)
         limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         ids = [ask.run.id for ask in self.asks]
         return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())
 
     def kept_to(self, placed: Placed, unplaced: Sequence[int]) -> tuple[Placed, list[int]]:
-        """Of the tasks that were placed on what is here, (ask, row) -> tasks, those that fit the caps at what their
-        instances cost; and how many of each ask are without a place then. They are taken out."""
+        """Of the tasks placed on present instances, (ask, row) -> tasks, those that fit the caps at the cost of
+        their instances, which are taken out; and how many of each ask then have no place."""
         kept, left = Placed(), list(unplaced)
         here = self.lineup.here
         for (number, row), count in sorted(placed.items()):
@@ -122,13 +122,13 @@ class QueueCaps:
         return kept, left
 
     def promise(self, tasks: Mapping[tuple[int, int], int]) -> None:
-        """(ask, row of what is to come) -> tasks: such instances count whole for those who wait for them."""
+        """(ask, row of an incoming instance) -> tasks: such instances count whole for the runs that wait for them."""
         coming, ready = self.lineup.coming, self.lineup.ready
         numbers = [number for number, _ in tasks]
         rows = np.array([row for _, row in tasks], dtype=np.int64)
         counts = np.array([*tasks.values()], dtype=np.float64)
         needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, 3)
-        own = part_of(needs, coming.total.T[rows]) * counts  # of each its own row: all rows would be a square
+        own = part_of(needs, coming.total.T[rows]) * counts  # one row of its own for each: all rows would be a square
         whole = np.zeros(len(coming))
         np.add.at(whole, rows, own)
         of_row = own / np.where(whole[rows] > 0, whole[rows], 1.0)
@@ -143,19 +143,19 @@ class QueueCaps:
 
 @dataclass(frozen=True, slots=True)
 class FairShare:
-    """For one tick's asks, which stand in fair order."""
+    """For one tick's asks, which are in fair order."""
 
     order: FairOrder
     asks: Sequence[Ask]
     levels: ShareLevels
-    used: IntArray  # (sharers, 5) what the live attempts count there
+    used: IntArray  # (sharers, 5) the amounts of the live attempts
     caps: QueueCaps | None = None  # where any queue has one
 
     def meant_for(
         self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
     ) -> tuple[list[int], list[int]] | None:
-        """How many tasks of each batch should start on instances that are here, and how many of those that are to be
-        spread wait for others. None where there is room for all, so that nobody has to come first."""
+        """How many tasks of each batch should start on present instances, and how many of those that spread wait for
+        others. None where there is room for all, so that no order is needed."""
         wants = [batch.count for batch in batches]
         free = self.within_caps(batches, wants, {}) == wants
         if free and not place(batches, lineup.supply, fitness=fitness).unplaced.any():
@@ -170,7 +170,7 @@ class FairShare:
     def placed(
         self, batches: Sequence[Batch], supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, list[int]]:
-        """(batch, row) -> tasks, and how many tasks of each found no place: first what each is due, then the rest."""
+        """(batch, row) -> tasks, and how many tasks of each found no place: first the due tasks, then the rest."""
         wants = [batch.count for batch in batches]
         free = self.within_caps(batches, wants, {}) == wants
         found = place(batches, supply, fitness=fitness) if free else None
@@ -227,8 +227,8 @@ class FairShare:
     def launched(
         self, placed: Sequence[tuple[int, str, int]], cell_of: Mapping[str, str], room: LaunchRoom
     ) -> list[tuple[int, str, int]]:
-        """Of the tasks that were placed, (ask, instance id, count) each, those that start in this tick, in the order of
-        their turns."""
+        """Of the placed tasks, (ask, instance id, count) each, those that start in this tick, in the order of their
+        turns."""
         wanted = Counter[tuple[int, str]]()
         for number, instance_id, count in placed:
             wanted[number, cell_of[instance_id]] += count

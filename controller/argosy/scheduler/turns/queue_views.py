@@ -1,4 +1,4 @@
-"""What does each queue use, also of vCPU quotas, what is due to it, and what waits in it?"""
+"""The use, share and waiting tasks of each queue, and the use of vCPU quotas."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ NO_CAP, NOTHING_USED = Cap(), Cap(0.0, 0.0, 0.0, 0.0)
 
 
 class LatelyUsed(NamedTuple):
-    """By a queue, or an owner in one that is shared by owners."""
+    """Past use of a queue, or of an owner in one that is shared by owners."""
 
-    owner: str  # "" = it is the queue
-    use: float  # the largest part that it used of the cluster, 0..1, what is longer ago counting less
-    factor: float  # by which its weight counts more or less for that
+    owner: str  # "" = the queue itself
+    use: float  # the largest share that it used of the cluster, 0..1, where older use counts less
+    factor: float  # the resulting factor of its weight
 
 
 @dataclass(slots=True)
@@ -48,22 +48,22 @@ class QueueUse:
     runs: int = 0  # open ones
     waiting: int = 0  # tasks
     running: int = 0  # tasks that have a place
-    use: float = 0.0  # the largest part that it uses of the cluster's cpu, memory or GPUs, 0..1
-    share: float = 0.0  # its weight's part of the weights of the queues with open runs, 0..1
+    use: float = 0.0  # the largest share that it uses of the cluster's cpu, memory or GPUs, 0..1
+    share: float = 0.0  # its weight's share of the weights of the queues with open runs, 0..1
     level: float | None = None  # use / weight; None where the weight is 0
     cap: Cap = NO_CAP
     guarantee: Guarantee | None = None
     lend: bool = True
-    used: Cap = NOTHING_USED  # what counts against the cap
+    used: Cap = NOTHING_USED  # use that counts against the cap
     preempts: bool = False  # whether its runs may take room
     preemptible: bool | None = None  # whether its tasks may be stopped for them; None = as each run says
-    preempted: int = 0  # attempts of its open runs that were
-    kept: int = 0  # instances that take no work but its own, until its tasks have come
-    lately: Sequence[LatelyUsed] = ()  # by its sharers with open runs, where that counts
+    preempted: int = 0  # attempts of its open runs that were stopped for others
+    kept: int = 0  # instances that take no work but its own, until its tasks arrive
+    lately: Sequence[LatelyUsed] = ()  # by its sharers with open runs, if past use counts
 
 
 def use_of_queues(state: State) -> Sequence[QueueUse]:
-    """In the order of the document; a queue that is not listed is the default one, the first."""
+    """In the order of the document; an unlisted queue counts as the default one, the first."""
     queues = state.sharing.queues()
     found = {
         name: QueueUse(
@@ -88,7 +88,7 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         its.used = Cap(*(has + more / scale for has, more, scale in zip(its.used, uses, SCALE, strict=False)))
     for run in state.runs.values():
         if run.is_daemon:
-            continue  # it is of no queue
+            continue  # it belongs to no queue
         name = queue_of_run(run, queues)
         its = found[name]
         its.runs += 1
@@ -111,7 +111,7 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
 
 
 def _factors(state: State) -> dict[Sharer, int]:
-    """Of those with open runs, where what was used lately counts."""
+    """The factors of sharers with open runs, if past use counts."""
     if not state.sharing.recent.at:
         return {}
     order = FairOrder.of(state, list(state.runs.values()))
@@ -124,17 +124,17 @@ class QuotaUse:
 
     key: QuotaKey
     vcpus: int
-    left: int  # may be below 0: a quota may become smaller
+    left: int  # may be below 0 after a quota was reduced
     used: Mapping[str, float]  # by queue, vCPUs that its tasks reserve, the largest first
 
     @property
     def name(self) -> str:
-        """As in what runs are told."""
+        """As in the reasons of runs."""
         return quota_name(self.key, {self.key: self.vcpus})
 
 
 def quotas_by_queue(moment: Moment, keys: Sequence[QuotaKey] | None = None) -> Sequence[QuotaUse]:
-    """keys: None = all that the settings name."""
+    """keys: None = all in the settings."""
     whole, left, queues = quotas_of(moment.policy), vcpus_left(moment), queues_by_number(moment.state)
     keys = tuple(whole) if keys is None else keys
     used: dict[QuotaKey, Counter[str]] = {key: Counter() for key in keys}

@@ -1,9 +1,9 @@
-"""What lifts a sharer's level while places are dealt out: how much of what does a task count?
+"""What raises a sharer's level while places are dealt out?
 
-Of the cluster's cpu, memory and GPUs, whichever a sharer uses most of. GPUs count only where several want any: what
-nobody else wants is taken from nobody. Where the document limits the dollars of an hour, these are what is shared: a
-task counts what it costs on the instance where it costs least, and cpu, memory and GPUs only say where there is room
-(decision 55). Launches that come again and again count as well: short tasks would be "below" for ever.
+The largest of its shares of the cluster's cpu, memory and GPUs. GPUs count only where several sharers need any, because
+otherwise their use takes nothing from the others. If the document limits dollars per hour, dollars are shared instead:
+a task counts its cost on the cheapest instance for it, and cpu, memory and GPUs only show where there is room (decision
+55). Repeated launches count as well: otherwise short tasks would always have a low level.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _NOTHING: Mapping[Size, int] = {}
 class ShareLevels:
     """Columns: cpu units, MiB, GPUs, dollars in the units of caps, and launches of `PER_S` a second."""
 
-    capacity: IntArray  # (5,) MOST where it lifts nobody
+    capacity: IntArray  # (5,) MOST where it raises no level
     usd: Mapping[Size, int] = field(default_factory=lambda: _NOTHING)
-    """Of a task with these needs, where dollars are what is shared."""
+    """The cost of a task by its needs, if dollars are shared."""
 
     @classmethod
     def of(cls, state: State, sizes: IntArray, usd_per_hour: FloatArray, launch_rate: float) -> ShareLevels:
-        """sizes, usd_per_hour: (instances, 3) and (instances,) of all on which places are dealt out. launch_rate: per
+        """sizes, usd_per_hour: (instances, 3) and (instances,) of all instances with places. launch_rate: per
         second, in the long run."""
         usd, launches = state.sharing.usd_per_hour, round(PER_S * launch_rate)
         if not math.isinf(usd):
@@ -49,11 +49,11 @@ class ShareLevels:
         return cls(np.array([*np.where(counts, whole, MOST), MOST, launches], dtype=np.int64))
 
     def takes(self, run: Run) -> tuple[int, ...]:
-        """(5,) what a task of it counts."""
+        """(5,) the amounts that one task counts."""
         return (*run.needs, self.usd.get(run.needs, 0), _launches_of_a_place(run))
 
     def used(self, state: State, order: FairOrder) -> IntArray:
-        """(sharers, 5) what the live attempts of all open runs count."""
+        """(sharers, 5) the amounts of the live attempts of all open runs."""
         found = np.column_stack([order.tasks, np.zeros((len(order.tasks), 2), dtype=np.int64)])
         queues, rows = state.sharing.queues(), {sharer: row for row, sharer in enumerate(order.sharers)}
         for run in state.runs.values():
@@ -64,14 +64,15 @@ class ShareLevels:
 
 
 def long_run_launches(moment: Moment) -> float:
-    """Per second: what AWS allows in all cells with instances."""
+    """Per second: the AWS limit over all cells with instances."""
     cells = {instance.cell for instance in moment.state.instances.values()}
     return moment.policy.launch_rate * max(1, len(cells))
 
 
 def _launches_of_a_place(run: Run) -> int:
-    """What a place costs as long as the run keeps it: one launch for each task that ends there, in 1 / PER_S of one a
-    second; 0 where nobody knows how long its tasks take. It closes nothing: what a tick may start is known in it."""
+    """The launches that a place costs while the run keeps it, one for each task that ends there, in units of 1 /
+    PER_S a second; 0 if the duration of its tasks is unknown. It limits no run by itself; the launch limit is known
+    within the tick."""
     seconds = run.mean_seconds(run.terms.expected_seconds)
     return int(PER_S / max(1.0, seconds)) if seconds else 0
 

@@ -24,7 +24,7 @@ class Turns:
 
     present: Present
     asks: Sequence[Ask]  # in the order of their turns
-    share: FairShare | None  # None: no run shares with others, and no queue has a cap
+    share: FairShare | None  # None: there is one sharer, and no queue has a cap
 
 
 def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns:

@@ -1,1 +1,1 @@
-"""What existing runs and attempts need: stops, verifications, polls and reasons."""
+"""The upkeep of existing runs and attempts: stops, verifications, polls and reasons."""

@@ -1,7 +1,7 @@
-"""Of which tasks is ECS asked how they are?
+"""The tasks whose health ECS is asked about.
 
-Of those with a health command only, because no event tells of it: often while their environment changes or one of them
-is not healthy, else as often as a sweep comes.
+These are tasks with a health command, because no event reports their health: often while their environment changes or
+one of them is not healthy, otherwise as often as a sweep.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.scheduler.upkeep.upkeep import arn_of_row
 
 
 def looks(moment: Moment) -> Iterator[LookAtTasks]:
-    """Those that were looked at least lately come first, as many as one tick may ask about."""
+    """The least recently polled tasks come first, as many as one tick may ask about."""
     state, policy = moment.state, moment.policy
     due: list[tuple[float, int]] = []
     for env in state.environments.values():
@@ -36,13 +36,13 @@ def looks(moment: Moment) -> Iterator[LookAtTasks]:
 
 
 def next_looks(moment: Moment) -> Iterator[float]:
-    """When they are due."""
+    """The tasks that are due."""
     for env in moment.state.environments.values():
         yield from (at + period_s for at, period_s, _ in _watched(moment, env))
 
 
 def _watched(moment: Moment, env: Environment) -> Iterator[tuple[float, float, int]]:
-    """Of each task that is looked at: when it was last, seconds from one look to the next, and its row."""
+    """Of each polled task: its last poll, seconds from one poll to the next, and its row."""
     state, table = moment.state, moment.state.attempts
     for run_id in env.runs():
         run = state.runs.get(run_id)

@@ -1,4 +1,4 @@
-"""What runs and attempts that exist need: preparation, stops, resolution, verification, closing."""
+"""Upkeep of existing runs and attempts: preparation, stops, resolution, verification, closing."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from argosy.placement.custom import OwnFunctions
 from argosy.scheduler.turns.fair_order import one_each, shares
 
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
-UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
+UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
 LET_GO = "argosy: its instance is let go"
 PREEMPTED = "argosy: it was stopped for a run of another queue"
 UNHEALTHY = "argosy: the health command of the task's container kept failing"
 REPLACED = "argosy: the service does not want this task any more"
-# When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
+# When a stop is repeated: the first request may have been lost, and ECS shows the reason of the one that arrived.
 SAID_AGAIN = {
     StopCause.CANCELLED: "argosy: the run was cancelled",
     StopCause.CAPPED: "argosy: the run's budget is used up",
@@ -66,7 +66,7 @@ UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it
 
 @dataclass(frozen=True, slots=True)
 class Chores:
-    """The result of `chores`. Example: of a run that was cancelled with one task running, `stops` has one action."""
+    """The result of `chores`. Example: for a cancelled run with one running task, `stops` has one action."""
 
     repairs: Sequence[ReviveTasks | MendState]
     timeouts: Sequence[HaltRun]
@@ -76,7 +76,7 @@ class Chores:
 
 
 def chores(moment: Moment) -> Chores:
-    """What is due in any tick, whether anything may start or not."""
+    """The actions due in any tick, whether anything may start or not."""
     state, now = moment.state, moment.now
     look_ups = host_look_ups(state, now, moment.policy)
     unknown: list[StopOrphan | ResolveLaunches] = [*orphans(state), *resolutions(moment)]
@@ -84,14 +84,15 @@ def chores(moment: Moment) -> Chores:
 
 
 def last_chores(moment: Moment, functions: OwnFunctions) -> list[Action]:
-    """What is due at the end of any tick. functions: the users' own that work."""
+    """The actions due at the end of any tick. functions: the users' own that work."""
     state, now = moment.state, moment.now
     found: list[Action] = [*halts(state, functions), *verifications(moment), *waits_that_are_over(state)]
     return [*found, *closings(state, now), *folds(state, now)]
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
-    """What has to be done to the state itself, bit by bit: first, while the commit has most room. One run at a time."""
+    """Changes of the state itself, in parts, at the start of the tick while the commit has most room. One run at a
+    time."""
     if state.losses.attempts:
         yield MendState()
     for run in state.runs.values():
@@ -110,7 +111,7 @@ def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[
 
 
 def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
-    """Task definitions of ours that no run has any more. Those that unprepared runs will get are left out where the
+    """Our task definitions that no run uses any more. Those that unprepared runs will get are left out where the
     content of a definition is known (`aws/preparation`)."""
     if not state.unused_definitions:
         return
@@ -133,7 +134,7 @@ def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
 
 
 def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
-    """Runs that have taken longer than they may."""
+    """Runs that have exceeded their time limit."""
     for run in state.runs.values():
         if run.is_over_time(now) and not (run.halted or run.done):
             limit = f"timeout.runDurationSeconds allows: {run.terms.duration_limit_s:.0f} s"
@@ -141,7 +142,7 @@ def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
 
 
 def waits_that_are_over(state: State) -> Iterator[Remark]:
-    """A run whose tasks have all ended waits for none of them. What it says of its closing stays."""
+    """A run whose tasks have all ended waits for none of them. A reason about its closing stays."""
     for run in state.runs.values():
         is_closing = run.manifest_bounds or run.manifest_after or Subject(What.CLOSE, run.id) in state.setbacks
         if run.waiting and run.complete and not (run.done or is_closing):
@@ -165,8 +166,8 @@ def folds(state: State, now: float) -> Iterator[FoldHistory]:
 
 
 def verifications(moment: Moment) -> Iterator[VerifyResult]:
-    """Results to look up, the lowest indexes first, within the tick's bounds, which those who share the cluster share.
-    None that is known to be missing and waits for the fate of its instance."""
+    """Results to look up, the lowest indexes first, within the tick's bounds, which the sharers divide. Results
+    known to be missing that wait for the fate of their instance are left out."""
     state, room = moment.state, moment.policy.max_verifications_per_tick
     missing: defaultdict[str, list[int]] = defaultdict(list)
     for run_id, index in state.open_ends.missing_results:
@@ -187,8 +188,7 @@ def verifications(moment: Moment) -> Iterator[VerifyResult]:
 
 
 def histories(moment: Moment) -> Iterator[ReadHistory]:
-    """Fleets that run short once more, and of which EC2 may know the reason: those that were asked about least lately
-    first."""
+    """Fleets that are short again, and for which EC2 may know the reason: the least recently queried first."""
     now, policy = moment.now, moment.policy
     again = [
         pool
@@ -202,7 +202,7 @@ def histories(moment: Moment) -> Iterator[ReadHistory]:
 
 
 def orphans(state: State) -> Iterator[StopOrphan]:
-    """Tasks without a live attempt, and those of suspended runs that must not go on (`lifecycle.suspended_tasks`)."""
+    """Tasks without a live attempt, and those of suspended runs that must stop (`lifecycle.suspended_tasks`)."""
     for arn, cell in state.orphans.items():
         row = state.attempts.row_of_task_id.get(name_of(arn).encode())
         if row is None:
@@ -213,7 +213,7 @@ def orphans(state: State) -> Iterator[StopOrphan]:
 
 
 def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:
-    """The instances that EC2 is to be asked about now, by cell: how attempts ended there is not booked yet."""
+    """The instances to ask EC2 about now, by cell: ends of attempts there are not recorded yet."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     ends = state.open_ends
     heard = [(state.instance_of(row), open_end.heard_at) for row, open_end in ends.failures.items()]
@@ -226,8 +226,8 @@ def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHo
 
 
 def stops(moment: Moment) -> Iterator[StopAttempt]:
-    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they never
-    started to run. A stop that showed no effect is asked for again."""
+    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they
+    never started to run. A stop that had no effect is repeated."""
     state = moment.state
     runs = {run.number: run for run in state.runs.values()}
     for row in _stop_candidates(moment).tolist():
@@ -262,8 +262,8 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
             look[table.on_instance(instance.id)] = True
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
     found = np.flatnonzero(known & look & ~lately_asked)
-    # Those that have not begun come first, in the order in which their agents would start them: thousands of stops take
-    # a while, and none of them is to begin meanwhile.
+    # Unstarted tasks come first, in the order in which their agents would start them: thousands of stops take
+    # a while, and none of these tasks should begin meanwhile.
     return found[np.lexsort((table["launched_at"][found], table["started_at"][found] > 0))]
 
 
@@ -297,14 +297,14 @@ def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
 
 
 def ends_with_instance(instance: Instance | None, moment: Moment) -> bool:
-    """Whether a service's task there is told to stop by now because its instance goes, whoever wants it still: then it
-    serves nobody, and is no reason to stop another one in the same tick."""
+    """Whether a service's task there is asked to stop by now because its instance goes. Then it serves no requests,
+    and is no reason to stop another one in the same tick."""
     drained = instance is not None and _drained_too_long(instance, moment.now, moment.policy)
     return drained or has_handed_over(instance, moment)
 
 
 def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
-    """What ends all attempts of a run, this one among them."""
+    """The reason why all attempts of a run end, this one among them."""
     if run.cancelled:
         return StopCause.CANCELLED, SAID_AGAIN[StopCause.CANCELLED]
     if run.is_over_time(now):
@@ -315,8 +315,8 @@ def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tu
 
 
 def finish_seconds(run: Run, policy: Policy) -> float:
-    """How long an attempt may go on that is allowed to finish after the budget is used up: as long as its time-out
-    says; without one, twice as long as earlier attempts or the spec suggest; otherwise, the policy's limit."""
+    """How long an attempt may go on that is allowed to finish after the budget is used up: up to its time-out;
+    without one, twice the duration of earlier attempts or of the spec; otherwise, the policy's limit."""
     known_s = max(run.longest_s, run.terms.expected_seconds or 0.0)
     return run.terms.attempt_timeout_s or 2 * known_s or policy.finish_s
 
@@ -326,8 +326,8 @@ def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
 
 
 def arn_of_row(state: State, row: int) -> str | None:
-    """None while its instance has no ARN. ECS accepts the full ARN only together with its cluster: both follow from the
-    instance's own ARN."""
+    """None while its instance has no ARN. ECS accepts the full ARN only together with its cluster: both follow from
+    the instance's own ARN."""
     instance = state.instance_of(row)
     return None if instance is None else task_arn(instance.arn, bytes(state.attempts["task_id"][row]).decode())
 
@@ -357,9 +357,9 @@ def _young(moment: Moment, row: int) -> bool:
 
 
 def unsent(moment: Moment) -> Iterator[Launch]:
-    """Intents that were committed but never sent, because the tick's time was up: exactly the same launches again.
-    Those of a run that has been stopped since then are dropped as soon as a commit has room for it; those for a cell
-    that has been closed since then are resolved when they are old."""
+    """Intents that were committed but not sent before the tick's time was up: exactly the same launches again. Those
+    of a run stopped since then are dropped as soon as a commit has room for it; those for a cell closed since then
+    are resolved when they are old."""
     state = moment.state
     for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
         if not _young(moment, row):
