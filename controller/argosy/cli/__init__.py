@@ -1,1 +1,1 @@
-"""The `argosy` command: what users type, with their own credentials. Folders follow the panels of its help."""
+"""The `argosy` command, run with the user's own credentials. Folders follow the panels of its help."""

@@ -1,4 +1,4 @@
-"""How does a function become a command? It gets a `Session`, and the options that choose an AWS and the output.
+"""From a function to a command with a `Session` and the options that choose an AWS and the output.
 
 A parameter of the type `RunId` is a whole id when the function gets it, whatever names the run on the command line. One
 whose type is a dataclass stands for one option per field, so that options that belong together travel together.
@@ -155,7 +155,7 @@ def command(
 
 
 def _refuse_options_before(ctx: typer.Context) -> None:
-    """Of a command of a group: what stands before its name would be ignored, such as another stage."""
+    """Refuses options before the name of a group's command: they would be ignored, such as another stage."""
     for each in ctx.command.params:
         source = ctx.get_parameter_source(str(each.name))
         if source is not None and source.name == "COMMANDLINE":
@@ -176,7 +176,7 @@ def _expanded(parameters: Iterable[inspect.Parameter]) -> Iterable[inspect.Param
 
 
 def _grouped(parameters: Iterable[inspect.Parameter], values: dict[str, Any]) -> dict[str, Any]:
-    """The values as the body takes them: those of a dataclass's fields put together."""
+    """The values as the body takes them: a dataclass's fields become one value again."""
     grouped: dict[str, Any] = {}
     for each in parameters:
         kind: Any = each.annotation

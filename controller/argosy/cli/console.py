@@ -1,4 +1,4 @@
-"""What does rich write to? A console that takes text as it is: no markup, no emoji codes, no control characters."""
+"""The console that rich writes to. It takes text literally: no markup, no emoji codes, no control characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.figures.visible_text import visible
 
 
 class PlainText(Text):
-    """Text with styles, in which control characters are shown from the start: so it is as wide as it looks."""
+    """Text with styles and visible control characters, so that it is as wide as it looks."""
 
     def __init__(self, text: str = "", *arguments: Any, **options: Any) -> None:
         super().__init__(visible(text), *arguments, **options)

@@ -1,4 +1,4 @@
-"""How is a number below zero refused where a count is expected? The shell's words make an option of it."""
+"""Refusal of a number below zero where a count is expected: the shell's words make an option of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEGATIVE = re.compile(r"-[0-9]+", re.ASCII)
 
 
 class CountCommand(PlainCommand):
-    """A command whose only number is how many there are to be."""
+    """A command whose only number is a count."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         wrong = next((word for word in args if _NEGATIVE.fullmatch(word)), None)
@@ -23,5 +23,5 @@ class CountCommand(PlainCommand):
         return super().parse_args(ctx, args)
 
     def counted(self, ctx: Any) -> str:
-        """What there are to be so many of."""
+        """The noun that is counted."""
         return next(COUNTS[each.name] for each in self.get_params(ctx) if each.name in COUNTS)

@@ -1,4 +1,4 @@
-"""How is a figure written for a person? With its unit; JSON output never goes through here."""
+"""Figures for people, with their units. JSON output never goes through here."""
 
 from __future__ import annotations
 

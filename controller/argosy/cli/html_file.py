@@ -1,4 +1,4 @@
-"""How does a command leave its answer as one file that a browser opens, without a network?"""
+"""A command's answer as one file that a browser opens, without a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HtmlFile = Annotated[
 
 
 def write(session: Session, page: Page, file: Path, command: str) -> None:
-    """The page, and where it lies on standard error. command: the line that made it. Raises CliError."""
+    """Write the page, and name its path on standard error. command: the line that made it. Raises CliError."""
     from datetime import UTC, datetime
 
     from argosy.cli.outside_text import say

@@ -1,6 +1,6 @@
-"""How does `argosy --help` list commands by topic, even those whose modules are slow to import or absent?
+"""Commands listed by topic in `argosy --help`, even those whose modules are slow to import or absent.
 
-`LateGroup` knows the names of the late commands and one line of help for each. A module is imported when its command is
+`LateGroup` holds the names of the late commands and one line of help for each. A module is imported when its command is
 used: its `register(app)` then adds the command to an empty typer app, from which it is taken. Help is plain text:
 typer's rich help imports a Markdown parser and takes 0.15 s (measured) of the 0.3 s that `--help` may take.
 """

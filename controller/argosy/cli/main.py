@@ -1,4 +1,4 @@
-"""Which commands does `argosy` have? Each has its own module; heavy imports are inside their functions."""
+"""The commands of `argosy`. Each has its own module; heavy imports are inside their functions."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it names a zone) or h
 
 
 def past_moment(text: str, now: float) -> float:
-    """Epoch seconds. Raises CliError for what is no moment, or is still to come."""
+    """Epoch seconds. Raises CliError for text that is no moment, or for one in the future."""
     try:
         at = moment(text, now)
     except ValueError as fault:
@@ -24,7 +24,8 @@ def past_moment(text: str, now: float) -> float:
 
 
 def coming_moment(text: str, now: float) -> float:
-    """Epoch seconds. A time without a date is the next one. Raises CliError for what is no time, or is over."""
+    """Epoch seconds. A time without a date is the next one. Raises CliError for text that is no time, or for one in the
+    past."""
     try:
         if _AGO.fullmatch(text):
             raise ValueError(f"{text[:60]!r} is no time (2026-11-21T17:03, 17:03, in UTC unless it names a zone)")
@@ -39,7 +40,7 @@ def coming_moment(text: str, now: float) -> float:
 
 
 def moment(text: str, now: float) -> float:
-    """Epoch seconds. A time without a date is the last one that was. Raises ValueError with a sentence."""
+    """Epoch seconds. A time without a date is the most recent one. Raises ValueError with a sentence."""
     if ago := _AGO.fullmatch(text):
         return now - float(ago[1]) * _SECONDS[ago[2]]
     today = datetime.fromtimestamp(now, UTC)

@@ -1,4 +1,4 @@
-"""Which arguments and options do several commands share?"""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WAIT_S = 3.0  # for each call: a shell that waits longer is a nuisance
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """`last`, names and ids that begin so, the newest first; none where no deployment answers."""
+    """`last`, and names and ids that begin with the typed text, newest first; none where no deployment answers."""
     from argosy.cli.session import Tools
     from argosy.client.access import Access
     from argosy.client.aws_clients import Connection

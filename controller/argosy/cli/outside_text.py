@@ -1,4 +1,4 @@
-"""How does text that came from outside reach the terminal? Through `visible`, like all text.
+"""Text from outside on the terminal: it passes through `visible`, like all text.
 
 A line that a task prints may hold escape sequences, which would run in the operator's terminal: they move the cursor,
 set the clipboard, or repaint what Argosy itself has said. So all text goes through `visible`: here for plain lines, in

@@ -1,4 +1,4 @@
-"""Under which headings does `argosy --help` list the commands?"""
+"""The headings under which `argosy --help` lists the commands."""
 
 RUNS = "Runs"
 SPECS = "Run specs"

@@ -1,4 +1,4 @@
-"""What does the command say, and which exit code does it give, when something is wrong?
+"""Messages and exit codes of a command when something is wrong.
 
 0 ok | 1 the run finished with failures | 2 usage or invalid spec | 3 AWS error | 4 wait timed out | 130 interrupted
 """
@@ -51,7 +51,7 @@ def show(error: ArgosyError) -> None:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turns what a command raises into a message and an exit code. Argosy's own faults keep their traceback."""
+    """Turns an exception of a command into a message and an exit code. Argosy's own faults keep their traceback."""
     try:
         yield
     except ArgosyError as error:

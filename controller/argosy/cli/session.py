@@ -1,7 +1,7 @@
-"""Which AWS does a command talk to, and where does it write?
+"""A command's connection to AWS and its output.
 
-What reaches outside the process (boto3 clients, the clock, pauses) is in `Tools`, which tests pass in as the typer
-context object.
+Everything that reaches outside the process (boto3 clients, the clock, pauses) is in `Tools`, which tests pass in as the
+typer context object.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _open_page(address: str) -> None:
 
 @dataclass
 class Tools:
-    """What reaches outside the process. clients: (connection, service name) -> boto3 client."""
+    """The process's access to the outside. clients: (connection, service name) -> boto3 client."""
 
     clients: Callable[[Connection, str], Any] = make_client
     now: Callable[[], float] = time.time  # epoch seconds
@@ -77,7 +77,7 @@ class Session:
         return self.access.api
 
     def run_id(self, wanted: str) -> str:
-        """The whole id of the run that is meant. Raises ArgosyError."""
+        """The whole id of the run that the user means. Raises ArgosyError."""
         from argosy.client.run_names import is_run_id, run_id_of
 
         return wanted if is_run_id(wanted) else run_id_of(self.api, wanted)
@@ -96,7 +96,7 @@ class Session:
 
     @property
     def can_redraw(self) -> bool:
-        """Whether a picture can be drawn anew in its place; a dumb terminal gets lines, like a pipe."""
+        """Whether a picture can be redrawn in its place; a dumb terminal gets lines, like a pipe."""
         return self.tools.is_terminal() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
     def print_json(self, document: Any) -> None:
@@ -112,7 +112,7 @@ class Session:
 
     @contextmanager
     def one_document(self, together: Callable[[list[Any]], Any]) -> Iterator[None]:
-        """What is printed as JSON inside becomes one document, even when something is raised."""
+        """The JSON printed inside becomes one document, even when something is raised."""
         self._gathered = []
         try:
             yield

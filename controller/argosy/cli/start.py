@@ -1,4 +1,4 @@
-"""Can the command start, and if not, which of Argosy's extras brings what it lacks? It needs no terminal's library."""
+"""The start of the command, or the name of the extra that it lacks. It needs no terminal library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(module: str = "argosy.cli.main") -> None:
 
 
 def lacking(fault: BaseException) -> str:
-    """Which extra to install, if it is that a module of one is missing; empty for everything else."""
+    """The extra to install, if the error is a missing module of one; empty for everything else."""
     missing = (fault.name or "") if isinstance(fault, ModuleNotFoundError) else ""
     for extra, modules in EXTRAS.items():
         if missing.partition(".")[0] in modules:

@@ -1,7 +1,7 @@
-"""How is a table shown in a terminal of any width? No id and no number is ever cut.
+"""Tables in a terminal of any width: no id and no number is ever cut.
 
-Where the room does not suffice, first texts are wrapped, then the columns of least worth go, which is said below; where
-even that does not help, every row becomes a block with a line for each of its cells.
+Where the width does not suffice, texts are wrapped first, then the least important columns are dropped, with a note
+below. Where that is not enough, every row becomes a block with a line for each of its cells.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Column:
 
 
 class PlainTable:
-    """Columns without rules. least: headings of the columns that go where room is short, the first one first."""
+    """Columns without rules. least: headings of the columns to drop where the width is short, the first one first."""
 
     def __init__(self, *headings: str, least: Sequence[str] = ()) -> None:
         self.columns = [Column.of(each) for each in headings]
@@ -58,7 +58,7 @@ class PlainTable:
             yield line
 
     def _widths(self) -> list[int]:
-        """What each column needs to be shown whole."""
+        """The width that each column needs to be shown whole."""
         return [
             max([cell_len(column.heading), *(cell_len(row[place].plain) for row in self._rows)])
             for place, column in enumerate(self.columns)
@@ -68,7 +68,7 @@ class PlainTable:
         return [place for place, column in enumerate(self.columns) if column.is_text]
 
     def _that_may_go(self) -> list[int]:
-        """Columns in which nothing stands go before all others."""
+        """Empty columns are dropped before all others."""
         empty = [place for place in self._least if self._is_empty(place)]
         return [*empty, *(place for place in self._least if place not in empty)]
 
@@ -112,7 +112,8 @@ class PlainTable:
 
 
 def fitting(widths: Sequence[int], texts: Sequence[int], may_go: Sequence[int], room: int) -> dict[int, int] | None:
-    """Column -> its width, of those that are shown, in their order; None where there is no room for what has to stay.
+    """Column -> its width, of the columns shown, in their order; None where there is no room for the columns that must
+    stay.
 
     widths: what each column needs. texts: columns that may be narrower than that. may_go: the first one goes first.
     """
@@ -129,7 +130,7 @@ def fitting(widths: Sequence[int], texts: Sequence[int], may_go: Sequence[int], 
 
 
 def _narrowed(widths: dict[int, int], narrowest: Mapping[int, int], excess: int) -> dict[int, int]:
-    """The widest texts give the room first. narrowest: of each text."""
+    """Narrow the widest texts first. narrowest: the least width of each text."""
     for place in sorted(narrowest, key=lambda each: widths[each] - narrowest[each], reverse=True):
         given = min(excess, widths[place] - narrowest[place])
         widths[place] -= given
@@ -138,7 +139,7 @@ def _narrowed(widths: dict[int, int], narrowest: Mapping[int, int], excess: int)
 
 
 def facts_grid(rows: Sequence[tuple[str, str | PlainText]], label_width: int = 0) -> Table:
-    """Names on the left, what they stand for on the right: wrapped where it has to be, and never cut."""
+    """Names on the left and their meanings on the right: wrapped where necessary, and never cut."""
     grid = Table.grid(padding=(0, GAP))
     grid.add_column(style="dim", no_wrap=True, min_width=label_width or None)
     grid.add_column(overflow="fold")
@@ -152,7 +153,7 @@ def _one_line(text: str) -> str:
 
 
 def _wrapped(console: Any, cell: PlainText, width: int) -> list[PlainText]:
-    """At blanks where there are some; a word that is longer goes on in the next line."""
+    """Break at blanks where there are some; a longer word goes on in the next line."""
     if cell_len(cell.plain) <= width:
         return [cell]
     return cast("list[PlainText]", list(cell.wrap(console, width, overflow="fold")))

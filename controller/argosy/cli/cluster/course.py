@@ -1,5 +1,4 @@
-"""How does the cluster's history look in a terminal? From `history` of DescribeCluster's body to a table and
-sentences."""
+"""The cluster's history in a terminal: a table and sentences from `history` of DescribeCluster's body."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def course(history: View) -> Iterator[RenderableType]:
 
 
 def _shown(count: int) -> Iterator[int]:
-    """The last one in any case."""
+    """Evenly spaced rows, always with the last one."""
     step = -(-count // MOST_ROWS)
     return reversed(range(count - 1, -1, -step))
 

@@ -50,7 +50,7 @@ def _end(until: str | None, lasts: str | None, now: float) -> float | None:
 
 
 def sentence(floor: Any) -> str:
-    """What is kept, and why it is not there yet. floor: as DescribeCluster has it."""
+    """The floor, and why it is not reached yet. floor: as DescribeCluster has it."""
     if floor is None:
         return "No number of instances is kept: there are as many as the work needs."
     kinds = " or ".join(floor["instanceTypes"])

@@ -198,7 +198,7 @@ def _table(rows: list[Row]) -> Any:
 
 
 def _interrupted(row: Row) -> str:
-    """The band, and our own rate where it is worth mentioning."""
+    """The band, and the deployment's own rate where it is high enough to mention."""
     band, rate = row["interruptionBand"] or "-", row["interruptionsPerHour"] or 0.0
     return f"{band}, here {rate:.2f}/h" if rate >= _RATE_SHOWN else band
 

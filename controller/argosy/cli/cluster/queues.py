@@ -58,7 +58,7 @@ def _applied(session: Session, view: Mapping[str, Any]) -> None:
 
 
 def _read(file: Path) -> Any:
-    """Raises CliError for a file that is no document at all; what it says is judged by the deployment."""
+    """Raises CliError for a file that is no document at all; the deployment judges its content."""
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
 
@@ -133,21 +133,22 @@ def _quota_said(quota: Any) -> str:
 
 
 def _cap_of(queue: Any) -> str:
-    """What it uses of each amount that it has a cap on."""
+    """The queue's use of each amount that it has a cap on."""
     said = [f"{queue['used'][unit]:,.4g} of {most:,g} {_UNITS[unit]}" for unit, most in (queue["cap"] or {}).items()]
     return ", ".join(said) or "-"
 
 
 def _room_of(each: Mapping[str, Any]) -> list[str]:
-    """Whether it may take room from others, whether it gives any, and how many of its tasks were stopped for that."""
+    """Whether the queue may take room from others, whether it gives any, and how many of its tasks were stopped for
+    that."""
     kept = f"yes, {counted(each['kept'], 'instance')} kept" if each["kept"] else "yes"
     gives = {True: "yes", False: "no", None: "if the run says so"}[each["preemptible"]]
     return [kept if each["preempts"] else "-", gives, f"{each['preempted']:,}"]
 
 
 def _lately_of(queue: Any) -> str:
-    """The part of the cluster that it used lately, and what its weight counts for that; each owner's where its weight
-    is divided among them."""
+    """The share of the cluster that the queue used lately, and the factor on its weight; for each owner, where the
+    weight is divided among owners."""
     said = [
         (f"{name} " if (name := each["owner"] or ("unproven" if queue["within"] else "")) else "")
         + f"{each['use']:.0%}, weight x{each['factor']:.3g}"

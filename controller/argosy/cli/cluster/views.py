@@ -1,4 +1,4 @@
-"""How does the cluster look in a terminal? From the body of DescribeCluster to a headline and a table."""
+"""The cluster in a terminal: from the body of DescribeCluster to a headline and a table."""
 
 from __future__ import annotations
 

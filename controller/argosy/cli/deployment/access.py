@@ -1,4 +1,4 @@
-"""Who may use a queue? `access` makes its entrance and prints the policy that lets people in."""
+"""Who may use a queue?"""
 
 from __future__ import annotations
 

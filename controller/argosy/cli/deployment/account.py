@@ -1,4 +1,4 @@
-"""What does a deployment need from its account and from the Region of each cell? One function for each thing."""
+"""What a deployment needs from its account and from the Region of each cell: one function for each thing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES_SHOWN = 6
 
 
 def service_roles(checked: CheckedAccount) -> list[Finding]:
-    """They belong to the account, whatever its Regions. Makes the missing ones where that is asked for."""
+    """The service roles belong to the account, whatever its Regions. Creates the missing ones on request."""
     iam, absent = checked.session.client("iam"), []
     for role, service in SERVICE_ROLES.items():
         try:
@@ -55,7 +55,7 @@ def bootstrapped(checked: CheckedAccount, cell: str) -> list[Finding]:
 
 
 def amis(checked: CheckedAccount, cell: str) -> list[Finding]:
-    """Those that new instances would start from, where the settings pin none."""
+    """The AMIs that new instances would start from, where the settings pin none."""
     ssm, settings, found = checked.session.client("ssm", cell), checked.settings, {}
     pinned = settings.amis[cell].model_dump(exclude_none=True) if cell in settings.amis else {}
     for kind in sorted({settings.image_of(name) for name in settings.instance_types.all} - pinned.keys()):

@@ -1,4 +1,4 @@
-"""Which deployment does `argosy doctor` look at? The one that is there, else the one that cdk.json describes.
+"""The deployment that `argosy doctor` checks: the existing one, else the one that cdk.json describes.
 
 `make deploy` says itself what it is about to deploy.
 """
@@ -24,7 +24,7 @@ CDK_JSON = Path("cdk.json")  # of a checkout, in which `make deploy` is typed
 
 @dataclass(frozen=True)
 class CheckedAccount:
-    """account: its id. may_fix: whether what is free of charge and missing may be made."""
+    """account: its id. may_fix: whether to create missing things that are free of charge."""
 
     session: Session
     settings: Settings

@@ -1,4 +1,4 @@
-"""What is there, and what is missing? All checks in their order: the account's, each cell's, the deployment's."""
+"""All checks of `argosy doctor` in their order: the account's, each cell's, the deployment's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def credentials(session: Session) -> list[Finding]:
 
 
 def deployment(session: Session) -> list[Finding]:
-    """That there is none yet is no fault: the doctor comes before the first deployment."""
+    """A missing deployment is no fault: the doctor comes before the first deployment."""
     try:
         found = session.deployment
     except ArgosyError as error:

@@ -1,7 +1,7 @@
-"""Does this account have everything that Argosy needs, in the Region of each cell? One line each, and what to type.
+"""Does this account have everything that Argosy needs?
 
-It comes before the first deployment, and says afterwards whether runs can work. All calls only read, but for --fix. The
-checks themselves are in `checks`.
+One line for each need, and the command to type. It comes before the first deployment, and says afterwards whether runs
+can work. All calls only read, except with --fix. The checks themselves are in `checks`.
 """
 
 from __future__ import annotations

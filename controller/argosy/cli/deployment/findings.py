@@ -1,4 +1,4 @@
-"""What did a check of `argosy doctor` find, or why could it not look?"""
+"""The finding of a check of `argosy doctor`, or the reason why the check failed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def note(name: str, says: str, type_this: str = "") -> list[Finding]:
 
 
 def looked_at(name: str, check: Check) -> list[Finding]:
-    """What a check finds. A call that AWS refuses or that fails is a finding too."""
+    """The findings of a check. A call that AWS refuses or that fails is a finding too."""
     try:
         return check()
     except ArgosyError as error:

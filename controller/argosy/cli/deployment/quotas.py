@@ -1,4 +1,4 @@
-"""May this account have as much as a cell needs? New accounts often have 0 vCPUs for GPU classes, and 5 VPCs."""
+"""The account's quotas and a cell's needs. New accounts often have 0 vCPUs for GPU classes, and 5 VPCs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, said_vcpus
 if TYPE_CHECKING:
     from argosy.cli.deployment.checked_account import CheckedAccount
 
-WANTED_VCPUS = 64  # what to ask for: a few instances of most sizes
+WANTED_VCPUS = 64  # the quota to ask for: a few instances of most sizes
 VPCS = "L-F678F1CE"  # VPCs per Region, of the service "vpc"
 
 

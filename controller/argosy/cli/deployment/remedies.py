@@ -1,4 +1,4 @@
-"""What does `argosy doctor` tell people to type? Every remedy it knows; a test types each command.
+"""The remedies of `argosy doctor`. A test types each command.
 
 A remedy is one shell line, or a sentence with commands between backticks.
 """

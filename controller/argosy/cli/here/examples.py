@@ -1,4 +1,4 @@
-"""Where are the run specs and programs that come with Argosy? In `containers/` here, or in the installed package."""
+"""The run specs and programs that come with Argosy: in `containers/` here, or in the installed package."""
 
 from __future__ import annotations
 

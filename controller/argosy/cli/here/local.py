@@ -1,4 +1,4 @@
-"""How is an AWS started on this machine? `local`: tasks run as processes here, nothing leaves it or costs money."""
+"""The command `local`, an AWS on this machine: tasks run as processes, and nothing leaves it or costs money."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from contextlib import contextmanager
 
 @dataclass(frozen=True)
 class StateOptions:
-    """What is there again when local mode is started again."""
+    """The state that local mode keeps for its next start."""
 
     state: Annotated[
         Path | None,
@@ -61,7 +61,7 @@ class StateOptions:
 
 @contextmanager
 def refusals_told() -> Iterator[None]:
-    """A folder that cannot be used is a sentence, with what can be done about it."""
+    """An unusable folder gives a sentence with the remedy."""
     from argosy.local.keeping.folder import StateRefusedError
 
     try:
@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class LocalChoices:
-    """What replaces local mode's own settings."""
+    """The settings that replace local mode's own."""
 
     settings: Annotated[
         Path | None,
@@ -143,7 +143,7 @@ def local(
 
 
 def cannot_start(port: int, fault: OSError) -> CliError:
-    """Whether the port is in the way, or something else of this machine, such as a full temporary folder."""
+    """Whether the port is the obstacle, or something else of this machine, such as a full temporary folder."""
     if fault.filename is not None or fault.errno not in _OF_PORTS:
         return CliError(f"Local mode cannot start: {fault}.")
     step = f"choose another port: argosy local --port {port + 1 if port < LAST_PORT else 0}" if port else ""
@@ -151,7 +151,7 @@ def cannot_start(port: int, fault: OSError) -> CliError:
 
 
 def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = None) -> list[str]:
-    """What a newcomer can type now."""
+    """The commands that a newcomer can type now."""
     kept = f"Runs, results and logs are kept in {keep}." if keep else "Nothing is kept when it ends."
     return [
         f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). {kept} In another terminal:",
@@ -166,7 +166,7 @@ def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = No
 
 
 def lacking(options: LocalOptions) -> list[str]:
-    """Packages that Dockerfiles install, and the Python that stands in for their images has not."""
+    """Packages that Dockerfiles install, and that the Python in place of their images lacks."""
     from argosy.aws.folder_images import FolderImages
     from argosy.local.lambdas.deployed import image_folders
 
@@ -178,9 +178,9 @@ def lacking(options: LocalOptions) -> list[str]:
 
 
 def settings_of(file: Path | None, cells: str = "", base_image: str | None = None) -> Settings:
-    """The deployment's settings: the file's, with what is given besides in place of its own.
+    """The deployment's settings: the file's, overridden by the given options.
 
-    Raises CliError for a file that cannot be read, and for settings that are refused, with each fault.
+    Raises CliError for a file that cannot be read, and for refused settings, with each fault.
     """
     from pydantic import ValidationError
 
@@ -202,7 +202,7 @@ def settings_of(file: Path | None, cells: str = "", base_image: str | None = Non
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What the file says of Argosy: all of it, or of a cdk.json its `context.argosy`."""
+    """Argosy's part of the file: all of it, or of a cdk.json its `context.argosy`."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as fault:
@@ -228,5 +228,5 @@ def pythons_of(assignments: Iterable[str]) -> dict[str, str]:
         if not os.access(path, os.X_OK) or Path(path).is_dir():
             step = "type `make tensorflow`" if ".venv-tensorflow" in path else ""
             raise CliError(f"--python {text!r}: {path} is not a program that can be run.", next_step=step)
-        found[images] = str(Path(path).absolute())  # not resolved: the link is what makes it that environment's
+        found[images] = str(Path(path).absolute())  # not resolved: only the link belongs to that environment
     return found

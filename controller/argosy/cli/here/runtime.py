@@ -1,4 +1,4 @@
-"""What runs the tasks of local mode, and what are its images built on?"""
+"""The runtime of local mode's tasks, and the base of its images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which attempts did a run have, where, when, and how did they end? `attempts`."""
+"""The command `attempts`: a run's attempts, where, when, and how they ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Of the run's attempts, those that all of these choose."""
+    """The filters of a run's attempts; an attempt passes all of them."""
 
     task: Annotated[int | None, typer.Option("--task", min=0, help="Only those of this task.")] = None
     outcome: Annotated[
@@ -88,7 +88,7 @@ def _print(session: Session, shown: Collection[JSON], chosen: int, found: _RowsO
 
 
 def _outcomes(wanted: list[str]) -> set[str]:
-    """Raises CliError for what is none."""
+    """Raises CliError for any other text."""
     from argosy.model.ended_attempts import Outcome
 
     known = [ALIVE, *(each.name.lower() for each in Outcome)]
@@ -98,8 +98,8 @@ def _outcomes(wanted: list[str]) -> set[str]:
 
 
 class _RowsOfRun:
-    """The attempts of one task, or of all. not_read: how many others find no room in a reply; damaged: pieces of the
-    history that could not be read."""
+    """The attempts of one task, or of all. not_read: how many more exceed a reply; damaged: pieces of the history that
+    could not be read."""
 
     def __init__(self, session: Session, run: str, task: int | None) -> None:
         self._session, self._run, self._task = session, run, task

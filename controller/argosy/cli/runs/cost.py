@@ -1,4 +1,4 @@
-"""What has a run, or an environment, cost: by pool, by what the money was spent on, by line of the bill? `cost`."""
+"""The command `cost`: the cost of a run or an environment by pool, by use and by line of the bill."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from argosy.client.progress import TERMINAL
 from argosy.client.run_names import runs_meant
 
 View = Mapping[str, Any]
-MOST_RUNS = 50  # of an environment, that are added up
+MOST_RUNS = 50  # runs of an environment that are added up
 
 
 class By(StrEnum):
-    """How the table is cut."""
+    """The grouping of the table."""
 
     POOL = "pool"
     WASTE = "waste"

@@ -1,4 +1,4 @@
-"""What have several runs cost together? One view of the form that DescribeRun gives of a run."""
+"""The cost of several runs together, in the form that DescribeRun gives of one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POOL = ("cell", "instanceType", "availabilityZone", "purchase")
 
 
 def together(name: str, views: Sequence[View]) -> dict[str, Any]:
-    """name: stands in place of a run's id. Of an environment neither a status nor caps are told: its runs have them."""
+    """name: stands in place of a run's id. An environment's cost has no status and no caps: its runs have them."""
     costs = [view["cost"] for view in views]
     estimates = [cost["estimates"] for cost in costs]
     known = {key: sum(view.get(key) or 0 for view in views) for key in _SUMMED}
@@ -40,7 +40,7 @@ def _sums(parts: Sequence[View]) -> dict[str, float]:
 
 
 def _pools(costs: Sequence[View]) -> list[dict[str, Any]]:
-    """The dearest first, as of one run."""
+    """The most expensive first, as for one run."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for each in (pool for cost in costs for pool in cost["byPool"]):
         name = tuple(each[key] for key in _POOL)

@@ -1,4 +1,4 @@
-"""How does a person read a line of the journal? One sentence for each type; unknown ones are shown as they are."""
+"""Lines of the journal as sentences, one for each type; unknown types are shown unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_RANGES = 5
 
 
 def sentence(change: Change) -> str:
-    """In plain words. What an api of a later version tells is shown as it came."""
+    """The line in plain words. A type from a later version of the api is shown unchanged."""
     kind = str(change.get("type"))
     words = _SENTENCES.get(kind)
     if words is None:

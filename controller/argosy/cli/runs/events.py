@@ -1,4 +1,4 @@
-"""What has changed in a run or in the deployment, and what changes now? `events`."""
+"""The command `events`: changes of a run or of the deployment, past and present."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def events(
 
 
 def _shown(session: Session) -> tuple[Callable[[dict[str, Any]], None], list[dict[str, Any]]]:
-    """What is done with a change, and the list of those that become one document."""
+    """The handling of a change, and the list of those that become one document."""
     found: list[dict[str, Any]] = []
     if session.wants_lines:
         return session.print_json_line, found
@@ -72,7 +72,7 @@ def _shown(session: Session) -> tuple[Callable[[dict[str, Any]], None], list[dic
 
 
 def _tell_of_the_newest(since: str, page: dict[str, Any]) -> None:
-    """A sequence that is still to come is worth a word."""
+    """A sequence in the future deserves a warning."""
     newest = page["newest"]
     if newest is not None and _SEQUENCE.fullmatch(since) and int(since.partition(".")[0]) > int(newest):
         warn(f"{since} is still to come: the newest change is {newest}.")

@@ -1,4 +1,4 @@
-"""How does a person get into a task that runs? `exec`: a shell, or one command, in its container."""
+"""The command `exec`: a shell, or one command, in the container of a running task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why does a run wait, and what would help? Why did it wait then, and why was a task placed there? `explain`."""
+"""The command `explain`: why a run waits or waited, what would help, and why a task was placed where it was."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
 
 
 def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> dict[str, Any] | None:
-    """The first commit after the shown one, until the moment: it was decided, and is not in the record. None = there is
-    none, or nobody can tell any more."""
+    """The first commit after the shown one, up to the moment: that decision is not in the record. None = there is none,
+    or it is too old to tell."""
     try:
         page = session.api.changes(since=str(reply["version"] + 1), maxResults=1)
     except ApiError as refusal:
@@ -88,7 +88,7 @@ def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> d
 
 
 def _submitted_at(session: Session, run: str) -> float:
-    """Epoch seconds. Raises ArgosyError for a run that there is not."""
+    """Epoch seconds. Raises ArgosyError for an unknown run."""
     submitted = instant(session.api.describe(run)["submittedAt"])
     assert submitted is not None, "every run has been submitted"
     return submitted.timestamp()
@@ -102,14 +102,14 @@ def _launched_before(session: Session, run: str, index: int, when: float) -> flo
 
 
 def past_lines(reply: Mapping[str, Any]) -> list[str]:
-    """Which decision it was, where the task went, and what the run was told."""
+    """The decision, where the task went, and what `explain` would have said of the run then."""
     if reply["placement"] is not None or reply["run"] is None:
         return [*heading(reply), *placement_lines(reply)]
     return [*heading(reply), *placement_lines(reply), *lines_of(reply["run"])]
 
 
 def lines_of(reply: Mapping[str, Any]) -> list[str]:
-    """The verdict first, then what each supply says, then the task."""
+    """The verdict first, then each supply, then the task."""
     words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
     words |= {"off": "may not start", "capped": "is held by its own limit", "behind": "waits behind earlier runs"}
     lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
@@ -129,7 +129,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
 
 
 def _purchase(purchase: Mapping[str, Any]) -> str:
-    """What is bought now, and what the deadline leaves."""
+    """The current purchases, and the slack before the deadline."""
     why = f" ({purchase['reason']})" if purchase["reason"] else ""
     line = f"what is bought for it now is {purchase['now']}{why}"
     if purchase["slackSeconds"] is None:
@@ -152,7 +152,7 @@ def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:
 
 
 def _last_order(order: Mapping[str, Any] | None) -> list[str]:
-    """What the controller bought last, for any run, and how near to the cheapest that was."""
+    """The controller's last purchase, for any run, and its distance from the cheapest."""
     if not order:
         return []
     above = "" if order["gapPct"] is None else f", at most {order['gapPct']:.1f} % above the least it could cost"

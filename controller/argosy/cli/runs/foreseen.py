@@ -1,4 +1,4 @@
-"""Of what that a plan knows is a person warned who submits a run?"""
+"""The plan's warnings for a person who submits a run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from argosy.cli.session import Session
 from argosy.client.errors import answer_or
 
-# What limits a run, or where it may run: without these a plan knows nothing that submitting does not say.
+# Limits of a run, or of its places: without these a plan adds nothing to the reply to submitting.
 _LIMITS = ("capacity", "placement")
 _REASONS = 3
 
 
 def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
-    """The plan's warnings, asked for before the run is submitted, so that it does not stand in its own way. Empty where
-    nothing limits the run, and where no plan can be made: that is no reason not to submit it."""
+    """The plan's warnings, asked for before the run is submitted, so that the run does not compete with itself. Empty
+    where nothing limits the run, and where no plan can be made: that is no reason not to submit it."""
     if not any(spec.get(name) for name in _LIMITS):
         return []
     plan = answer_or(None, lambda: session.api.plan(spec))
@@ -29,7 +29,7 @@ def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
 
 
 def with_warnings(view: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
-    """The reply to submitting, with these among its warnings, each said once."""
+    """The reply to submitting, with these among its warnings, each once."""
     if not view.get("created", True):
         return dict(view)
     return {**view, "warnings": list(dict.fromkeys([*view.get("warnings", ()), *more]))}

@@ -1,4 +1,4 @@
-"""What does a person watching a run on a terminal see? One block that is redrawn in place."""
+"""The live view of a run in a terminal: one block that is redrawn in place."""
 
 from __future__ import annotations
 

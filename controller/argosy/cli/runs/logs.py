@@ -1,4 +1,4 @@
-"""What did the tasks of a run, or of an environment, print? `logs`."""
+"""The command `logs`: the output of the tasks of a run or of an environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Which of them. since: epoch seconds, 0 = all; last: how many of each stream at most that match, 0 = all."""
+    """The choice of lines. since: epoch seconds, 0 = all; last: how many matching lines of each stream at most, 0 =
+    all."""
 
     since: float = 0.0
     last: int = 0
@@ -118,7 +119,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class Which:
-    """Whose lines."""
+    """The tasks whose lines are shown."""
 
     task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task; otherwise all tasks.")] = None
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Of the task, only this attempt.")] = None
@@ -127,7 +128,7 @@ class Which:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which lines."""
+    """The lines to show."""
 
     tail: Annotated[int | None, typer.Option("--tail", min=1, max=MOST_LINES, help="Only the last ones of each.")] = (
         None
@@ -227,8 +228,8 @@ class _Task:
 
 
 class _Tasks:
-    """The streams of up to a hundred tasks: those that run, then those that failed, then others that ended within the
-    hour that ECS remembers them. That takes four calls of the api, whatever the size of the run."""
+    """The streams of up to a hundred tasks: running ones, then failed ones, then others that ended within the hour that
+    ECS remembers them. That takes four calls of the api, whatever the size of the run."""
 
     def __init__(self, session: Session, run: str, failed: bool) -> None:
         self._session, self._run, self._failed = session, run, failed
@@ -250,7 +251,7 @@ class _Tasks:
         self.ended = view["status"] in TERMINAL or all(task["status"] in ENDED for task in tasks)
 
     def _running_first(self) -> dict[str, Any]:
-        """The run's view with so many of its tasks; those that are left out are told of once."""
+        """The run's view with as many tasks as are shown; one message counts those that are left out."""
         api = self._session.api
         view = api.describe(self._run)
         rows = list[dict[str, Any]]()

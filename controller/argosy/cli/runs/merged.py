@@ -1,4 +1,4 @@
-"""What does `argosy results RUN --merge` do and say? One file of all rows, and which tasks it lacks."""
+"""`argosy results RUN --merge`: one file of all rows, and the tasks that it lacks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
 
 
 def leaves_none(session: Session, view: Any) -> CliError:
-    """For a run that was never to have results."""
+    """The refusal for a run whose spec asks for no results."""
     run = view["runId"]
     return CliError(
         f"{run} has no results: it was asked for none (`result: none`, or no `${{part}}`).",

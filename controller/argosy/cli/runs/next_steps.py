@@ -1,4 +1,4 @@
-"""Which command lines make sense next, after a look at a run?"""
+"""The command lines that make sense after a look at a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer
 
 
 def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str]:
-    """`next: argosy ...` lines for a run view. delivered: this command itself goes on to bring the results."""
+    """`next: argosy ...` lines for a run view. delivered: this command itself brings the results."""
     run = view["runId"]
     if view.get("environment"):
         return [f"next: {session.again(step)}" for step in (f"env status {view['environment']}", f"tasks {run}")]
@@ -44,7 +44,7 @@ def _not_done(view: Any) -> str:
 
 
 def _more_money(money: Any) -> float:
-    """USD: as much again as the run was given, beside what it has spent; whole cents."""
+    """USD: the run's spend plus its budget; whole cents."""
     return math.ceil(100 * float(money["spentUsd"] + money["budgetUsd"])) / 100
 
 

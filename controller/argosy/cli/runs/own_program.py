@@ -1,4 +1,4 @@
-"""Which program does `argosy run PROGRAM ARGS` mean, and what travels with it?"""
+"""The program that `argosy run PROGRAM ARGS` means, and the folder that it uploads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME_LIMIT = 40  # characters of a run's name that is made from its program's
 
 @dataclass(frozen=True)
 class OwnProgram:
-    """run: as a spec has it. folder: what is uploaded, None = nothing."""
+    """run: as a spec has it. folder: the folder to upload, None = nothing."""
 
     run: list[str] | str
     folder: Path | None
@@ -63,7 +63,7 @@ def _check_file(path: Path) -> None:
 
 
 def _check_start(path: Path) -> None:
-    """What a kernel says of such a file is `Exec format error`, a thousand times."""
+    """The kernel's message for such a file is `Exec format error`, once for each task."""
     with path.open("rb") as file:
         first = file.readline(FIRST_LINE)
     if first.startswith(b"#!") and first.endswith(b"\r\n"):
@@ -76,7 +76,8 @@ def _check_start(path: Path) -> None:
 
 
 def _folder_named_by(words: Sequence[str]) -> Path | None:
-    """The current folder, where a command says a file of it: `python train.py`, `python -m train`, `sort < numbers`."""
+    """The current folder, where a command names a file of it: `python train.py`, `python -m train`, `sort <
+    numbers`."""
     named = next(
         (word for word in (*words, *_modules(words)) if not os.path.isabs(word) and Path(word).is_file()), None
     )
@@ -92,7 +93,7 @@ def _modules(words: Sequence[str]) -> Iterator[str]:
 
 
 def _unless_shared(folder: Path, named: str) -> Path:
-    """A folder that holds more than a program is not uploaded unasked."""
+    """Refuses to upload unasked a folder that holds more than a program."""
     shared = [Path("/"), Path.home().resolve(), *Path.home().resolve().parents, Path(tempfile.gettempdir()).resolve()]
     if folder.resolve() in shared:
         raise CliError(

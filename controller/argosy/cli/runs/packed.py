@@ -1,4 +1,4 @@
-"""What does a user see while a program is packed and uploaded? One line for what takes time, and how far it is."""
+"""The progress of packing and uploading a program: one line for each slow step."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def packed(
 
 
 def folder_of(file: Path) -> Path:
-    """What a spec file's `workdir` is relative to."""
+    """The folder that a spec file's `workdir` is relative to."""
     return Path() if str(file) == "-" else file.parent
 
 
 def folder_faults(spec: Mapping[str, Any], base: Path) -> list[Fault]:
-    """What stands in the way of packing it, as a fault of the spec. base: what `workdir` is relative to."""
+    """The obstacle to packing it, as a fault of the spec. base: the folder that `workdir` is relative to."""
     from argosy.client.packing.folder import packed_entries
     from argosy.client.packing.program import absent_program
     from argosy.spec.faults import Fault

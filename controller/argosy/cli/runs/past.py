@@ -1,4 +1,4 @@
-"""How is a decision of the past told? For `explain --at`."""
+"""A past decision in words, for `explain --at`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from argosy.model.resources import said_vcpus
 
 
 def heading(reply: Mapping[str, Any]) -> list[str]:
-    """Which decision it was, and whether it is exactly so."""
+    """The decision, and whether its replay is exact."""
     lines = [f"{reply['runId']}: as of the decision at {_clock(reply['at'])}, version {reply['version']}"]
     if not reply["exact"]:
         lines.append("this is not certain to be what the controller decided:")
@@ -27,7 +27,7 @@ def heading(reply: Mapping[str, Any]) -> list[str]:
 
 
 def placement_lines(reply: Mapping[str, Any]) -> list[str]:
-    """Where the task's attempt went, and what else was possible."""
+    """The place of the task's attempt, and the alternatives."""
     found, index = reply["placement"], reply["index"]
     if found is None:
         return [] if index is None else [f"task {index} had no attempt then"]

@@ -1,4 +1,4 @@
-"""What would a run cost, and when would it end? `plan`, which starts nothing."""
+"""The command `plan`: a run's forecast cost and end, without starting it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plan(session: Session, file: SpecFile, changes: SpecChanges, html: HtmlFile 
 
 
 def show(session: Session, reply: Mapping[str, Any]) -> None:
-    """For a person: what would be bought, the forecast, what was left out and what would be cheaper."""
+    """For a person: the purchases, the forecast, the omissions and the cheaper choices."""
     if reply["instances"]:
         session.console.print(_bought(reply))
         session.console.print()

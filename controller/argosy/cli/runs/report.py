@@ -1,4 +1,4 @@
-"""What is left of a run to show? `report run` writes it as a page, `report benchmark` compares measurements."""
+"""The command `report`: `report run` writes a run as a page, `report benchmark` compares measurements."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(
 
 
 def run_report(session: Session, run: str) -> Page:
-    """Raises CliError for an id that no run has."""
+    """Raises CliError for an unknown id."""
     from argosy.ui.looks import Looks, NoSuchPage
 
     try:
@@ -98,7 +98,7 @@ def benchmark(
 
 
 def _kept(files: Sequence[Path]) -> list[Measurement]:
-    """Raises CliError that names what is wrong with every file."""
+    """Raises CliError with the faults of every file."""
     found, faults = [], []
     for file in files:
         try:
@@ -153,7 +153,7 @@ def _of_entry(session: Session, view: Any, entry: Any) -> Measurement:
 
 
 def notes(measurements: Sequence[Measurement]) -> list[str]:
-    """A sentence for every two groups of measurements that are not compared, saying what differs."""
+    """A sentence for every two groups of measurements that are not compared, with the difference."""
     groups = comparable_groups(measurements)
     return [
         f"not compared: {_names(first)} with {_names(second)}: {_difference(first[0], second[0])}"
@@ -178,7 +178,7 @@ def _difference(one: Measurement, other: Measurement) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
-    """For a person; `base` marks what the others of its group are compared with."""
+    """For a person; `base` marks the measurement that the others of its group are compared with."""
     columns = (">GPUS", ">BATCH/GPU", ">IMAGES/S", ">+/-", ">SCALING", ">LINEAR", ">WHOLE TASK", ">$/M", ">$/M WHOLE")
     grid = PlainTable(*columns, "~MEASURED BY", least=("$/M WHOLE", "WHOLE TASK", "LINEAR", "BATCH/GPU", "+/-", "$/M"))
     bases = {row["comparedWith"] for row in rows}

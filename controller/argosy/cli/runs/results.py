@@ -1,4 +1,4 @@
-"""What did a run produce, and how does it get onto this disk? `results`."""
+"""The command `results`: a run's results, listed or copied to this disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are tasks that did not succeed run again? `retry`."""
+"""The command `retry`: unsuccessful tasks run again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TriedAgain:
     ] = None
 
     def wanted(self) -> dict[str, Any]:
-        """As the api takes it. Raises CliError."""
+        """The request for the api. Raises CliError."""
         if self.tasks is None:
             return {"failed": self.failed, "cancelled": self.cancelled}
         if self.failed or self.cancelled:
@@ -44,7 +44,7 @@ class TriedAgain:
 
 @dataclass(frozen=True)
 class WithMore:
-    """What the run may use from now on."""
+    """The run's limits from now on."""
 
     budget: Annotated[
         float | None,
@@ -56,7 +56,7 @@ class WithMore:
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="Likewise.")] = None
 
     def wanted(self) -> dict[str, Any]:
-        """As the api takes it."""
+        """The limits for the api."""
         given = {"budgetUsd": self.budget, "memory": self.memory, "vcpus": self.vcpus}
         return {name: value for name, value in given.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""How is a program of the user's own run in one command? `run`: a spec is made of the command line, and submitted.
+"""The command `run`: a program of the user's own, run by a spec made from the command line.
 
 The program's folder and its packages are uploaded once. What `--dry-run` prints is that spec, for a file of one's own.
 """
@@ -54,7 +54,7 @@ class ProgramCommand(PlainCommand):
 
 
 def with_dashes(words: Sequence[str], takes: Takes) -> list[str]:
-    """The same words, with `--` before those that are the program's. Raises CliError for what could mean either."""
+    """The same words, with `--` before the program's own. Raises CliError for ambiguous words."""
     own = _first_of_program(words, takes)
     if own is None:
         return list(words)
@@ -214,7 +214,7 @@ def _option(path: str) -> str:
 
 
 def _refuse_faults(spec: Mapping[str, Any]) -> None:
-    """Raises RunRefused with every fault that can be known here."""
+    """Raises RunRefused with every fault that can be found on this machine."""
     from argosy.api.admission.specs import check_spec
     from argosy.spec.faults import SpecError
 
@@ -225,7 +225,7 @@ def _refuse_faults(spec: Mapping[str, Any]) -> None:
 
 
 class _NoFile:
-    """In place of a spec's file: its faults have no places."""
+    """Stands in for a spec's file: its faults have no places."""
 
     def placed(self, faults: Sequence[Any]) -> Sequence[Any]:
         return faults
@@ -242,7 +242,7 @@ def _checked(call: Any, spec: Any) -> Any:
 
 
 def _submit(session: Session, spec: dict[str, Any], ending: Ending) -> None:
-    """Raises typer.Exit. Rows for standard output are alone there: all else goes to standard error then."""
+    """Raises typer.Exit. Rows are alone on standard output: everything else then goes to standard error."""
     with session.one_document(_together):
         with redirect_stdout(sys.stderr) if ending.merge == "-" else nullcontext():
             last = _to_its_end(session, spec, ending)
@@ -252,7 +252,7 @@ def _submit(session: Session, spec: dict[str, Any], ending: Ending) -> None:
 
 
 def _to_its_end(session: Session, spec: dict[str, Any], ending: Ending) -> Mapping[str, Any] | None:
-    """The run's last view; None if nobody waits for it."""
+    """The run's last view; None if the command does not wait for it."""
     words = spec["run"]
     spec = _with_items_in_s3(session, spec)
     targets = [Path(each) for each in (ending.merge, ending.out) if each is not None]
@@ -300,7 +300,7 @@ def _deliver(session: Session, view: Mapping[str, Any], ending: Ending) -> None:
 
 
 def _print_spec(session: Session, spec: Mapping[str, Any]) -> None:
-    """As a file has it: YAML, or JSON with --json."""
+    """The spec as a file has it: YAML, or JSON with --json."""
     if session.wants_json:
         session.print_json(spec)
         return

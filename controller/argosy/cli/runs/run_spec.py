@@ -1,4 +1,4 @@
-"""Which spec does the command line of `argosy run` stand for?"""
+"""The spec that the command line of `argosy run` stands for."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Terms:
 def spec_of(
     program: str, arguments: Sequence[str], split: Split, surroundings: Belongings, terms: Terms
 ) -> dict[str, Any]:
-    """Not checked yet. Raises CliError for what has no place in a spec, such as a program that is not there."""
+    """The unchecked spec. Raises CliError for words that fit no spec, such as a program that does not exist."""
     meant = own_program(program, arguments, surroundings.upload)
     return {
         "version": 1,
@@ -107,7 +107,7 @@ def _relative(folder: Path) -> str:
 
 
 def _split_list(text: str) -> Iterator[str]:
-    """At commas, but not at those of `torch>=2,<3` or of extras: what follows them is no name."""
+    """Splits at commas, but not at those of `torch>=2,<3` or of extras: no name follows them."""
     part = ""
     for piece in text.split(","):
         if part and (not piece.strip()[:1].isalnum() or part.count("[") > part.count("]")):

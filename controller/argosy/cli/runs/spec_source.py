@@ -1,4 +1,4 @@
-"""Which spec does the user mean: a file, a shorthand on the command line, or a file with changes?
+"""The spec that the user means: a file, a shorthand on the command line, or a file with changes.
 
 Changes are applied to the file's data, so that one validation finds all faults and places them in the file.
 """
@@ -30,7 +30,7 @@ _PATH = re.compile(r"[^.\[\]]+(\[[0-9]{1,6}\])*(\.[^.\[\]]+(\[[0-9]{1,6}\])*)*",
 
 @dataclass(frozen=True)
 class SpecChanges:
-    """What the command line changes in the file. batch_size and num_batches count items of the range."""
+    """The command line's changes to the file. batch_size and num_batches count items of the range."""
 
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", "-s", min=1, help="Items per task: array.shardSize.")
@@ -106,7 +106,7 @@ class SpecRefused(CliError):
         self.name, self.faults, self.wanted, self.document = name, list(faults), dict(wanted or {}), document
 
     def with_more(self, faults: Sequence[Fault]) -> SpecRefused:
-        """The same refusal with faults found elsewhere; a fault that is known already is not repeated."""
+        """The same refusal with faults found elsewhere; a known fault is not repeated."""
         known = {(fault.path, fault.message) for fault in self.faults}
         placed = self.document.placed(faults) if self.document else faults  # some of them are the file's own
         more = [fault for fault in placed if (fault.path, fault.message) not in known]
@@ -116,7 +116,7 @@ class SpecRefused(CliError):
 def load(file: Path, changes: SpecChanges | None = None) -> tuple[dict[str, Any], Document]:
     """The spec to submit, and the file with its places. Raises CliError, or SpecRefused with every fault, placed.
 
-    What is sent is what the user wrote with the changes, not the validated form: defaults are the deployment's.
+    The deployment receives the user's text with the changes, not the validated form: it applies its own defaults.
     """
     _, wanted, document = checked(file, changes)
     return wanted, document

@@ -1,4 +1,4 @@
-"""Which runs are there, how are they doing, and how is one stopped? `runs`, `status`, `cancel`."""
+"""The commands `runs`, `status` and `cancel`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def status(
 
 
 def show_run(session: Session, view: Any) -> None:
-    """The headline, the facts, the failures with what they printed last, and what to type next."""
+    """The headline, the facts, the failures with their last output, and what to type next."""
     from argosy.cli.runs import views
     from argosy.client.failures import kinds_of, with_last_lines
 
@@ -85,7 +85,7 @@ def runs(
 
 
 def _statuses(wanted: list[str]) -> frozenset[str]:
-    """Raises CliError for what is none."""
+    """Raises CliError for any other text."""
     from argosy.model.runs import CANCELLING, RunStatus
 
     known = [*RunStatus, CANCELLING]

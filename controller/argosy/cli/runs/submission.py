@@ -1,4 +1,4 @@
-"""How is a run handed to the deployment, and what is said of it then?"""
+"""The submission of a run, and the messages after it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Submission:
 
 
 def with_ids(session: Session, spec: Mapping[str, Any], known: Mapping[str, str] = NOTHING) -> dict[str, Any]:
-    """The spec with the ids of the runs that it depends on: by name those of `known`, else as everywhere else."""
+    """The spec with the ids of the runs that it depends on: by name those of `known`, else as for every command."""
     from argosy.client.dependencies import with_run_ids
     from argosy.client.run_names import run_id_of
 
@@ -38,7 +38,7 @@ def with_ids(session: Session, spec: Mapping[str, Any], known: Mapping[str, str]
 
 
 def announce(session: Session, view: Any, detached: bool) -> None:
-    """That the run is accepted; what comes next too if nobody waits for it."""
+    """The line that says that the run is accepted; with the next steps if the command does not wait for it."""
     if session.wants_json and detached:
         session.print_json(view)
     if session.wants_json:
@@ -58,7 +58,7 @@ def _accepted(view: Any) -> str:
 
 
 def sent(call: Callable[[Any], Any], spec: Any, name: str, document: Any) -> Any:
-    """What `call` answers to the spec. Faults that only the deployment can find are placed in the file too."""
+    """The answer of `call` to the spec. Faults that only the deployment can find are placed in the file too."""
     from argosy.spec.faults import Fault
 
     try:

@@ -1,4 +1,4 @@
-"""How is a run started? `submit`."""
+"""The command `submit`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _submit(session: Session, file: Path, submission: Submission, changes: SpecC
 
 
 def _faults_of_deployment(session: Session, spec: Mapping[str, Any]) -> list[Any]:
-    """What only a deployment can find wrong with a spec that is faulty anyway; empty when no deployment answers."""
+    """The faults that only a deployment finds in a spec that is faulty anyway; empty when no deployment answers."""
     from argosy.client.packing.program import unpacked
     from argosy.spec.faults import Fault
 

@@ -1,4 +1,4 @@
-"""Which tasks of a run failed, run, or ran on an instance? `tasks`."""
+"""The command `tasks`: a run's tasks by status or instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a deployment looked at in a browser? `ui`."""
+"""The command `ui`: a deployment in the browser."""
 
 from __future__ import annotations
 

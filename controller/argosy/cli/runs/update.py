@@ -1,4 +1,4 @@
-"""How is what an open run asks for changed? `update`."""
+"""The command `update`: changes to an open run's terms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class NewTerms:
-    """What the run asks for from now on."""
+    """The run's terms from now on."""
 
     priority: Annotated[int | None, typer.Option("--priority", help="Within its queue: -100 to 100.")] = None
     queue: Annotated[str | None, typer.Option("--queue", help="Where it waits from now on.")] = None
@@ -52,7 +52,7 @@ class NewTerms:
     ] = None
 
     def changes(self) -> dict[str, Any]:
-        """As the api takes them. Raises CliError."""
+        """The changes for the api. Raises CliError."""
         given = {
             "priority": self.priority,
             "queue": self.queue,

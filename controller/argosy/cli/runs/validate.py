@@ -1,4 +1,4 @@
-"""Is a spec file valid, and what may such a file contain? `validate`, `schema`."""
+"""The commands `validate` and `schema`: a spec file's faults, and the schema of such files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def validate(session: Session, file: SpecFile, changes: SpecChanges) -> None:
 
 
 def _summary(parsed: Any) -> str:
-    """`digits, 18 tasks of 1 vCPU, 1,024 MiB`; of what is kept running also its kind."""
+    """`digits, 18 tasks of 1 vCPU, 1,024 MiB`; for a service or daemon also its kind."""
     from argosy.spec import shards
     from argosy.spec.parse import to_json
 

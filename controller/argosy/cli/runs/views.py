@@ -1,4 +1,4 @@
-"""How does a run look in a terminal? Its view becomes tables and lines; nothing is called and no clock is read."""
+"""A run in a terminal: its view becomes tables and lines, without a call or a clock."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def headline(view: View, now: float) -> PlainText:
 
 
 def facts(view: View) -> RenderableType:
-    """What the run has used so far, one fact per line."""
+    """The run's use so far, one fact per line."""
     rows = [
         ("reason", view.get("statusReason")),
         ("waiting", view.get("waiting")),
@@ -74,13 +74,13 @@ def facts(view: View) -> RenderableType:
 
 
 def _in_line(view: View) -> str:
-    """Where it stands, one sentence per line; of a run that has no place in line, `waiting` says why."""
+    """Its place in line, one sentence per line; where a run has no place in line, `waiting` says why."""
     standing = view.get("standing") or {}
     return "\n".join(standing["sentences"]) if standing.get("inLine") else ""
 
 
 def task_counts(tasks: View) -> str:
-    """`2 running, 16 succeeded`: only what there is."""
+    """`2 running, 16 succeeded`: only counts above 0."""
     return ", ".join(f"{tasks[status]:,} {status}" for status in _COUNTED if tasks[status]) or "none"
 
 
@@ -90,7 +90,7 @@ def attempts(view: View) -> str:
 
 
 def changes(view: View) -> str:
-    """`priority 5, no deadline: the boss asked`, of what was changed since its submission; empty without."""
+    """`priority 5, no deadline: the boss asked`, of the changes since its submission; empty without."""
     reason = f": {view['changeReason']}" if view.get("changeReason") else ""
     return f"{changes_in_words(view['changes'])}{reason}" if view.get("changes") else ""
 
@@ -104,7 +104,7 @@ EXIT_WORDS = {64: "64: input is wrong, never retried", 75: "75: temporary, retri
 
 
 def failure_lines(kinds: Sequence[FailuresAlike], most: int = KINDS_SHOWN) -> list[PlainText]:
-    """`12 attempts of tasks 3 to 40: exit 139: SIGSEGV: a segmentation fault`, and what one of them printed last."""
+    """`12 attempts of tasks 3 to 40: exit 139: SIGSEGV: a segmentation fault`, and the last output of one of them."""
     lines = []
     for kind in kinds[:most]:
         lines.append(PlainText(f"{kind.places}: ", style="red").append(kind.cause, style="default"))
@@ -117,7 +117,7 @@ def failure_lines(kinds: Sequence[FailuresAlike], most: int = KINDS_SHOWN) -> li
 
 
 def exit_words(kinds: Sequence[FailuresAlike]) -> str:
-    """What those exit codes mean that Argosy's own images use; empty when there are none."""
+    """The meaning of those exit codes that Argosy's own images use; empty when there are none."""
     codes = {kind.exit_code for kind in kinds}
     known = [words for code, words in EXIT_WORDS.items() if code in codes]
     return f"exit codes of Argosy's images: {'; '.join(known)}" if known else ""

@@ -1,4 +1,4 @@
-"""How is a run going, until it ends? `watch`, and what `submit` does after submitting.
+"""The command `watch`, which `submit` also uses: a run followed to its end.
 
 A terminal gets a live view, a pipe one line per change, --json the last view and --json-lines one document per change.
 Ctrl-C stops the watching, never the run.
@@ -46,8 +46,8 @@ def follow(session: Session, run_id: str, wait_timeout_s: float | None, submitte
 def followed(
     session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None, delivers: bool = False
 ) -> View:
-    """The final view, for a command that goes on after the end. Ctrl-C ends the command, not the run. delivers: it
-    brings the results."""
+    """The final view, for a command that goes on after the end. Ctrl-C ends the command, not the run. delivers: the
+    command brings the results."""
     try:
         return until_ended(session, run_id, wait_timeout_s, display(session, submitted, delivers))
     except KeyboardInterrupt as stop:
@@ -116,7 +116,7 @@ def display(session: Session, submitted: View | None = None, delivers: bool = Fa
 
 @contextmanager
 def _last_document(session: Session, submitted: View | None) -> Iterator[Show]:
-    """One document, however the watching ends: the last view, with what only the reply to submitting says."""
+    """One document, however the watching ends: the last view, with the parts that only the reply to submitting has."""
     last = dict(submitted or {})
     try:
         yield lambda view, _: last.update(view)

@@ -1,5 +1,4 @@
-"""How are runs started by the clock? `schedule create`, `update`, `list`, `show`, `pause`, `resume`, `run-now` and
-`delete`."""
+"""The command `schedule`: `create`, `update`, `list`, `show`, `pause`, `resume`, `run-now` and `delete`."""
 
 from __future__ import annotations
 
@@ -36,8 +35,9 @@ TYPED = {
 
 @contextmanager
 def refusals(options: Mapping[str, str] = TYPED) -> Iterator[None]:
-    """Around what stores a schedule. Raises CliError: what was typed has no place in the spec's file. options: what is
-    typed, by the path of its faults; none while the file is read, whose own name is meant by `name` then."""
+    """Around a call that stores a schedule. Raises CliError: the typed options have no place in the spec's file.
+    options: the typed options, by the path of their faults; none while the file is read, when `name` means its own
+    name."""
     try:
         yield
     except SpecRefused as refusal:
@@ -63,7 +63,7 @@ ScheduleArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of t
 
 @dataclass(frozen=True)
 class Times:
-    """When it fires: one of the three, and what its clock shows."""
+    """When the schedule fires: one of the three, and its time zone."""
 
     cron: Annotated[
         str | None,
@@ -78,7 +78,7 @@ class Times:
     ] = None
 
     def expression(self) -> str | None:
-        """As EventBridge Scheduler takes it; None when nothing was given. Raises CliError for more than one."""
+        """The timing for EventBridge Scheduler; None when nothing was given. Raises CliError for more than one."""
         given = {"cron": self.cron, "rate": self.rate, "at": self.at}
         found = [(kind, text) for kind, text in given.items() if text is not None]
         if len(found) > 1:
@@ -91,7 +91,7 @@ class Times:
 
 @dataclass(frozen=True)
 class OverlapRules:
-    """What becomes of a time."""
+    """What to do with a time that comes due."""
 
     overlap: Annotated[
         Overlap | None,
@@ -105,7 +105,7 @@ class OverlapRules:
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """What was given, as the api takes it. Raises CliError."""
+        """The given options for the api. Raises CliError."""
         found: dict[str, Any] = {} if self.overlap is None else {"overlap": self.overlap.value}
         if self.start_within is not None:
             seconds = duration_of(self.start_within)
@@ -247,7 +247,7 @@ _BODIES: dict[str, Any] = {
 
 
 def _with_spec(session: Session, file: Path, changes: SpecChanges, call: Any) -> Any:
-    """What `call` answers to the spec of a file, whose program is uploaded."""
+    """The answer of `call` to the spec of a file, whose program is uploaded."""
     with refusals({}):
         spec, document = load(file, changes)
         checked = partial(sent, name=str(file), document=document)

@@ -1,4 +1,4 @@
-"""How do schedules look in a terminal? Times as the clock of each schedule's zone shows them."""
+"""Schedules in a terminal, with times in each schedule's own zone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table(schedules: list[JSON]) -> PlainTable:
 
 
 def lines(view: JSON) -> Iterator[str]:
-    """What there is to say of one, without its verdicts."""
+    """The facts of one schedule, without its verdicts."""
     zone = view["zone"]
     yield f"{view['name']}: {state(view)}, {rule(view)}"
     yield f"while a run of it is open: {view['overlap']}; a time counts for {view['startWithin'] / 60:g} minutes"

@@ -1,4 +1,4 @@
-"""How are services and daemons deployed, updated, scaled and ended? `env`."""
+"""The command `env`: services and daemons deployed, updated, scaled and ended."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | No
 
 
 def _follow(session: Session, begun: Any, wait_timeout: float | None) -> None:
-    """Until the deployment, and a roll-back that comes of it, have ended. Raises typer.Exit unless it completes."""
+    """Wait until the deployment, and a roll-back that follows it, have ended. Raises typer.Exit unless it completes."""
     name, told = begun["name"], set[str]()
     tools = session.tools
     look = PatientLook(lambda: session.api.environment(name), tools.sleep, warn)

@@ -1,4 +1,4 @@
-"""How do environments look in a terminal?"""
+"""Environments in a terminal."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def environment_lines(view: Any) -> list[str]:
 
 
 def deployment_line(view: Any, deployment: Any) -> str:
-    """How it comes along, or how it ended."""
+    """The deployment's progress, or how it ended."""
     back = " (the roll-back)" if deployment["isRollback"] else ""
     why = f": {deployment['reason']}" if deployment["reason"] else ""
     healthy = sum(each["healthy"] for each in view["revisions"] if each["revision"] == deployment["revision"])

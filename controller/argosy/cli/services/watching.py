@@ -1,6 +1,6 @@
-"""How is an environment going, while somebody looks? `env status --watch`.
+"""The command `env status --watch`: an environment while a person watches.
 
-A terminal gets a picture that is drawn anew in its place, a pipe one line for each change, --json the last view and
+A terminal gets a picture that is redrawn in place, a pipe one line for each change, --json the last view and
 --json-lines one document for each change. It ends when the environment is gone; Ctrl-C stops the watching only.
 """
 
@@ -27,7 +27,7 @@ Show = Callable[[View], None]
 
 
 def watch(session: Session, name: str) -> None:
-    """Until it is gone. Raises typer.Exit on Ctrl-C, and what the first look raises."""
+    """Views until the environment is gone. Raises typer.Exit on Ctrl-C, and what the first look raises."""
     try:
         with _display(session) as show:
             for view in _views(session, name):

@@ -1,4 +1,4 @@
-"""What does a refresh change in the catalogue's files? Old and new figures side by side, and the new files."""
+"""The effect of a refresh on the catalogue's files: old and new figures side by side, and the new files."""
 
 from __future__ import annotations
 

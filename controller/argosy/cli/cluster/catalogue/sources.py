@@ -1,4 +1,4 @@
-"""What does AWS say about instance types in a Region? Sizes, zones, the price list and spot prices, as plain rows."""
+"""AWS's data on instance types in a Region, as plain rows: sizes, zones, the price list and spot prices."""
 
 from __future__ import annotations
 

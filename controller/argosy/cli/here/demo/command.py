@@ -107,7 +107,7 @@ def _take_tour(session: Session, largest: int) -> None:
 
 
 def _until_bought(inside: Session) -> None:
-    """Until the cluster has ordered instances. Raises CliError when it never does."""
+    """Wait until the cluster has ordered instances. Raises CliError when it never does."""
     deadline = inside.tools.now() + TIME_LIMIT_S
     while not any(fleet["spotTarget"] for fleet in inside.api.cluster()["fleets"]):
         if inside.tools.now() > deadline:
@@ -129,7 +129,7 @@ def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
 
 
 def _planned(inside: Session, file: Path, log: StepLog) -> Any:
-    """What `argosy plan` says of the run before anything is started."""
+    """The forecast of `argosy plan` for the run, before anything is started."""
     from argosy.cli.runs.plan import between
     from argosy.cli.runs.spec_source import load
 

@@ -1,4 +1,4 @@
-"""What did the demo measure? Every figure is read from the runs' views, manifests and parts; none is assumed."""
+"""The measurements of the demo. Every figure is read from the runs' views, manifests and parts; none is assumed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def accuracy(rows: Sequence[View]) -> float:
 def summary(
     runs: Sequence[View], manifests: Sequence[View], cluster: View, rows: Sequence[View], taken: Sequence[str]
 ) -> dict[str, Any]:
-    """What out/demo/summary.json holds; money unrounded, shares 0..1. The first run is the one with the images.
+    """The contents of out/demo/summary.json; money unrounded, shares 0..1. The first run is the one with the images.
 
     taken: ids of the instances that were interrupted.
     """
@@ -116,7 +116,7 @@ def _peak(peak: View) -> str:
 
 
 def _spent_on(parts: View, total: float) -> str:
-    """`useful 31 %, boot 2 %, idle 67 %`: what the money of all runs was spent on."""
+    """`useful 31 %, boot 2 %, idle 67 %`: the money of all runs by its use."""
     kinds = ((key.removesuffix("Usd"), usd) for key, usd in parts.items())
     return ", ".join(f"{kind} {figures.share(usd, total)}" for kind, usd in kinds if usd) or "nothing"
 

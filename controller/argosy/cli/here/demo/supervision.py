@@ -1,4 +1,4 @@
-"""How does a demo follow its runs on an AWS in this process, and take an instance away in the middle of its work?"""
+"""A demo's runs on an AWS in this process, followed to their end, with one instance interrupted in the middle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class EmbeddedAws(Protocol):
     region: str
 
     def interrupt(self, instance_id: str, notice_s: float) -> None:
-        """A spot interruption warning now, the end `notice_s` later. Raises KeyError, ValueError when it has gone."""
+        """A spot interruption warning now, the end `notice_s` later. Raises KeyError, ValueError when the instance is
+        gone."""
 
 
 @contextmanager

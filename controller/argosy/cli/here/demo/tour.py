@@ -29,7 +29,7 @@ OTHER_PROGRAM = 'run="echo serving the second version; exec sleep 100000"'
 
 @dataclass(frozen=True, slots=True)
 class TourStep:
-    """What was done, and how long it took until it was so everywhere."""
+    """One step, and how long it took until every instance had followed."""
 
     what: str
     seconds: float
@@ -37,7 +37,7 @@ class TourStep:
 
 @dataclass(slots=True)
 class Tour:
-    """One, with the spec of what is kept running on each instance."""
+    """One tour, with the spec of the service or daemon on each instance."""
 
     session: Session
     aws: EmbeddedAws
@@ -67,7 +67,8 @@ class Tour:
         self._argosy("cluster")
 
     def _grow(self, name: str, size: int, is_told: bool) -> None:
-        """To so many instances, with a task on each. A daemon's tasks follow by themselves, a service is told."""
+        """Grow to a number of instances, with a task on each. A daemon's tasks follow by themselves; a service is
+        scaled."""
         has, runs = self._has(size), self._runs_on(name, size)
         if size > 1:
             self._timed(f"cluster scale {size}", has if is_told else lambda: has() and runs())
