@@ -58,7 +58,7 @@ def test_a_run_of_another_queue_starts_while_tasks_of_a_large_one_wait(local: Cl
     shown = argosy(local, "queues")
     assert shown.returncode == 0, shown.stderr
     assert "research" in shown.stdout
-    assert "Owners in research: alice (unproven) 1 run; those who are unproven share one place." in shown.stdout
+    assert "Owners in research: alice (unproven) 1 run; unproven owners share one place." in shown.stdout
     assert "alice (unproven)" in argosy(local, "status", large).stdout
     local.ask("CancelRun", runId=large)
     local.finished(large)

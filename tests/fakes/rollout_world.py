@@ -21,6 +21,13 @@ LONGEST_PAUSE = 8  # ticks, after crashes
 RECOVERY = 30  # ticks until a task that was unhealthy would be well again, if it were let
 
 
+def updating(least: int, over: int, desired: int = 0) -> ServiceTerms:
+    """The terms of a service that may fall to `least` percent and start `over` percent more, without a target group."""
+    return ServiceTerms(
+        desired, least, over, healthy_s=0.0, progress_s=0.0, rolls_back=False, target_group="", drain_s=0.0, content=""
+    )
+
+
 @dataclass(slots=True)
 class Task:
     """A wanted one. due: the tick from which its next status is due; ends: when its instance goes, 0 = it stays."""
@@ -71,7 +78,7 @@ class RolloutWorld:
         while True:
             least, over = self._draw.choice(PERCENTAGES), self._draw.choice(OVER)
             if (least, over) != (100, 0):  # which specs may not say
-                return ServiceTerms(0, least, over, 0.0, 0.0, rolls_back=False)
+                return updating(least, over)
 
     @property
     def target(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from argosy.scheduler.services import environments, rollout
 from argosy.scheduler.services.rollout import Slot, SlotStatus, Step
 from argosy.scheduler.turns import asks
 from argosy.scheduler.upkeep import upkeep
+from argosy.spec import terms as spec_terms
 from tests.harness.simulation.campaign import run_trial
 from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
@@ -177,7 +179,8 @@ def base_is_asked_for_anywhere(patch: Patch) -> None:
 
 @planted("a revision of the same content starts its tasks anew", check=served())
 def nothing_is_adopted(patch: Patch) -> None:
-    patch.setattr(lifecycle_environments, "content_of", lambda spec: object())
+    digests = map(str, count())
+    patch.setattr(spec_terms, "content_of", lambda form: next(digests))
 
 
 @planted("an environment forgets what its earlier runs have cost", check=served())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from argosy.model.run_terms import ServiceTerms
 from argosy.scheduler.services import rollout
 from argosy.scheduler.services.rollout import Slot, SlotStatus, Step
-from tests.fakes.rollout_world import OVER, PERCENTAGES, RolloutWorld, bounds, broken_laws
+from tests.fakes.rollout_world import OVER, PERCENTAGES, RolloutWorld, bounds, broken_laws, updating
 from tests.fakes.settling import ticks_to_settle
 
 WORLDS = 300
@@ -21,7 +21,7 @@ MOST_TICKS = 60  # until all is settled once nothing happens any more: 20 tasks,
 ORDINARY = settings(max_examples=200, derandomize=True, deadline=None)
 
 percentages = st.tuples(st.sampled_from(PERCENTAGES), st.sampled_from(OVER)).filter(lambda pair: pair != (100, 0))
-updates = percentages.map(lambda pair: ServiceTerms(0, *pair, 0.0, 0.0, rolls_back=False))
+updates = percentages.map(lambda pair: updating(*pair))
 
 
 @st.composite
@@ -107,14 +107,14 @@ def test_whatever_the_percentages_and_however_few_the_tasks_an_update_can_move(
 
 def test_a_hand_over_with_room_keeps_ten_of_ten_healthy_and_without_it_nine() -> None:
     for over, least, expected in ((25, 100, 10), (0, 90, 9)):
-        terms = ServiceTerms(10, least, over, 0.0, 0.0, rolls_back=False)
+        terms = updating(least, over, desired=10)
         slots = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True, leaves=n == 0) for n in range(10)]
         step = rollout.step(slots, 10, terms)
         assert (len(step.stops), step.starts) == (10 - expected, 1)
 
 
 def test_of_a_base_what_spot_cannot_take_stays_and_what_stands_in_for_it_serves_until_it_is_there() -> None:
-    terms = ServiceTerms(2, 100, 50, 0.0, 0.0, rolls_back=False)
+    terms = updating(100, 50, desired=2)
     spot = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True) for n in range(2)]
     young = Slot("run1", 2, SlotStatus.YOUNG, is_target=True, is_spot=False)
     assert rollout.step([*spot, young], 2, terms).stops == (young,)
@@ -126,7 +126,7 @@ def test_of_a_base_what_spot_cannot_take_stays_and_what_stands_in_for_it_serves_
 
 def test_an_unhealthy_task_goes_although_others_only_stand_in_for_those_of_the_base() -> None:
     """World 540: they serve all the same, and on-demand instances may not come for hours."""
-    terms = ServiceTerms(3, 100, 100, 0.0, 0.0, rolls_back=False)
+    terms = updating(100, 100, desired=3)
     spot = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True) for n in range(3)]
     pending = [Slot("run1", 3 + n, SlotStatus.PENDING, is_target=True) for n in range(2)]
     ill = Slot("run1", 5, SlotStatus.YOUNG, is_target=True, fails=True)

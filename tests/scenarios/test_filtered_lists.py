@@ -74,7 +74,7 @@ def check_instances(api: Api, state: State) -> None:
 def test_lists_say_at_every_moment_what_the_controller_knows() -> None:
     cluster = Controlled()
     failing(cluster, 3, 17)
-    cluster.submit(TASKS, retry={"attempts": 2})
+    cluster.submit(TASKS, retryStrategy={"attempts": 2})
     api = Api(
         store=cluster.store,
         wake=Wake(),

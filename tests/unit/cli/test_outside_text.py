@@ -178,7 +178,7 @@ def test_commands_print_only_through_what_shows_control_characters() -> None:
     forbidden = {"echo", "echo_via_pager", "Console", "Text", "from_markup", "from_ansi", "escape"}
     allowed = {
         ("outside_text.py", "echo"),  # behind `visible`
-        ("log_lines.py", "echo"),  # into a pipe or a file
+        ("logs.py", "echo"),  # into a pipe or a file
         ("exec.py", "echo"),  # what a command of the user's own prints, byte for byte
         *(("console.py", each) for each in ("Console", "Text")),  # the base classes
     }

@@ -22,7 +22,13 @@ from tests.harness.simulation.world.workload import SimulatedJob
 
 RUN_ID = "web-261121-062733-aaaa"
 UPDATE = {"minHealthyPercent": 100, "maxOverPercent": 50, "healthySeconds": 10}
-SPEC = {"kind": "service", "name": "web", "service": {"desired": 2, "update": UPDATE}}
+SPEC = {
+    "version": 1,
+    "kind": "service",
+    "name": "web",
+    "container": {"image": "argosy/web"},
+    "service": {"desired": 2, "update": UPDATE},
+}
 PENDING, RUNNING, PARKED = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.CANCELLED
 
 

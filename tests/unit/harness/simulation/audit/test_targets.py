@@ -16,7 +16,13 @@ from tests.harness.simulation.world.workload import SimulatedJob
 from tests.harness.simulation.world.world import target_group_arn
 
 RUN_ID = "web-261121-062733-aaaa"
-SPEC = {"kind": "service", "name": "web", "service": {"desired": 1, "targetGroup": "web", "drainSeconds": 30}}
+SPEC = {
+    "version": 1,
+    "kind": "service",
+    "name": "web",
+    "container": {"image": "argosy/web"},
+    "service": {"desired": 1, "targetGroup": "web", "drainSeconds": 30},
+}
 OURS = {
     "ARGOSY_RUN_ID": RUN_ID, "ARGOSY_TASK_INDEX": "0", "ARGOSY_TASK_ATTEMPT": "1", "ARGOSY_LAUNCH": "0",
 }  # fmt: skip
