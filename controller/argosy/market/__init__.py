@@ -1,1 +1,1 @@
-"""What is bought, and what is released? Pure functions over offers, demand and supply."""
+"""Purchases and releases of instances: pure functions over offers, demand and supply."""

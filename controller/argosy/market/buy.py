@@ -1,10 +1,10 @@
-"""Which offers cover the demand that neither active nor ordered instances can take?
+"""Which offers cover the demand that active and ordered instances cannot take?
 
-Buying is placing onto instances that do not exist yet (DESIGN D6): for each batch in queue order, first the room left
-on what was already chosen in this tick, then the offer that places the rest at the lowest price per task, spread over
-the zones where that type costs about the same, so that one shortage does not take everything. For a batch whose
-strategy spreads its tasks over an attribute, what is bought is spread over its values (`spreading`). Prices are
-compared with what risk adds to them (`Offer.effective`); limits of money count what is paid.
+Buying is placing onto instances that do not exist yet (DESIGN D6). Each batch, in queue order, first uses the room left
+on instances chosen earlier in this tick. Then it takes the offer that places the rest at the lowest price per task,
+spread over the zones where that type costs about the same, so that one shortage does not affect all of it. A batch
+whose strategy spreads its tasks over an attribute has its purchases spread over the values (`spreading`). Prices are
+compared with their risk added (`Offer.effective`); limits of money count the price paid.
 """
 
 from __future__ import annotations
@@ -37,45 +37,45 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 
-_SETTLING = 4  # how often an order is checked against what the next tick would find
+_SETTLING = 4  # how often an order is compared with the result of the next tick
 NO_FITNESS: Mapping[str, Fitness] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The tasks of one batch that found no place, and what may be bought for them."""
+    """The tasks of one batch that found no place, and the limits of its purchases."""
 
     batch: Batch
     limits: BatchLimits
-    spread: Spread | None = None  # over the values of which attribute its tasks go first
-    purses: tuple[str, ...] = ()  # which of the purses of the order have to allow what is bought for it
-    shut: frozenset[QuotaKey] = frozenset()  # quotas that others have their turn in
+    spread: Spread | None = None  # the attribute over whose values its tasks go first
+    purses: tuple[str, ...] = ()  # the purses of the order that limit its purchases
+    shut: frozenset[QuotaKey] = frozenset()  # quotas that it leaves to other runs
 
     def is_free(self, room: int) -> bool:
-        """Whether nothing limits it but the deployment, which allows `room` instances more."""
+        """Whether only the deployment limits it, which allows `room` more instances."""
         return not (self.purses or self.shut) and self.limits.free(room)
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """The tasks of one batch that found no offer, and what held them back."""
+    """The tasks of one batch that found no offer, and the limit that held them back."""
 
     tasks: int
-    reason: str = ""  # "" = no limit; what they wait for is another matter then
+    reason: str = ""  # "" = no limit: they wait for another reason
 
 
 @dataclass(slots=True)
 class Order:
-    """What to add."""
+    """The instances to add."""
 
     instances: Counter[tuple[str, Purchase]] = field(default_factory=Counter)  # per (pool, purchase)
     shortfalls: list[Shortfall] = field(default_factory=list)  # one per batch
-    usd_per_hour: float = 0.0  # of `instances`, with what risk adds
-    lower_bound_usd_per_hour: float | None = None  # what covering the batches costs at least; None = not known
+    usd_per_hour: float = 0.0  # of `instances`, with risk added
+    lower_bound_usd_per_hour: float | None = None  # lower bound of covering the batches; None = not known
     method: str = "run by run"  # or "patterns", "greedy"
     patterns: Patterns = ()  # of the allocator, for the next order
-    kept: Counter[tuple[str, Purchase]] = field(default_factory=Counter)  # what is owed already and a floor waits for
-    why_small: str = ""  # why the cluster stays smaller than a user wants it kept
+    kept: Counter[tuple[str, Purchase]] = field(default_factory=Counter)  # owed instances that a floor waits for
+    why_small: str = ""  # why the cluster stays below the requested size
 
     @property
     def uncovered(self) -> int:
@@ -84,8 +84,8 @@ class Order:
 
     @property
     def gap(self) -> float | None:
-        """How much dearer than the lower bound, as a share of it; None where the bound is not known or is for more
-        tasks than were covered."""
+        """The cost above the lower bound, as a share of it; None where the bound is unknown or covers more tasks
+        than the order."""
         low = self.lower_bound_usd_per_hour
         return max(0.0, self.usd_per_hour / low - 1) if low and not self.uncovered else None
 
@@ -99,14 +99,14 @@ def buy(
 ) -> Order:
     """Cover the backlogs, in queue order, with offers.
 
-    A batch that asks for on-demand says so in its constraints. fitness: users' own functions, which fill what is bought
-    and have no say in what is. patterns: of an earlier order, to begin with.
+    A batch that requires on-demand says so in its constraints. fitness: users' own functions, which affect placement on
+    bought instances and not purchases. patterns: of an earlier order, to begin with.
     """
     ask = _Ask(backlogs, offers, limits, fitness)
     alone = ask.settled([])
     joint = ask.joint_order(patterns)
     if joint.bought:
-        # The allocator fills by patterns, but tasks will be placed first come first served: that result is what counts.
+        # The allocator fills by patterns, but tasks are placed first come first served: that result is what counts.
         together = ask.settled(joint.bought)
         if ask.is_better(together, alone):
             alone = replace(together, method=joint.method)
@@ -120,7 +120,7 @@ def buy(
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """What one order is made from."""
+    """The input of one order."""
 
     backlogs: Sequence[Backlog]
     offers: Sequence[Offer]
@@ -129,14 +129,14 @@ class _Ask:
     known: dict[Batch, IntArray] = field(default_factory=dict)
 
     def fits(self, batch: Batch) -> IntArray:
-        """(offers,) tasks of the batch that an empty instance of each takes; found out once for equal batches."""
+        """(offers,) tasks of the batch that fit on an empty instance of each; computed once for equal batches."""
         key = alike(batch)
         if key not in self.known:
             self.known[key] = tasks_per_instance(batch, self.offers)
         return self.known[key]
 
     def settled(self, first: Sequence[Offer]) -> Order:
-        """An order that the next tick will find sufficient, so that one backlog is not bought for tick after tick.
+        """An order that the next tick finds sufficient, so that one backlog is not bought for tick after tick.
 
         In the next tick the first batch finds the instances that were bought for the last one, and may fill them
         differently. first: one offer per instance that is bought in any case.
@@ -161,7 +161,7 @@ class _Ask:
         return order
 
     def joint_order(self, patterns: Patterns) -> JointOrder:
-        """What the allocator would buy for those batches whose own limits do not bind, in order of filling."""
+        """The allocator's order for the batches whose own limits do not bind, in order of filling."""
         free = [each.batch for each in self._asking if each.is_free(self.limits.instances) and not each.spread]
         if self.limits.instances <= 0 or len({batch.need for batch in free}) < 2:
             return JointOrder()
@@ -180,12 +180,12 @@ class _Ask:
         return here < there or (here == there and self.price(order) < self.price(other) * (1 - ROUNDING))
 
     def price(self, order: Order) -> float:
-        """USD an hour, with what risk adds."""
+        """USD an hour, with risk added."""
         price = {(offer.pool, offer.purchase): offer.effective for offer in self.offers}
         return sum(price[bought] * count for bought, count in order.instances.items())
 
     def lower_bound(self, joint: JointOrder) -> float | None:
-        """What covering the batches costs at least: the allocator's bound, or, for one batch, in closed form."""
+        """Lower bound of covering the batches: the allocator's bound, or, for one batch, in closed form."""
         if len(self._asking) == 1:
             batch = self._asking[0].batch
             fits = self.fits(batch)
@@ -210,7 +210,7 @@ class _Ask:
         return kept
 
     def _one_by_one(self, first: Sequence[Offer], backlogs: Sequence[Backlog]) -> Order:
-        """Each batch in turn onto what is bought already, `first` to begin with; the best offers for the rest."""
+        """Each batch in turn onto bought instances, beginning with `first`; the best offers for the rest."""
         order = Order()
         headroom, purses = Headroom(self.limits), dict(self.limits.purses)
         for offer in first:
@@ -237,8 +237,8 @@ class _Ask:
         return order
 
     def _fill(self, backlog: Backlog, batch: Batch, chosen: list[InstanceRow], bought: Sequence[Offer]) -> int:
-        """Place the batch on what is chosen, one row for each that is bought, whose room it takes. Returns how many
-        tasks are left over. What draws on a quota in which others have their turn is left to them."""
+        """Place the batch on the chosen rows, one for each bought instance, and take its room there. Returns the
+        number of tasks left over. Instances of quotas in `shut` are left to other runs."""
         may = [n for n, offer in enumerate(bought) if not backlog.shut or quota_of(offer) not in backlog.shut]
         if not may:
             return batch.count
@@ -258,7 +258,7 @@ class _Ask:
 
 
 def _paid(backlog: Backlog, purses: Iterable[Purse]) -> Backlog:
-    """Within what its purses allow."""
+    """The backlog within the limits of its purses."""
     limits = backlog.limits
     for purse in purses:
         usd = min(limits.usd_per_hour, max(0.0, purse.usd_per_hour))
@@ -267,7 +267,7 @@ def _paid(backlog: Backlog, purses: Iterable[Purse]) -> Backlog:
 
 
 def _named(reason: str, bound: BatchLimits, own: BatchLimits, purse: Purse) -> str:
-    """What held a batch back, if that was this purse. bound: the limits with those of its purses."""
+    """The reason why a batch is held back, if that was this purse. bound: the limits with those of its purses."""
     if reason == RUN_LIMIT and max(0, purse.instances) == bound.instances < own.instances:
         return purse.why_instances
     is_purse = max(0.0, purse.usd_per_hour) == bound.usd_per_hour < own.usd_per_hour

@@ -1,8 +1,8 @@
-"""Which instances place one batch at the lowest price per task, within the limits; and what holds the rest back?
+"""The instances that place one batch at the lowest price per task, within the limits.
 
-A batch may have to be spread over the values of an attribute, such as zones. ECS spreads over the instances that there
-are, so each value gets as many of the tasks as evens out the whole group, at the lowest price within that value. What a
-value cannot have, for lack of offers or limits, goes to the others: a spread never leaves a task without an instance.
+A batch may have to be spread over the values of an attribute, such as zones. ECS spreads over the instances that exist,
+so each value gets as many tasks as evens out the whole group, at the lowest price within that value. Tasks that a value
+cannot take, for lack of offers or limits, go to the others: a spread never leaves a task without an instance.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ RUN_LIMIT = "capacity.maxInstances of the run"
 def cover(
     batch: Batch, limits: BatchLimits, offers: Sequence[Offer], fits: IntArray, headroom: Headroom
 ) -> tuple[list[Offer], str]:
-    """One offer per instance, taken out of `headroom`, and what holds back tasks that could be placed; "" = nothing.
+    """One offer per instance, taken out of `headroom`, and the limit that holds back tasks that could be placed; "" =
+    none.
 
-    Chosen is the offer that places the rest at the lowest price per task, spread over zones of similar price; where a
-    share or a quota ends before the work does, the next best. fits: (offers,) as from `tasks_per_instance`.
+    Takes the offer that places the rest at the lowest price per task, spread over zones of similar price; when a share
+    or a quota ends before the demand, the next best. fits: (offers,) as from `tasks_per_instance`.
     """
     open_to = [(offer, tasks) for offer, tasks in zip(offers, fits.tolist(), strict=True) if tasks]
     picked: list[Offer] = []
@@ -83,18 +84,18 @@ def _best(rest: int, options: Sequence[tuple[Offer, int, int, float]]) -> tuple[
         instances = min(most, -(-rest // tasks))
         price = instances * offer.effective / min(rest, instances * tasks) + away
         if price < lowest * (1 - ROUNDING):
-            # Tasks that would not fill an instance are looked at by themselves: a smaller one may do.
+            # Tasks that would not fill an instance are compared separately: a smaller one may be enough.
             best, lowest = (offer, tasks, max(1, min(most, rest // tasks))), price
     return best
 
 
 def _least_cpu(rest: int, open_to: Sequence[tuple[Offer, int]]) -> int:
-    """Cpu units that the rest takes at least, bought from one offer."""
+    """The fewest cpu units that the rest takes, bought from one offer."""
     return min(-(-rest // tasks) * offer.resources.cpu_units for offer, tasks in open_to)
 
 
 def _why(limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: Headroom, choice: Choice) -> str:
-    """What keeps the offer that would be bought next from being bought."""
+    """The limit that stops the purchase of the next offer."""
     offer = min(open_to, key=lambda option: option[0].effective / option[1])[0]
     if reason := headroom.why_none(offer, choice):
         return reason
@@ -105,7 +106,7 @@ def _why(limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: He
 
 
 def hypothetical(offer: Offer, number: int) -> InstanceRow:
-    """An instance of the offer, as placement sees it: to placement, no instance is more real than another."""
+    """An instance of the offer as placement sees it, which does not distinguish it from a present one."""
     return InstanceRow(
         f"{offer.pool}/{offer.purchase}/{number}",
         *offer.resources,  # all of it is free
@@ -120,7 +121,7 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
 
 
 def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
-    """The instance with so many tasks of the batch on it."""
+    """The instance with that many tasks of the batch on it."""
     return replace(
         row,
         cpu_units=row.cpu_units - count * batch.cpu_units,
@@ -135,8 +136,8 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
 
 
 def alike(batch: Batch) -> Batch:
-    """The batch without what makes no difference to an empty instance. Batches that come out equal get the same answer:
-    how many of their tasks it takes, and why it takes no more."""
+    """The batch without fields that do not affect an empty instance. Equal results share one answer: how many of
+    their tasks it takes, and why no more."""
     by_group = batch.affinity or batch.anti_affinity or any("task:group" in each for each in batch.constraints)
     return replace(batch, count=1, group=batch.group if by_group else "", soft=(), strategy=(), finish_at=0.0)
 
@@ -148,7 +149,7 @@ def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> IntArray:
         return fits
     rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
     # Ask for more tasks than all offers could take, or a spread over instances would divide a small batch among them.
-    # A batch that keeps together would ask one offer only.
+    # A batch that keeps together would use one offer only.
     others = tuple(group for group in batch.affinity if group != batch.group)
     probe = replace(batch, count=10_000_000, strategy=(), max_instances=None, affinity=others)
     placed = place([probe], Supply.of(rows))
@@ -158,7 +159,7 @@ def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """tasks: by value, those of the group that run, start now, or wait for an instance on its way."""
+    """tasks: by value, those of the group that run, start now, or wait for an incoming instance."""
 
     attribute: str
     tasks: Mapping[str, int]
@@ -174,7 +175,8 @@ class Spread:
 def cover_evenly(
     spread: Spread, batch: Batch, limits: BatchLimits, offers: Sequence[Offer], fits: IntArray, headroom: Headroom
 ) -> tuple[list[Offer], str]:
-    """As `cover.cover`: one offer per instance, taken out of `headroom`, and what holds back the tasks left over."""
+    """As `cover.cover`: one offer per instance, taken out of `headroom`, and the limit that holds back the tasks
+    left over."""
     value_of = np.array([dict(offer.attributes).get(spread.attribute, "") for offer in offers], dtype=object)
     cheapest: dict[str, float] = {}
     for value, offer, tasks in zip(value_of.tolist(), offers, fits.tolist(), strict=True):
@@ -210,7 +212,7 @@ def even_shares(count: int, here: Sequence[int]) -> list[int]:
     order = sorted(range(len(here)), key=lambda place: here[place])
     shares = [0] * len(here)
     for lowest in range(len(order), 0, -1):
-        # The highest that is still below the common level decides how many share.
+        # The highest value still below the common level decides how many share.
         filled = sum(here[place] for place in order[:lowest]) + count
         level, extra = divmod(filled, lowest)
         if level >= here[order[lowest - 1]]:

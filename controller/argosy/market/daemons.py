@@ -1,7 +1,7 @@
-"""On which instances does each daemon want to run, and how much of an instance is kept for daemons?
+"""The instances that each daemon runs on, and the room kept for daemons.
 
-What they need is kept on instances that are here, on their way, and only offered. Otherwise work would take a daemon's
-room; and a type would be bought again and again that has room for a task, and none for it beside the daemons.
+The room is kept on present, incoming and offered instances. Otherwise batch tasks would take it. Also, a type would be
+bought again and again that has room for a task but none for it beside the daemons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEPT_ANSWERS = 20_000  # of queries, about instances with the same attributes
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """What a daemon's target revision needs, and where it is wanted."""
+    """The needs of a daemon's target revision, and the instances it matches."""
 
     name: str  # of the environment
     number: int  # Run.number of the target revision
@@ -38,7 +38,7 @@ class Daemon:
 
     @classmethod
     def of(cls, name: str, run: Run, others: Iterable[Run]) -> Daemon:
-        """run: of its target revision, which may know more than its spec says."""
+        """run: of its target revision, which may give more than its spec."""
         return replace(
             cls.of_terms(run.terms),
             name=name,
@@ -51,7 +51,7 @@ class Daemon:
 
     @classmethod
     def of_terms(cls, terms: RunTerms) -> Daemon:
-        """One that has no run yet."""
+        """A daemon that has no run yet."""
         daemon = terms.daemon or DaemonTerms("", starts_first=False)
         return cls(
             terms.name,
@@ -74,8 +74,8 @@ class Daemon:
         return self.needs.fits_in(size) and self.disk_gib <= disk_gib
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
-        """By its query, and by what its image and program need."""
-        is_arm = attributes.get("ecs.cpu-architecture") == ARM64  # one that has not said what it is, is x86
+        """By its query, and by the needs of its image and program."""
+        is_arm = attributes.get("ecs.cpu-architecture") == ARM64  # an instance without this attribute is x86
         if self.architecture != "any" and is_arm != (self.architecture == ARM64):
             return False
         if self.needs_runner and attributes.get(RUNNER_ATTRIBUTE) != str(RUNNER_PROTOCOL):
@@ -90,7 +90,8 @@ def _meets(query: str, attributes: tuple[tuple[str, str], ...]) -> bool:
 
 
 def daemons_of(state: State) -> tuple[Daemon, ...]:
-    """Those that are to run, by name: in this order they are given room. A frozen one is, once it is thawed."""
+    """The daemons to run, by name, which is the order in which they get room. A frozen one counts, because it may be
+    thawed."""
     found = []
     for name, env in sorted(state.environments.items()):
         is_wanted = env.is_daemon and not (env.deleting or env.left)
@@ -102,7 +103,7 @@ def daemons_of(state: State) -> tuple[Daemon, ...]:
 
 
 class KeptForDaemons(NamedTuple):
-    """What daemons are going to take of an instance, beside what they take already."""
+    """The room that daemons will take of an instance, beside their present use."""
 
     resources: Resources = NOTHING
     disk_gib: int = 0
@@ -111,7 +112,7 @@ class KeptForDaemons(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """What one task of a run takes."""
+    """The resources of one task of a run."""
 
     resources: Resources
     disk_gib: int
@@ -124,8 +125,8 @@ def kept_for(
     disk_gib: int,
     uses: Mapping[int, Uses] | None = None,
 ) -> KeptForDaemons:
-    """Of an instance. size, disk_gib: of the empty one. uses: by Run.number, what a task takes of each run that has
-    tasks there; where an update stops first, what its new task needs beyond the old one."""
+    """The room kept on an instance. size, disk_gib: of the empty one. uses: by Run.number, the resources of a task
+    of each run with tasks there. If an update stops the old task first, only the new task's extra needs are kept."""
     kept, here = KeptForDaemons(), uses or {}
     for daemon in daemons:
         if daemon.number in here or not daemon.wants(attributes, size, disk_gib):
@@ -145,5 +146,5 @@ def kept_for(
 
 
 def least_zero(amount: Resources) -> Resources:
-    """Daemons may want more than there is."""
+    """Daemons may need more than there is."""
     return Resources(*(max(0, each) for each in amount))

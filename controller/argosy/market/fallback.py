@@ -1,8 +1,8 @@
-"""When does a run of purchase spot-then-on-demand leave spot, when does it come back, and what is its user told?
+"""When does a run of purchase spot-then-on-demand leave spot and return to it?
 
-Three reasons: its deadline leaves too little slack (`deadline`), tasks have waited too long while spot is short, and
-single tasks were lost too often (`scheduler.turns.asks`). Whether spot is available shows only when it is ordered:
-from on-demand, spot is tried again after a while, and after twice as long each time that it is short again.
+It leaves for three reasons: its deadline leaves too little slack (`deadline`), tasks have waited too long while spot is
+short, and single tasks were lost too often (`scheduler.turns.asks`). Whether spot is available shows only in an order.
+So a run on on-demand tries spot again after a pause, which doubles each time that spot is short again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from argosy.model.tasks import TaskStatus
 from argosy.model.wording import duration, hour_and_minute
 
 MAX_PAUSES = 4.0  # times Policy.try_spot_s
-FORGIVEN_S = 3600.0  # after so long on spot, an earlier shortage no longer counts
+FORGIVEN_S = 3600.0  # after this time on spot, an earlier shortage no longer counts
 
 
 def purchases(run: Run, moment: Moment) -> frozenset[Purchase]:
-    """What may be bought for the run now."""
+    """The purchase options of the run now."""
     if not run.terms.purchase.mixes:
         return frozenset({Purchase(run.terms.purchase)})
     stance = steered(run, moment).stance
@@ -35,8 +35,8 @@ def purchases(run: Run, moment: Moment) -> frozenset[Purchase]:
 
 
 def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
-    """What the run keeps to from now on. is_short: whether its tasks wait while spot is short; None = as before, also
-    where they have just been given another chance."""
+    """The run's steering from now on. is_short: whether its tasks wait while spot is short; None = unchanged, also
+    after they have just been given another chance."""
     now, policy = moment.now, moment.policy
     before = _noted(run, now, is_short)
     if not run.terms.purchase.mixes or not run.tasks.counts()[TaskStatus.PENDING]:
@@ -44,7 +44,7 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
     progress = progress_of(run, moment)
     stance = _stance(run, moment, progress, before)
     if stance is not Stance.SPOT and not is_ever_available(run, moment.state, policy):
-        stance = Stance.SPOT  # better late than never
+        stance = Stance.SPOT  # late, but not never
     if stance is before.stance:
         return before
     if stance is Stance.SPOT:
@@ -65,7 +65,7 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
 
 
 def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
-    """The run's steering with what the passing of time and the market have changed."""
+    """The run's steering, updated for time and market."""
     before = run.steering
     late = run.deadline_at is not None and now > run.deadline_at and not run.complete
     short_since = before.short_since
@@ -82,7 +82,7 @@ def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steerin
         spot_for_s = (
             math.inf if now >= before.try_spot_at and _is_worth_a_try(run, moment.state, now, moment.policy) else 0.0
         )
-    # Late on on-demand in any case, for lack of room there: spot has more of it, as long as there is some.
+    # Late on on-demand too, for lack of room there: spot has more room, as long as it is available.
     overdue = progress is not None and progress.narrow and progress.slack_s < 0 and spot_for_s > 0
     by_deadline = stance_of(progress, before.stance, spot_for_s) if progress and not overdue else Stance.SPOT
     if by_deadline is not Stance.SPOT:
@@ -98,7 +98,7 @@ def _is_worth_a_try(run: Run, state: State, now: float, policy: Policy) -> bool:
 
 
 def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:
-    """Whether its tasks have waited long enough for spot. Once spot has been short, the next try is given up sooner."""
+    """Whether its tasks have waited long enough for spot. After a first shortage, the next try ends sooner."""
     patience_s = run.terms.fallback_wait_s
     if before.falls and patience_s < math.inf:
         patience_s = min(patience_s, policy.order_patience_s)

@@ -1,7 +1,7 @@
-"""How large is the cluster to be, by whose wish, and which instances may go without it becoming smaller?
+"""Minimum sizes of the cluster, and the instances that may go without it falling below them.
 
-Every setting and request that keeps a number of instances is a floor here, and nowhere else. All of them hold at once:
-an instance counts towards each one that it fits, so that the cluster is as large as the largest of them asks.
+Every setting and request that keeps a number of instances is a floor here, and only here. All of them hold at once: an
+instance counts towards each one that it fits, so the largest floor sets the size of the cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.model.moment import Moment
 
 
 class LeastSize(NamedTuple):
-    """So many instances of these types; () = of all. for_work: only such as open runs could use are bought."""
+    """That many instances of these types; () = of all. for_work: buy only instances that open runs could use."""
 
     instances: int
     types: tuple[str, ...] = ()
@@ -25,8 +25,8 @@ class LeastSize(NamedTuple):
 
 
 def least_sizes(moment: Moment) -> list[LeastSize]:
-    """The floors that are above 0 now: `minInstances` while runs are open that are no daemons, and what a user has
-    asked for last."""
+    """The floors above 0 now: `minInstances` while runs other than daemons are open, and the latest request of a
+    user."""
     state, found = moment.state, list[LeastSize]()
     if moment.policy.min_instances and any(not (run.done or run.is_daemon) for run in state.runs.values()):
         found.append(LeastSize(moment.policy.min_instances, for_work=True))
@@ -36,7 +36,7 @@ def least_sizes(moment: Moment) -> list[LeastSize]:
 
 
 def counts(instance: Instance) -> bool:
-    """Whether it is one of those that a floor asks for: here or booting, and not about to go."""
+    """Whether it counts towards floors: present or booting, and not about to go."""
     leaves = instance.cordon or instance.rebalance_at or instance.status is InstanceStatus.DRAINING
     return instance.counts_for_target and not leaves
 
@@ -48,7 +48,7 @@ def missing(moment: Moment, least: LeastSize) -> int:
 
 
 def beyond(moment: Moment, spare: Iterable[Instance]) -> Iterator[Instance]:
-    """Those of the instances, in their order, without which every floor still has enough that can take work."""
+    """The instances, in their order, that every floor can spare from those that can take tasks."""
     floors = least_sizes(moment)
     able = [each.instance_type for each in moment.state.instances.values() if each.placeable] if floors else []
     left = [sum(map(least.is_of, able)) - least.instances for least in floors]

@@ -1,4 +1,4 @@
-"""How much may still be bought, for each batch and for the deployment as a whole, and what stands in the way?"""
+"""How much may still be bought for each batch and for the deployment?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
 AT_ONCE = "growth: no more instances are ordered at once, the next tick goes on"
 _QUOTA = "the vCPU quota of "
-ROUNDING = 1e-9  # what sums of floats may be off by: a limit that is met exactly still lets an instance through
+ROUNDING = 1e-9  # tolerance for sums of floats: a limit that is met exactly still admits an instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class BatchLimits:
 
     instances: int
     usd_per_hour: float = math.inf  # sum of their prices
-    data_cell: str = ""  # where the batch's data lie; in another cell, each task costs `away_usd_per_task_hour` more
+    data_cell: str = ""  # the cell of the batch's data; elsewhere each task costs `away_usd_per_task_hour` more
     away_usd_per_task_hour: float = 0.0
 
     def away(self, offer: Offer) -> float:
-        """What the traffic of a task costs there, USD an hour."""
+        """The cost of a task's traffic there, USD an hour."""
         return self.away_usd_per_task_hour if offer.cell != self.data_cell else 0.0
 
     def after(self, offer: Offer) -> BatchLimits:
-        """What may be bought once one instance of the offer is."""
+        """The limits after a purchase of one instance of the offer."""
         return replace(self, instances=self.instances - 1, usd_per_hour=self.usd_per_hour - offer.price_usd_per_hour)
 
     def free(self, room: int) -> bool:
@@ -46,36 +46,36 @@ class Purse:
 
     instances: int
     usd_per_hour: float  # sum of their prices
-    why_instances: str  # what it is that is reached, for sentences
+    why_instances: str  # the name of the reached limit, for sentences
     why_usd: str
 
     def after(self, offers: Iterable[Offer]) -> Purse:
-        """What is left once these are bought."""
+        """The limits after these purchases."""
         prices = [offer.price_usd_per_hour for offer in offers]
         return replace(self, instances=self.instances - len(prices), usd_per_hour=self.usd_per_hour - sum(prices))
 
 
 @dataclass(frozen=True, slots=True)
 class OrderLimits:
-    """What the deployment allows one order to add. A share is of the cpu of all its instances."""
+    """The deployment's limits for one order. A share is of the cpu of all its instances."""
 
     instances: int  # how many more
     max_type_share: float = 1.0
     max_cell_share: float = 1.0
     held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
     vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of known quotas; others are unlimited
-    vcpus: Mapping[QuotaKey, int] = field(default_factory=dict)  # how large those are, for sentences
+    vcpus: Mapping[QuotaKey, int] = field(default_factory=dict)  # the sizes of those, for sentences
     instances_limit: str = "maxInstances of the deployment"  # which limit `instances` comes from, for sentences
-    usd_per_hour: float = math.inf  # what the added instances may cost
+    usd_per_hour: float = math.inf  # the most that the added instances may cost
     usd_limit: str = ""  # which limit that comes from, for sentences
     purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
-    in_turn: bool = False  # whether nobody loses by it that others are better served
+    in_turn: bool = False  # whether each run buys only its share, so that one covered better takes from no other
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a batch can choose from. A share binds only where there is a choice: if two types could take the work, each
-    may have half of it, so that diversification never leaves work undone."""
+    """The options of a batch. A share binds only where there is a choice: if two types could take the tasks, each
+    may have half of them, so that diversification never leaves tasks waiting."""
 
     types: int
     cells: int
@@ -88,7 +88,7 @@ class Choice:
 
 
 class Headroom:
-    """What the deployment's limits still allow while an order is made."""
+    """The rest of the deployment's limits while an order is made."""
 
     def __init__(self, limits: OrderLimits) -> None:
         self.room = limits.instances
@@ -112,7 +112,7 @@ class Headroom:
         return max(0, min(most, self._quota_room(offer), self._usd_room(offer)))
 
     def why_none(self, offer: Offer, choice: Choice) -> str:
-        """What stands in the way of one more; "" where nothing does."""
+        """The limit that stops one more; "" if none does."""
         if self.room <= 0:
             return self._limits.instances_limit
         if self._usd_room(offer) <= 0:
@@ -148,19 +148,19 @@ class Headroom:
 
 
 def quota_of(offer: Offer) -> QuotaKey:
-    """On which quota its instances draw, known or not."""
+    """The quota of its instances, known or not."""
     return offer.cell, offer.purchase.value, quota_key(offer.instance_type, offer.purchase.value)
 
 
 def quota_name(key: QuotaKey, vcpus: Mapping[QuotaKey, int]) -> str:
-    """What a user is told who waits for it."""
+    """The quota's name in the reasons of runs."""
     cell, purchase, family = key
     size = f" ({vcpus[key]:,})" if key in vcpus else ""
     return f"{_QUOTA}{purchase} {BY_KEY[family].name} in {cell}{size}"
 
 
 def is_quota(reason: str) -> bool:
-    """Whether that is what holds tasks back."""
+    """Whether a quota holds tasks back."""
     return reason.startswith(_QUOTA)
 
 

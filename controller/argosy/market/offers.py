@@ -1,4 +1,4 @@
-"""What could be bought now, at what price, and why does a pool make no offer?"""
+"""Present offers with prices, and reasons why pools make none."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def offers_of(
     attempt_s: float | None = None,
     daemons: Sequence[Daemon] = (),
 ) -> list[Offer]:
-    """A spot and an on-demand offer for every pool unless `rejected` says why not, cheapest first.
+    """A spot and an on-demand offer for every pool without a reason in `rejected`, cheapest first.
 
-    now: infinity includes the pools that are cooling off. attempt_s: how long an attempt takes that an interruption
-    would have to repeat; None = the policy's guess. daemons: what they will take of each instance is not offered.
+    now: infinity includes the pools that are cooling off. attempt_s: the duration of an attempt that an interruption
+    repeats; None = the policy's estimate. daemons: the room they will take of each instance is not offered.
     """
     pools = list(pools)
     bare = without_runner_until(pools, now, policy)
@@ -104,9 +104,8 @@ def _less_daemons(offer: Offer, daemons: Sequence[Daemon]) -> Offer:
 
 
 def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> dict[tuple[str, str], float]:
-    """(cell, AMI) -> until when its new instances are not expected to have the runner, because the last ones had not.
-    More would be bought again and again, for runs that none of them serves. An AMI that works does not answer for
-    another."""
+    """(cell, AMI) -> until when its new instances are expected to lack the runner, because the last ones did. More
+    would be bought again and again, for runs that cannot use them. An AMI with a runner does not vouch for another."""
     found: dict[tuple[str, str], float] = {}
     for pool in pools:
         until = pool.without_runner_at + policy.cool_off_max_s if pool.without_runner_at else 0.0
@@ -172,15 +171,15 @@ def cost_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, poli
 
 
 def _pull_usd(pool: Pool, kind: InstanceType, policy: Policy) -> float:
-    """What the traffic of an instance's images costs at each start: they lie in the home Region's registry."""
+    """The cost of pulling an instance's images at each start, from the home Region's registry."""
     if not policy.data_cell or pool.cell == policy.data_cell:
         return 0.0
     return image_gb(kind.gpus > 0) * transfer_usd_per_gb(policy.data_cell, pool.cell)
 
 
 def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
-    """USD an hour in EC2, which price caps are for. For a spot price never seen, the type's
-    typical one; for one that is too old, on-demand's."""
+    """USD an hour in EC2, which price caps limit. For a spot price never seen, the type's typical one; for one that
+    is too old, on-demand's."""
     here = in_region(kind, pool.cell)
     if purchase is Purchase.ON_DEMAND or is_stale(pool, now, policy):
         return here.on_demand_usd_per_hour
@@ -189,13 +188,13 @@ def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, pol
 
 
 def is_stale(pool: Pool, now: float, policy: Policy) -> bool:
-    """Whether its spot price was last seen too long ago to be trusted."""
+    """Whether its spot price is too old to be used."""
     age_s = now - pool.priced_at if now != float("inf") else 0.0
     return bool(pool.priced_at) and age_s > policy.price_limit_s
 
 
 def rate_of(pool: Pool, now: float, policy: Policy) -> float:
-    """Expected interruptions per instance-hour on spot: the Advisor's band and what we have seen, faded until now."""
+    """Expected interruptions per instance-hour on spot: the Advisor's band and our own count, decayed until now."""
     age_s = max(0.0, now - pool.rate_at) if now != float("inf") else 0.0
     kept = 0.5 ** (age_s / policy.rate_half_life_s)
     band = interruption_band(pool.cell, pool.instance_type)
@@ -227,8 +226,8 @@ def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) 
 def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[Offer]:
     """One offer per instance, out of those `offers` that are of the winner's type and purchase option.
 
-    Zones that cost about the same take turns, cheapest first with the risk counted in: a shortage is per pool. A zone
-    in which daemons leave less room than in the winner's is left out: its instances take fewer tasks.
+    Zones that cost about the same take turns, cheapest first with risk added: a shortage is per pool. A zone in which
+    daemons leave less room than in the winner's is left out, because its instances take fewer tasks.
     """
     zones = [
         offer
@@ -256,13 +255,13 @@ def _caution(pool: Pool, now: float) -> float:
 
 
 def resources_of(kind: InstanceType) -> Resources:
-    """What an instance of the type registers with ECS."""
+    """The resources that an instance of the type registers with ECS."""
     return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
 
 
 def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = ()) -> int:
-    """How many of a run's tasks an on-demand instance of the pool takes beside `daemons`, by their resources and its
-    most; 0 outside the run's cells, and where its image does not run or the GPUs are others."""
+    """How many of a run's tasks an on-demand instance of the pool takes beside `daemons`, by resources and the most
+    tasks; 0 outside the run's cells, or if its image or GPU model does not match."""
     kind = load_catalogue().get(pool.instance_type)
     if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):
         return 0
@@ -278,7 +277,7 @@ def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = (
 def expected_attributes(
     kind: InstanceType, zone: str, purchase: Purchase, cell: str, policy: Policy = _USUAL
 ) -> dict[str, str]:
-    """The attributes an instance will have once its agent has registered, as far as constraints can know them."""
+    """The attributes of an instance once its agent has registered, as far as constraints can predict them."""
     return {
         **policy.attributes_of(kind.name),
         "ecs.instance-type": kind.name,
@@ -291,7 +290,7 @@ def expected_attributes(
 
 
 def own_attributes(kind: InstanceType | None, purchase: Purchase, cell: str) -> dict[str, str]:
-    """The attributes that constraints can name and ECS does not know. kind: None = not in the catalogue."""
+    """The attributes that constraints can name and ECS does not provide. kind: None = not in the catalogue."""
     found = {PURCHASE_ATTRIBUTE: purchase.value, CELL_ATTRIBUTE: cell}
     if kind is not None and kind.gpu_model is not None:
         found |= {GPU_MODEL_ATTRIBUTE: kind.gpu_model, GPU_MEMORY_ATTRIBUTE: str(kind.gpu_memory_mib)}

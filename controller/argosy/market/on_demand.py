@@ -1,4 +1,4 @@
-"""For how many of a run's tasks is on-demand capacity available at a time, and is any?"""
+"""On-demand capacity for a run's tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QuotaKey = tuple[str, str]  # cell, key of the quota family
 
 
 def is_ever_available(run: Run, state: State, policy: Policy) -> bool:
-    """Whether quotas, price caps and the run's hourly cap let one instance through. Cool-offs end by themselves."""
+    """Whether quotas, price caps and the run's hourly cap allow one instance. Cool-offs end by themselves."""
     quotas = _quotas(policy)
     return any(
         quotas.get(_key(pool), math.inf) >= load_catalogue()[pool.instance_type].vcpus
@@ -39,7 +39,7 @@ def most_tasks(run: Run, state: State, policy: Policy) -> float:
 
 
 def instances_of_others(run: Run, state: State) -> int:
-    """How many live instances run tasks of other runs alone and were not bought for this one."""
+    """How many live instances run only tasks of other runs and were not bought for this one."""
     return sum(i.alive and not _is_its(run, state, i, or_idle=True) for i in state.instances.values())
 
 

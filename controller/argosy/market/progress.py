@@ -1,9 +1,9 @@
-"""Spot or on-demand for a run with a deadline: how much work and time are left, and what does the slack allow?
+"""Spot or on-demand for a run with a deadline, by the work and time left.
 
-Slack is the time left beyond what the rest of the work takes on on-demand. It pays for waiting while spot is short, and
-for the change-overs of going back to spot after a loss. A greedy policy spends it at once, and has none when spot comes
-back. So on-demand steps in while some slack is left. The *uniform progress* line ("Can't Be Late", NSDI'24) is the most
-that is kept in reserve; a small share of the remaining work is enough (decision 10).
+Slack is the time left beyond the duration of the remaining work on on-demand. It pays for waiting while spot is short,
+and for the change-overs of returning to spot after a loss. A greedy policy spends it at once, and has none when spot is
+available again. So on-demand starts while some slack is left. The *uniform progress* line ("Can't Be Late", NSDI'24) is
+the upper limit of the reserve; a small share of the remaining work is enough (decision 10).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
 
-# Chosen on recorded availability traces, on which they are flat: half or twice of each costs a few per cent more.
-RESERVE_SHARE = 0.1  # of the time that the rest of the work takes: the slack that is kept in reserve
-BACK_CHANGES = 6  # slack must exceed the reserve by so many change-overs before on-demand is left with no spot in sight
-SETTLED_CHANGES = 2  # spot must have been back for so many change-overs before on-demand is left for it
+# Chosen on recorded availability traces, where results are flat: half or double costs a few per cent more.
+RESERVE_SHARE = 0.1  # of the duration of the remaining work: the slack kept in reserve
+BACK_CHANGES = 6  # change-overs by which slack must exceed the reserve before on-demand is left without spot available
+SETTLED_CHANGES = 2  # change-overs for which spot must have been back before on-demand is left for it
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run with a deadline has come. All in seconds; work is measured by the time it takes on on-demand."""
+    """The progress of a run with a deadline. All in seconds; work is measured by its duration on on-demand."""
 
     total_s: float  # the whole work
     left_s: float
     window_s: float  # from the submission to the deadline
     time_left_s: float
     change_s: float  # from a decision to work on a new instance: order, boot, image
-    look_s: float  # until the run is looked at again
+    look_s: float  # until the run is next checked
     at_risk_s: float = 0.0  # work that the loss of an instance undoes
     narrow: bool = False  # on-demand, by quotas or the hourly cap, has room for fewer tasks at once than spot
     changes: int = 2  # change-overs until on-demand works when spot is lost: one if the run works on spot already
@@ -48,23 +48,23 @@ class Progress:
 
     @property
     def margin_s(self) -> float:
-        """With less slack than this, what spot may still cost could not be made up for."""
+        """The slack below which a loss on spot could no longer be made up."""
         return self.changes * self.change_s + self.look_s + self.at_risk_s
 
     @property
     def reserve_s(self) -> float:
-        """With less slack than this, the run does not wait for spot."""
+        """The slack below which the run does not wait for spot."""
         share = self.left_s / self.total_s if self.total_s else 0.0
         line_s = max(0.0, self.window_s - self.total_s) * share
         return min(self.margin_s + RESERVE_SHARE * self.left_s, line_s)
 
 
 def stance_of(progress: Progress, before: Stance, spot_for_s: float) -> Stance:
-    """Safety first; then spot wherever there is some; then on-demand where the slack is to be kept.
+    """First the deadline, then spot where available, then on-demand where the slack is to be kept.
 
     spot_for_s: seconds since spot became available; 0 = it is not available. A stance ends only once the slack is past
-    its limit by a margin: slack grows only when work turns out to be less than expected, or while on-demand lifts it
-    above the reserve.
+    its limit by a margin: slack grows only when less work turns out to be left, or while on-demand lifts it above the
+    reserve.
     """
     firm_below_s = progress.margin_s * (2 if before is Stance.FIRM else 1)
     if progress.slack_s < firm_below_s:
@@ -76,15 +76,14 @@ def stance_of(progress: Progress, before: Stance, spot_for_s: float) -> Stance:
     return Stance.ON_DEMAND if progress.slack_s < progress.reserve_s + back_s else Stance.SPOT
 
 
-LOOK_S = 15.0  # a tick, and what is known of instances, come at least this often while any are owed
+LOOK_S = 15.0  # a tick, and news of instances, come at least this often while any are owed
 
 
 def progress_of(run: Run, moment: Moment) -> Progress | None:
     """None for a run without a deadline.
 
-    A task is expected to take as long as those before it, else as its spec says, else as the policy guesses, and at
-    least as long as the oldest attempt has been running. What runs on spot counts as work that is still to be done,
-    because it may be lost.
+    The expected duration of a task is that of earlier ones, or else its spec's, or else the policy's estimate, and at
+    least the age of the oldest attempt. Tasks running on spot count as work still to be done, because they may be lost.
     """
     deadline = run.deadline_at
     if deadline is None:
@@ -106,7 +105,7 @@ def progress_of(run: Run, moment: Moment) -> Progress | None:
 
 
 def _time_for(tasks: int, work_s: float, longest_s: float, at_once: int) -> float:
-    """Seconds that the tasks take at most, whatever their order: Graham's bound for tasks on equal workers."""
+    """Seconds that the tasks take at most, in any order: Graham's bound for tasks on equal workers."""
     if tasks <= at_once:
         return longest_s
     return (work_s - longest_s) / at_once + longest_s
@@ -146,8 +145,8 @@ def _oldest_s(run: Run, moment: Moment) -> float:
 def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
     """How many of its tasks on-demand can run at a time, at least, and whether on-demand has less room than spot.
 
-    Counted are the instances that are allowed and that other runs leave, of the type that takes the fewest tasks; or,
-    if that is more, the tasks that run now.
+    Counts the instances that are allowed and that other runs leave, of the type that takes the fewest tasks; or, if
+    that is more, the tasks that run now.
     """
     state, policy = moment.state, moment.policy
     room = max(0, policy.max_instances - instances_of_others(run, state))

@@ -1,7 +1,7 @@
-"""Which instances are released, and which stay although they are idle?
+"""Idle and lost instances to release.
 
-An instance goes when it has been idle for its type's linger and nothing keeps it. It is never released while a task of
-ours runs there, whatever it costs: the work would have to be paid for twice.
+An instance goes when it has been idle for its type's linger and nothing keeps it. It is never released while one of our
+tasks runs there, whatever it costs: the work would have to be paid for twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[st
 
 
 def is_kept(instance: Instance) -> bool:
-    """Whether its owner wants it to stay: the attribute argosy.keep has any value but false."""
+    """Whether a person has marked it to stay: the attribute argosy.keep has any value but false."""
     return instance.attributes.get(KEEP_ATTRIBUTE, "false").lower() not in _NO
 
 
@@ -77,29 +77,29 @@ def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
     if is_kept(instance):
         return False
     if no_linger or not _is_spare(instance):
-        return bool(instance.idle_since)  # nothing more will be placed on it: there is no reason to linger
+        return bool(instance.idle_since)  # no task will be placed on it, so lingering has no use
     idle_long = bool(instance.idle_since) and now - instance.idle_since >= policy.linger_of(instance.instance_type)
     return idle_long and not _grew_lately(state, instance.instance_type, now, policy)
 
 
 def _may_end(state: State, instance: Instance, now: float, policy: Policy) -> bool:
-    """One that was let go: when its daemons have ended, or had the time to. Then once more where that had no effect."""
+    """Whether a released instance ends now: its daemons have ended or had the time to, or an earlier request had no
+    effect."""
     if instance.let_go_at:
         return not state.attempts.is_busy(instance.id) or now - instance.let_go_at >= policy.daemon_end_s
     return now - instance.released_at >= policy.stop_again_s
 
 
 def ends_daemons_first(moment: Moment, instance: Instance) -> bool:
-    """Whether its daemons are told to end before it does, so that they can bring away what they hold."""
+    """Whether its daemons are asked to end first, so that they can save their data."""
     if instance.status not in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         return False
     return moment.state.attempts.is_busy(instance.id) and not _is_past_hope(instance, moment.now, moment.policy)
 
 
 def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
-    """Whether it goes, whatever runs there: its agent is silent, it was warned and is still here, or it was told to
-    drain and neither the time that its tasks were given nor their stops have emptied it (reliability.md rows 45 and
-    47)."""
+    """Whether it goes even with tasks: its agent is silent, it was warned and is still here, or it was asked to
+    drain and neither the time allowed for its tasks nor their stops have emptied it (reliability.md rows 45 and 47)."""
     if not (instance.disconnected_at or instance.interrupted_at or instance.draining_since):
         return False
     waited = (
@@ -111,7 +111,7 @@ def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
 
 
 def _grew_lately(state: State, instance_type: str, now: float, policy: Policy) -> bool:
-    """Whether more of the type was ordered a moment ago: what is released now would only be ordered again."""
+    """Whether more of the type was just ordered: a released instance would only be ordered again."""
     return any(
         pool.instance_type == instance_type and pool.grown_at and now - pool.grown_at < policy.cool_down_s
         for pool in state.pools.values()

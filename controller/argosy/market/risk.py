@@ -29,10 +29,10 @@ import numpy as np
 # 0.0003; 0.01 is the geometric middle.
 RATE_OF_BAND = (0.000035, 0.00011, 0.00018, 0.00026, 0.01)
 UNKNOWN_RATE = 0.01
-PRIOR_HOURS = 4.0  # what the band is worth beside our own counts (decision 8)
+PRIOR_HOURS = 4.0  # weight of the band beside our own counts (decision 8)
 UNSETTLED = 1.15  # a pool that was interrupted lately: a little more than offers.SIMILAR_PRICE
-SCORE_WEIGHT = 0.1  # the worst placement score makes a pool a tenth dearer
-_LONGEST = 20.0  # mean lives: attempts of that length hardly ever end, so larger numbers say no more
+SCORE_WEIGHT = 0.1  # the worst placement score makes a pool 10 % more expensive
+_LONGEST = 20.0  # mean lives: attempts of that length almost never end, so larger numbers add nothing
 
 
 def interruption_rate(band: int | None, interruptions: Any, instance_hours: Any) -> Any:
@@ -64,10 +64,10 @@ def score_factor(score: int) -> float:
 
 def effective_price(price: Any, lost_share: Any, caution: Any = 1.0, starts_usd: Any = 0.0) -> Any:
     """USD per useful hour; never below the price. lost_share: the sum of `redo_share` and `boot_share`. starts_usd:
-    what starting it costs, for an hour of use."""
+    the cost of starts, per hour of use."""
     return (price * (1 + lost_share) + starts_usd) * caution
 
 
 def is_price(usd_per_hour: float) -> bool:
-    """Whether anything can be sold at that price: EC2 has answered with zero and with no number."""
+    """Whether the price is valid: EC2 has answered with 0 and without a number."""
     return math.isfinite(usd_per_hour) and usd_per_hour > 0

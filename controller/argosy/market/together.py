@@ -1,4 +1,4 @@
-"""Which types are bought for several batches at once? Asks the pattern allocator.
+"""Types bought for several batches at once, by the pattern allocator.
 
 A batch takes part when an empty instance of every offer that admits it takes exactly as many of its tasks as their
 resources and the offer's most of tasks allow: no limit per instance of its own, no port, no distinctInstance, no disk.
@@ -27,19 +27,19 @@ _MOST_SHAPES = 60  # of tasks in one allocation: a tick has little time
 
 @dataclass(frozen=True, slots=True)
 class JointOrder:
-    """What the allocator would buy for several batches."""
+    """The allocator's order for several batches."""
 
     bought: tuple[Offer, ...] = ()  # one entry per instance; empty where there is nothing to gain
-    lower_bound_usd_per_hour: float | None = None  # of placing every batch; None where they were bought for in groups
+    lower_bound_usd_per_hour: float | None = None  # of placing every batch; None if they were bought for in groups
     method: str = ""
     patterns: Patterns = ()
-    all_of_it: bool = False  # whether no batch was left to be bought for by itself
+    all_of_it: bool = False  # whether it covers all batches
 
 
 def joint_order(
     batches: Sequence[Batch], fits: IntArray, offers: Sequence[Offer], limits: OrderLimits, patterns: Patterns = ()
 ) -> JointOrder:
-    """What to buy for the batches together.
+    """The order for the batches together.
 
     fits: (batches, offers) tasks of each batch that an empty instance of each offer takes. patterns: of an earlier
     order.
@@ -70,8 +70,8 @@ def joint_order(
 
 
 def _groups(batches: Sequence[Batch], fits: IntArray, room: IntArray) -> list[list[int]]:
-    """Indexes of batches that may share an order, in the order of the first of each group. room: as `fits`, by nothing
-    but resources and the most tasks on an instance."""
+    """Indexes of batches that may share an order, in the order of the first of each group. room: as `fits`, limited
+    only by resources and the most tasks on an instance."""
     plain = ((fits == 0) | (fits == room)).all(axis=1)
     groups: dict[object, list[int]] = {}
     for number, batch in enumerate(batches):
@@ -83,7 +83,7 @@ def _groups(batches: Sequence[Batch], fits: IntArray, room: IntArray) -> list[li
 def _allocated(
     wanted: TaskShapes, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
 ) -> tuple[Allocation, list[Offer]]:
-    """The allocator knows only the cheapest zone of each type, and of each room that daemons leave in it: the others
+    """The allocator gets only the cheapest zone of each type and of each room that daemons leave in it: the others
     cost about the same, or nothing is bought there."""
     cheapest: dict[object, Offer] = {}
     for offer in sorted(admitted, key=lambda offer: offer.effective):
@@ -105,8 +105,8 @@ def _allocated(
 
 
 def _depths(options: list[Offer], admitted: list[Offer], tasks: int, limits: OrderLimits) -> list[int]:
-    """How many instances of each option there are at most: as many as there are tasks, or as its quotas leave. Each of
-    several types that share a quota may use all of it here; what exceeds the quota is left out later."""
+    """The most instances of each option: as many as there are tasks, or as its quotas leave. Each of several types
+    that share a quota may use all of it here; the excess is left out later."""
     if not limits.vcpus_left:
         return [tasks] * len(options)
     quotas = Headroom(OrderLimits(max(limits.instances, tasks), vcpus_left=limits.vcpus_left))

@@ -1,1 +1,1 @@
-"""Which pools are bought for a whole backlog at once, and how far from the cheapest is that? An LP over patterns."""
+"""The cheapest pools for a whole backlog at once, with a bound on the cost: an LP over patterns."""

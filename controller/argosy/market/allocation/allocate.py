@@ -3,14 +3,14 @@
 Problem: place all tasks of some shapes on instances from pools, each with a size, a price and a depth. This is vector
 packing with up to a million tasks, and a tick has a fraction of a second for it.
 
-Idea: three methods, of which each begins with the best plan so far.
+Idea: three methods, each of which begins with the best plan so far.
 
-1. Greedy: buy the instance that holds the most worth per USD, again and again. It is there at once.
+1. Greedy: buy the instance that holds the most worth per USD, again and again. It gives a plan at once.
 2. Patterns, up to 150 shapes: a linear program chooses how often each pattern (what one instance holds) is used, as a
-   fraction. Its duals say what each task is worth, and so which patterns it lacks, and bound the cost of any plan.
+   fraction. Its duals are the worth of each task: they show which patterns are missing, and bound the cost of any plan.
    Rounding down loses little where patterns are used many times.
-3. Dives: a linear program in which tasks may be split says what to buy; true tasks fill it. They serve backlogs of
-   thousands of shapes, and whatever rounding leaves, which is nearly everything where instances are few and large.
+3. Dives: a linear program in which tasks may be split gives the purchases; true tasks fill them. They serve backlogs
+   of thousands of shapes, and the rest after rounding, which is nearly everything where instances are few and large.
 
 Example: 40 tasks of 1 vCPU and 1 GiB, 20 of 0.5 vCPU and 6 GiB, on instances of 2 vCPUs and 4 GiB for 0.04 USD and of 8
 vCPUs and 32 GiB for 0.16 USD. Bought shape by shape they cost 0.80 + 0.64 USD per hour. Five large instances with 6 and
@@ -48,16 +48,16 @@ from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _MANY = 150  # shapes: above, the LP over patterns has too many rows
-_MANY_POOLS = 5_000  # more take the fluid LP seconds
-_FEW_TASKS = 10_000  # of more, rounding loses little, and a dive takes seconds
-_FAR = 0.03  # share of the bound: then every other one is looked for
-_ROUGH_SLACK = 0.75  # the same where much better plans follow
-_GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again
+_MANY_POOLS = 5_000  # above, the fluid LP takes seconds
+_FEW_TASKS = 10_000  # above, rounding loses little, and a dive takes seconds
+_FAR = 0.03  # gap, as a share of the bound, above which other bounds are tried too
+_ROUGH_SLACK = 0.75  # the same for a first plan that much better ones follow
+_GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without another search
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocation:
-    """What is bought, with the tasks that go on it."""
+    """The instances to buy, with the tasks on them."""
 
     lots: tuple[Lot, ...]
     left_out: IntArray  # (s,) tasks without a place, including those that fit into no pool
@@ -68,7 +68,7 @@ class Allocation:
 
     @property
     def gap(self) -> float:
-        """By how much the plan costs more than the bound, as a share of the bound; 0 for an empty plan."""
+        """The plan's cost above the bound, as a share of the bound; 0 for an empty plan."""
         low = self.lower_bound_usd_per_hour
         if self.usd_per_hour <= low:
             return 0.0
@@ -98,7 +98,7 @@ def allocate(
 ) -> Allocation:
     """The cheapest plan found for `problem` with `effort`.
 
-    kept: `Allocation.kept` of an earlier one. solver: False = only the greedy answer. Equal arguments get equal answers
+    kept: `Allocation.kept` of an earlier one. solver: False = only the greedy result. Equal arguments get equal results
     unless time runs out.
     """
     unplaceable = np.where(problem.unplaceable, problem.backlog.count, 0)
@@ -127,7 +127,7 @@ def _greedy(problem: Problem, value: FloatArray) -> Plan:
 
 
 def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort) -> Patterns:
-    """Improve on `best` by dives and patterns; the patterns to keep. Unsolved when HiGHS finds no optimum."""
+    """Improve on `best` by dives and patterns; returns the patterns to keep. Unsolved when HiGHS finds no optimum."""
     many = len(value) > _MANY
     dives = None if problem.max_share is not None or problem.most_tasks is not None else Dives(problem, effort)
     few = len(problem.offered.price) <= _MANY_POOLS and problem.backlog.count.sum() <= _FEW_TASKS
@@ -141,7 +141,7 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
 
 
 def _raise_bound(problem: Problem, best: Best, effort: Effort) -> None:
-    """The bound that needs no tables, where that of the patterns is not near. Unsolved as above."""
+    """The bound that needs no tables, if that of the patterns is not near. Unsolved as above."""
     wanted = (
         not best.bound if len(problem.backlog.count) > _MANY else effort.again and not best.is_near(effort.good_enough)
     )

@@ -1,8 +1,8 @@
-"""Greedy purchases: what is chosen, what is left to place, and what may still be bought.
+"""Greedy purchases: the chosen instances, the tasks left to place, and what may still be bought.
 
 A greedy knapsack fills an empty instance of every size at once: shapes in order of value per size, under several
-weightings of the axes, and the most valuable filling counts. Ties go to the lower shape, so equal questions get equal
-answers.
+weightings of the axes, and the most valuable filling counts. Ties go to the lower shape, so equal input gives equal
+results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _REPAIRS = 20
 
-# How much an axis counts: cpu, memory, GPUs; each relative to the largest size among the instances.
+# The weights of the axes: cpu, memory, GPUs; each relative to the largest size among the instances.
 WEIGHTS = ((1.0, 1.0, 1.0), (4.0, 1.0, 1.0), (1.0, 4.0, 1.0), (1.0, 1.0, 8.0), (16.0, 1.0, 1.0), (1.0, 16.0, 1.0))
 
 # The same with the number of tasks as the last axis.
@@ -87,7 +87,7 @@ class Basket:
         self._rows: dict[tuple[int, bytes], int] = {}
 
     def buy(self, pool: int, pattern: IntArray, times: int) -> int:
-        """Buy up to `times` instances, as depth, share and unplaced tasks allow; how many were bought."""
+        """Buy up to `times` instances, limited by depth, share and unplaced tasks; returns how many were bought."""
         held = np.flatnonzero(pattern)
         if not len(held):
             return 0
@@ -105,7 +105,7 @@ class Basket:
         return (self.depth_left > 0) & (self.cpu_by_kind[self.problem.offered.kind] + cpu <= self.cpu_cap)
 
     def raise_cap(self, expected_cpu: float) -> None:
-        """A kind may have its share of `expected_cpu`, which must not exceed what is bought in the end."""
+        """Allow each kind its share of `expected_cpu`, which must not exceed the final purchase."""
         if self.problem.max_share is not None:
             self.cpu_cap = self.problem.max_share * expected_cpu
 
@@ -120,7 +120,7 @@ class Basket:
         return sorted(rows, key=lambda row: row[0])
 
     def plan(self) -> Plan:
-        """The same as lots."""
+        """The rows as lots."""
         plan = Plan.empty(self.problem)
         for pool, pattern, times in self.rows():
             held = np.flatnonzero(pattern)
@@ -151,9 +151,9 @@ class Basket:
 
 
 def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 1.0) -> None:
-    """Buy for all tasks that are still to be placed, the most worth per price first, by `value` (s,) and `price` (p,).
+    """Buy for all tasks still to be placed, the most worth per price first, by `value` (s,) and `price` (p,).
 
-    slack: the share of the best worth per price that is good enough to buy without looking again; 1 = only the best.
+    slack: the share of the best worth per price that is good enough to buy without another search; 1 = only the best.
     """
     problem = basket.problem
     while basket.rest.any():
@@ -181,7 +181,7 @@ def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float 
 
 
 def fit_smaller(basket: Basket) -> None:
-    """Move patterns that leave room to the cheapest instances that still hold them, the dearest rows first."""
+    """Move patterns that leave room to the cheapest instances that still hold them, the most expensive rows first."""
     problem = basket.problem
     price = problem.offered.price
     rows = basket.rows()

@@ -1,4 +1,4 @@
-"""What does any plan cost at least? Dual bounds, with fillings never valued too low.
+"""Lower bounds of the cost of any plan, from duals and overestimated fillings.
 
 For any values `v` >= 0 of the tasks: cost >= sum(count * v) - sum over pools of depth * max(0, best filling - price).
 This also holds for every multiple of `v`, and the best multiple is found exactly: the bound is concave and piecewise
@@ -17,9 +17,9 @@ from argosy.market.allocation.relaxed import counted_worth, relaxed_worth
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper table
-_FINER = 4  # each table is so many times finer than the one before
+_FINER = 4  # each table is this many times finer than the one before
 _ROUNDS = 120
-_REACH = 3.0  # prices of an axis are looked for up to so many times what it would cost if it alone were paid for
+_REACH = 3.0  # axis prices are searched up to this many times the price at which that axis alone costs the plan
 _SAFETY = 1e-9  # the share by which a bound is lowered for the rounding of float sums
 
 
@@ -41,7 +41,7 @@ def best_bound(problem: Problem, centre: Centre, plan: Plan, generation: ColumnG
     is near the plan's cost, `effort.looks` are over, or the next one would take too long.
     """
     count, price = problem.backlog.count - plan.rest, centre.pool_price
-    # A shape without a place must not make rooms seem worth more: there may be a high price on what nobody sells.
+    # A shape without a place must not raise the worth of rooms: its price may be high although it is not sold.
     value = np.where(count > 0, centre.task_value, 0.0)
     pricer, time = generation.pricer, effort.time
     worth = relaxed_worth(problem.sizes, problem.backlog.need, value, problem.most_tasks)

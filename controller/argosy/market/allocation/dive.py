@@ -1,8 +1,9 @@
-"""Purchases for thousands of distinct tasks: ask the fluid LP, fill true instances, learn, and ask again.
+"""Purchases for thousands of distinct tasks: solve the fluid LP, fill true instances, correct it, and repeat.
 
-What the LP wants is bought as long as true tasks fill it well. Where they do not, the LP learns which share of such an
-instance can be used, and is asked again for the tasks that are left. So a backlog goes from small instances that
-happen to be filled exactly to larger ones that are always filled well. What remains is bought by the instance.
+The LP's purchases are made as long as true tasks fill them well. Where they do not, the LP is given the share of such
+an instance that can be used, and solved again for the remaining tasks. So a backlog moves from small instances that
+happen to be filled exactly to larger ones that are always filled well. The remaining tasks are bought for by the
+instance.
 
 An instance is filled from `Stock`: tasks by value, highest first, and the last two by a search over pairs. Of very many
 tasks it takes an even sample.
@@ -20,26 +21,26 @@ from argosy.market.allocation.problem import Lot, Plan
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _DIVES = 12
-_LAST_DIVES = 3  # round up what the LP wants
-_LACK = (0.02, 0.03)  # of its worth that a filling may lack at first: for a whole backlog, for a part of one
-_MORE_LACK = 0.004  # more of it in every dive
+_LAST_DIVES = 3  # round the LP's purchases up
+_LACK = (0.02, 0.03)  # share of its worth that a filling may lack at first: for a whole backlog, for a part of one
+_MORE_LACK = 0.004  # added to it in every dive
 _LAST_LACK = 0.07
 _TRIES = 6  # fillings that lack more: then the size is left alone
-_LEARNED = ((0.98, 0.99), (0.6, 0.985))  # what the share that can be used is taken to be at least and at most, so too
-_FEW = 0.02  # of the worth of all tasks: so little is bought by the instance
+_LEARNED = ((0.98, 0.99), (0.6, 0.985))  # lower and upper limits of the usable share, for each of the two cases
+_FEW = 0.02  # of the worth of all tasks: a smaller rest is bought for by the instance
 _LOOKED_AT = 10  # sizes that are filled to choose an instance
-_ALIKE = 0.97  # of the best worth per USD: good enough to buy more of the same
+_ALIKE = 0.97  # share of the best worth per USD that is good enough to buy more of the same
 _CHEAPER = 1 - 1e-9
 _LEAST_VALUE = 1e-9  # USD per hour: every task is worth something
 _SEEN = 3_000  # tasks at once
 _PAIRED = 110  # tasks among which every pair is tried
 _BALANCED = 24  # the most valuable tasks, of which the one is taken that leaves cpu and memory most even
-_BELONGS = 0.985  # a task is worth at least so much of what its room is worth on the size
-_NEAR_THE_END = 4.2  # mean tasks that the room is worth: then pairs are tried
+_BELONGS = 0.985  # a task is worth at least this share of the price of its room on the size
+_NEAR_THE_END = 4.2  # mean tasks that the room is worth: below, pairs are tried
 
 
 class Stock:
-    """Tasks to be placed: `rest` (s,) of shapes with `need` (s, 3) and `value` (s,) each. Its owner changes `rest`."""
+    """Tasks to be placed: `rest` (s,) of shapes with `need` (s, 3) and `value` (s,) each. The caller changes `rest`."""
 
     def __init__(self, need: IntArray, value: FloatArray, rest: IntArray) -> None:
         self.need, self.value, self.rest = need, value, rest
@@ -65,8 +66,8 @@ class Stock:
     def filling(self, capacity: IntArray, price: FloatArray, begin: float = 0.0) -> tuple[IntArray, IntArray, float]:
         """Shapes, how many of each, and their worth, for an instance of `capacity` (3,); empty where none fits.
 
-        price: (3,) USD per hour of a cpu unit, a MiB and a GPU there: tasks that are worth much less than their room
-        is go elsewhere. begin: from which share of the tasks on, by value, the first one is taken.
+        price: (3,) USD per hour of a cpu unit, a MiB and a GPU there: tasks worth much less than the price of their
+        room go elsewhere. begin: the share of the tasks, by value, after which the first one is taken.
         """
         room = capacity.astype(np.float64)
         seen = self._fits(self._need, room).nonzero()[0]
@@ -81,7 +82,7 @@ class Stock:
         return shape, count, float(self.value[shape] @ count)
 
     def taken(self, tasks: int) -> None:
-        """So many tasks have been taken out of `rest`."""
+        """Update after that many tasks were taken out of `rest`."""
         self._gone += tasks
         self._left = self.rest[self._shape]
         if self._gone * 6 > len(self._shape) or not self._left.any():
@@ -154,7 +155,7 @@ class Stock:
         return min(pair)
 
     def _filled_up(self, room: FloatArray, taken: list[int]) -> list[int]:
-        """Positions of tasks that still fit, whatever they are worth there."""
+        """Positions of tasks that still fit, independent of their worth there."""
         more: list[int] = []
         left = self._left.copy()
         np.subtract.at(left, taken, 1)
@@ -203,7 +204,7 @@ class Diver:
         return True
 
     def _dive(self, plan: Plan, fluid: Fluid, number: int, is_part: bool) -> dict[int, float]:
-        """Buy what the LP wants, the cheapest instances first, as long as they are filled well.
+        """Buy the LP's instances, the cheapest first, as long as they are filled well.
 
         Returns the share of its worth that was reached on sizes that were not.
         """
@@ -268,7 +269,7 @@ class Diver:
         return best, most
 
     def _more_of(self, plan: Plan, stock: Stock, fluid: Fluid, pool: int, least: float) -> None:
-        """Buy from the pool as long as what goes on it is worth at least so much per USD."""
+        """Buy from the pool as long as its tasks are worth at least that much per USD."""
         size, price = int(self.problem.size_of_pool[pool]), float(self.problem.offered.price[pool])
         while plan.depth[pool] > 0 and not stock.is_empty:
             shape, count, worth = stock.filling(self.problem.sizes[size], fluid.axis_price[size])
@@ -278,7 +279,7 @@ class Diver:
 
 
 def _take(plan: Plan, stock: Stock, pool: int, shape: IntArray, count: IntArray, most: int) -> int:
-    """Buy up to `most` instances with the same tasks; how many."""
+    """Buy up to `most` instances with the same tasks; returns how many."""
     times = min(most, int((plan.rest[shape] // count).min()))
     plan.add(Lot(pool, shape, count, times))
     stock.taken(int(count.sum()))
@@ -286,7 +287,8 @@ def _take(plan: Plan, stock: Stock, pool: int, shape: IntArray, count: IntArray,
 
 
 def fit_smaller(plan: Plan, first: int = 0) -> None:
-    """Move lots from number `first` on that leave room to the cheapest instances that hold them, the dearest first."""
+    """Move lots from number `first` on that leave room to the cheapest instances that hold them, expensive lots
+    first."""
     offered, backlog = plan.problem.offered, plan.problem.backlog
     for number in sorted(range(first, len(plan.lots)), key=lambda n: -offered.price[plan.lots[n].pool]):
         lot = plan.lots[number]

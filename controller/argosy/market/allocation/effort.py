@@ -1,4 +1,4 @@
-"""How hard is a plan looked for, and when is it time to stop?"""
+"""The effort of a search for a plan, and its time limit."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ UNLIMITED: Final = TimeLimit()
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much work goes into one plan."""
+    """The amount of work for one plan."""
 
     work: tuple[int, ...]
     """Cells times shapes of a knapsack table; the next one is tried when the one before was too coarse."""
     rounds: int
     """Of column generation, for each table."""
     looks: int
-    """At most so many tables, ever finer, for the lower bound."""
+    """The most tables, each finer than the one before, for the lower bound."""
     again: int
     """How often parts of a plan are given back and bought again; 0 = plans of few sizes begin without a dive, too."""
     good_enough: float
@@ -49,10 +49,10 @@ class Effort:
     time: TimeLimit = UNLIMITED
 
     def within(self, seconds: float, clock: Clock) -> Effort:
-        """The same effort for about so many seconds from now. Without a clock, equal questions get equal answers."""
+        """The same effort for about that many seconds from now. Without a clock, equal input gives equal results."""
         return replace(self, time=TimeLimit(seconds, clock))
 
 
 THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, again=100, good_enough=0.0015)
 QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, again=0, good_enough=0.01)
-"""Within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""
+"""For use within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""

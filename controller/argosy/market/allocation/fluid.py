@@ -2,9 +2,9 @@
 
 A linear program over groups of similar tasks, by column generation. Columns: tasks of a group on a size; instances of a
 pool at its price, up to its depth; tasks left out. Rows: every group's tasks; the cpu, memory and GPUs of every size.
-Its duals are prices of each axis on each size. A task is worth what the cheapest size takes for it, so no filling of a
-size is worth more than the whole size costs at these prices. That values every single task, says what to buy, and
-bounds the cost of any plan from below.
+Its duals are prices of each axis on each size. A task is worth its price on the cheapest size, so no filling of a size
+is worth more than the whole size costs at these prices. This values every task, gives the purchases, and bounds the
+cost of any plan from below.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from argosy.market.allocation.whole import raised
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _ROUNDS = 40
-_NEAR = 2e-4  # share of the cost: prices so near to the optimum are good enough
-_FIRST = 4  # sizes on which a group is tried first, by each of two ways to share an instance's price
-_PENALTY = 40.0  # of a task left out, in prices of the dearest instance
+_NEAR = 2e-4  # share of the cost: prices this near to the optimum are good enough
+_FIRST = 4  # sizes tried first for a group, by each of two ways to share an instance's price
+_PENALTY = 40.0  # of a task left out, in prices of the most expensive instance
 _TIGHT = 1e-7
-_KEPT = 1.02  # columns that cost so many times what their group is worth are forgotten
+_KEPT = 1.02  # columns that cost more than this multiple of their group's worth are dropped
 _ADDED = 4  # columns of a group at once
-_FAR = 1.1  # times what a size is worth: dearer ones need no more than prices
+_FAR = 1.1  # times the worth of a size: more expensive ones need no more than prices
 _CHUNK = 64  # sizes at once
 _COVERS = 6  # sizes whose prices are tried on another one
-_UP = 1 + 1e-9  # above what the few float operations here can lose
+_UP = 1 + 1e-9  # above the rounding loss of the few float operations here
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class PartsLp:
         add_columns(self._lp, offered.price, offered.depth.astype(np.float64), (pool, rows, -np.ones(len(pool))))
 
     def add(self, wanted: BoolArray) -> int:
-        """Let groups go to sizes where `wanted` (k, g); how many of these columns are new."""
+        """Let groups go to sizes where `wanted` (k, g); returns how many of these columns are new."""
         size, group = np.nonzero(wanted & ~self.known)
         if not len(size):
             return 0
@@ -92,7 +92,7 @@ class PartsLp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fluid:
-    """What the LP says. Values and prices are in USD per hour."""
+    """The LP's answer. Values and prices are in USD per hour."""
 
     bought: FloatArray  # (p,) instances
     task_value: FloatArray  # (s,)
@@ -121,7 +121,7 @@ class _Duals:
 
 
 class FluidPlanner:
-    """Solves the LP for parts of one backlog. The columns of one answer are where the next one starts."""
+    """Solves the LP for parts of one backlog. Each solution starts from the columns of the one before."""
 
     def __init__(self, problem: Problem, groups: int, near: float = _NEAR) -> None:
         self.problem, self._near = problem, near
@@ -143,13 +143,13 @@ class FluidPlanner:
     def bound(self, count: IntArray, part: float = 1.0, whole: bool = False) -> float:
         """A lower bound of the cost of placing `count` (s,) tasks.
 
-        part: of the tasks, that the LP is asked for: where all is sold out, its duals are what a place is worth to one
-        task more. whole: take seconds to make use of that large tasks are whole. Unsolved as above.
+        part: the tasks that the LP is solved for. Where all is sold out, its duals are the worth of a place to one more
+        task. whole: spend seconds to use the fact that large tasks are whole. Unsolved as above.
         """
         problem, groups = self._part(count, self.problem.offered.depth), self._groups(count)
         groups = replace(groups, count=groups.count * part)
         duals, _ = self._generate(problem, problem.sizes.astype(np.float64), groups, _NEAR)
-        # A shape that is not asked for must not make rooms seem worth more.
+        # A shape without demand must not raise the worth of rooms.
         tasks = np.where(count > 0, self._task_value(problem, duals), 0.0)
         at_most, axis = self._covers(problem, duals, tasks)
         bound = _bound(problem, tasks, at_most)
@@ -160,7 +160,7 @@ class FluidPlanner:
     def _bound_of_whole(
         self, problem: Problem, tasks: FloatArray, duals: _Duals, at_most: FloatArray, axis: FloatArray
     ) -> float:
-        """The same after large tasks have been `raised` on the sizes that are worth about what they cost."""
+        """The same after large tasks have been `raised` on the sizes that are worth about their cost."""
         cheapest = problem.cheapest(problem.offered.price)
         near = np.flatnonzero(np.isfinite(cheapest) & (at_most * _FAR > cheapest) & (at_most > 0))
         costs = np.maximum(at_most[near], cheapest[near])
@@ -171,7 +171,7 @@ class FluidPlanner:
         return _bound(problem, tasks, at_most)
 
     def _covers(self, problem: Problem, duals: _Duals, tasks: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(k,) what no filling of true tasks is worth more than, 0 where nothing is sold, and prices that show it."""
+        """(k,) an upper bound of the worth of true fillings, 0 where nothing is sold, and prices that prove it."""
         asked = np.flatnonzero(tasks > 0)
         fits = self.problem.room[:, asked] > 0
         need = self.problem.backlog.need[asked]
@@ -182,7 +182,8 @@ class FluidPlanner:
         return Problem(replace(self.problem.offered, depth=depth), TaskShapes(self.problem.backlog.need, count))
 
     def _task_value(self, problem: Problem, duals: _Duals) -> FloatArray:
-        """(s,) what the cheapest size takes that the LP buys and that holds a task, or else the cheapest of all."""
+        """(s,) the price of a task on the cheapest size that the LP buys and that holds it, or else on the cheapest
+        of all."""
         need, room = self.problem.backlog.need, self.problem.room
         found = _least(duals.price[duals.used], need, room[duals.used] > 0)
         none = np.flatnonzero(np.isinf(found))
@@ -193,7 +194,7 @@ class FluidPlanner:
         return np.where(np.isfinite(found), found, 0.0)
 
     def _groups(self, count: IntArray) -> _Groups:
-        """Those that have tasks, each with the mean need of its tasks."""
+        """Groups that have tasks, each with the mean need of its tasks."""
         number, some = int(self._group.max(initial=-1)) + 1, count > 0
         group, weight = self._group[some], count[some].astype(np.float64)
         tasks = np.bincount(group, weights=weight, minlength=number)
@@ -235,7 +236,7 @@ def _duals(problem: Problem, capacity: FloatArray, groups: _Groups, solution: Pa
 
 
 def _is_near(problem: Problem, count: FloatArray, usd_per_hour: float, duals: _Duals) -> bool:
-    """Whether the duals show that it costs so much at least."""
+    """Whether the duals prove that the cost is at least this."""
     sold = np.isfinite(problem.cheapest(problem.offered.price))
     if np.isinf(duals.worth[sold]).any():
         return False
@@ -244,13 +245,13 @@ def _is_near(problem: Problem, count: FloatArray, usd_per_hour: float, duals: _D
 
 
 def _useful(cheapest: FloatArray, duals: _Duals) -> BoolArray:
-    """(k,) sizes that the LP buys, or that it would if it knew what they can hold."""
+    """(k,) sizes that the LP buys, or would buy with the true prices of their contents."""
     found: BoolArray = duals.used | (duals.worth > cheapest * (1 + _TIGHT))
     return found
 
 
 def _fair(capacity: FloatArray, cheapest: FloatArray, duals: _Duals) -> FloatArray:
-    """(k, 3) the price of each axis, of sizes that are not bought as it must become for them to cost what they do."""
+    """(k, 3) the price of each axis; for sizes that are not bought, scaled so that they cost what they do."""
     scale = np.divide(
         cheapest, duals.worth, out=np.zeros(len(capacity)), where=np.isfinite(cheapest) & (duals.worth > 0)
     )
@@ -291,10 +292,10 @@ def covers(
     value: FloatArray,
     capacity: FloatArray | IntArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """(k,) what no filling of a size is worth more than, and (k, 3) prices of its axes that show it.
+    """(k,) an upper bound of the worth of any filling of a size, and (k, 3) prices of its axes that prove it.
 
-    price: (k, 3), raised until no task (s, 3) of `value` (s,) that `fits` (k, s) is worth more than it pays. On every
-    size its own are tried and, of those of sizes that are `used` (k,), some. Infinite where none of them does.
+    price: (k, 3), raised until no task (s, 3) of `value` (s,) that `fits` (k, s) is worth more than it pays. For every
+    size its own prices are tried, and some of those of sizes that are `used` (k,). Infinite where none of them works.
     """
     base = price * (1.0, 1.0, 0.0)
     known = np.flatnonzero(used)
@@ -334,6 +335,6 @@ def _covering(
 
 
 def _least(price: FloatArray, need: FloatArray | IntArray, fits: BoolArray) -> FloatArray:
-    """(s,) what the cheapest of these sizes that hold a task takes for it; infinite where none does."""
+    """(s,) the price of a task on the cheapest of these sizes that hold it; infinite where none does."""
     found: FloatArray = np.where(fits, price @ need.T, np.inf).min(axis=0, initial=np.inf)
     return found

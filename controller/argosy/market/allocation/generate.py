@@ -22,7 +22,7 @@ from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
-_BETTER = 1 + 1e-7  # a pattern must be worth so much more than its size
+_BETTER = 1 + 1e-7  # a pattern must be worth this many times its size's price
 _SMOOTHING = 0.5
 _QUICK_GAIN = 0.002  # quick pricing continues while it lowers the cost by more than this share
 _STATE_EVERY = 16  # rounds with tables
@@ -113,7 +113,7 @@ class Master:
         self._add_pools()
 
     def add(self, size_of: IntArray, pattern: IntArray | FloatArray) -> int:
-        """Add patterns (q, s) for sizes (q,), except empty and known ones; how many were new."""
+        """Add patterns (q, s) for sizes (q,), except empty and known ones; returns how many were new."""
         size_of, pattern = self._new(size_of, pattern)
         if len(size_of):
             self.size_of = np.concatenate([self.size_of, size_of])
@@ -146,7 +146,7 @@ class Master:
         )
 
     def demand(self, count: IntArray | FloatArray) -> None:
-        """Ask for other numbers of tasks from now on; count (s,)."""
+        """Set other numbers of tasks from now on; count (s,)."""
         for shape, number in enumerate(count.tolist()):
             self._lp.changeRowBounds(shape, float(number), np.inf)
 
@@ -207,17 +207,17 @@ class ColumnGeneration:
     rounds: int
     time_is_up: Callable[[], bool]
     to_the_end: bool = False
-    """Whether fillings that no grid shows are looked for too."""
+    """Whether to search as well for fillings that no grid shows."""
 
     def run(self, problem: Problem) -> tuple[Solution, Centre]:
-        """The last of `states`, however far they came."""
+        """The last of `states`, even if unfinished."""
         *_, (solution, centre, _) = self.states(problem)
         return solution, centre
 
     def states(self, problem: Problem) -> Iterator[tuple[Solution, Centre, bool]]:
-        """The LP after the quick rounds and after every few rounds with tables, and whether these are all.
+        """The LP after the quick rounds and after every few rounds with tables, and whether it is final.
 
-        They end when the LP is near what its duals promise, nothing improves, or time or rounds are up.
+        The rounds end when the LP is near the bound of its duals, nothing improves, or time or rounds are up.
         """
         solution = self._quick_rounds(problem)
         centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))

@@ -1,4 +1,4 @@
-"""Which of thousands of distinct tasks are similar enough to be planned as one?"""
+"""Groups of similar tasks among thousands of distinct ones."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What is the best filling of every size? One unbounded-knapsack table over a grid of cpu and memory.
+"""The best filling of every size: one unbounded-knapsack table over a grid of cpu and memory.
 
-`layers[g][c, m]` is the most that tasks on at most `g` GPUs, `c` cpu steps and `m` memory steps are worth. Every size
-is one cell of it. A shape is added in place, block after block of as many rows as it needs: a block reads only rows
-that are already final for this shape, so any number of copies is covered in one pass. All values are whole numbers,
-so fillings are traced back by equality and nothing is lost to rounding.
+`layers[g][c, m]` is the highest worth of tasks on at most `g` GPUs, `c` cpu steps and `m` memory steps. Every size is
+one cell of it. A shape is added in place, block after block of as many rows as it needs: a block reads only rows that
+are already final for this shape, so any number of copies is covered in one pass. All values are whole numbers, so
+fillings are traced back by equality without loss from rounding.
 
 The grid is as coarse as time allows, with steps that the shapes suggest. Steps that divide every need lose nothing:
 mixes of 0.5, 1 and 2 GiB need no finer step than 512 MiB, and 15,258 and 30,517 MiB are well served by 5,086.
@@ -24,7 +24,7 @@ Layer = NDArray[np.int32]
 LARGEST_VALUE = 1 << 29  # of any cell: two may be added in int32
 _BLOCK = 1 << 16  # cells handled at once: stays in the second-level cache
 _PARTS = 48  # steps tried: each need divided by 1 .. 48
-_LONGEST = 20_000  # steps of an axis: the way back through the table is walked step by step
+_LONGEST = 20_000  # steps of an axis: the table is traced back step by step
 _LOSSLESS = 1e-12
 
 

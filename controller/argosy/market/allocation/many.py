@@ -1,9 +1,9 @@
 """Plans for thousands of distinct sizes: greedily by groups, by dives, and again in parts.
 
-Groups of similar tasks, each with the most that any of its members needs, are bought for greedily at once: a complete
-plan, for any number of sizes. Dives improve on it with the tasks' own needs. Then the lots that cost most for what they
-hold are given back and bought again, which is kept where it is cheaper. Time ends the steps and never changes them, so
-more time never gives a worse answer.
+Groups of similar tasks, each with the largest needs of its members, are first bought for greedily: a complete plan, for
+any number of sizes. Dives improve on it with the tasks' own needs. Then the lots that cost most for their contents are
+given back and bought again, which is kept where it is cheaper. A time limit ends the steps and never changes them, so
+more time never gives a worse result.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PART_OF_PLACED = 0.995
 _FINER_TAKES = 4  # times as long
 _PARTS = (0.1, 0.05, 0.03, 0.05)  # of the cost, that is bought again
 _GROUPS = (40, 240)
-_STOPS = (1, 4)  # dives after which the first plan is completed by groups, should time be up before the next one
-_CHANCE = (0.02, 0.1, 0.3)  # by how much chance may exceed worth in the choice of what is bought again
+_STOPS = (1, 4)  # dives after which the first plan is completed by groups, in case time is up before the next one
+_CHANCE = (0.02, 0.1, 0.3)  # by how much chance may exceed worth in the choice of lots to buy again
 
 
 class Dives:
-    """Plans of one problem by dives. Nothing is kept from one plan to the next but the columns of the LP."""
+    """Plans of one problem by dives. Only the columns of the LP are kept from one plan to the next."""
 
     def __init__(self, problem: Problem, effort: Effort) -> None:
         self.problem, self._effort = problem, effort
@@ -43,7 +43,7 @@ class Dives:
 
     @cached_property
     def _guide(self) -> Fluid:
-        """The LP's answer for the whole backlog."""
+        """The LP's solution for the whole backlog."""
         return self._planner.plan(
             self.problem.backlog.count, self.problem.offered.depth, np.ones(len(self.problem.sizes))
         )
@@ -90,9 +90,9 @@ def fluid_bound_of(problem: Problem, count: IntArray) -> float:
 
 
 def _poor(plan: Plan, guide: Fluid, part: float, chance: float, rng: np.random.Generator) -> IntArray:
-    """Numbers of lots that make up `part` of the cost, those first that hold least for what they cost.
+    """Numbers of lots that make up `part` of the cost, in ascending order of their contents per cost.
 
-    What counts is what the size could hold if it is worth more than its price: a good offer that is wasted is dear.
+    Contents are compared with the size's worth if that exceeds its price: wasting a good offer is expensive.
     """
     lots, price = plan.lots, plan.problem.offered.price
     pool, times = np.array([lot.pool for lot in lots]), np.array([lot.times for lot in lots])
@@ -106,7 +106,7 @@ def _poor(plan: Plan, guide: Fluid, part: float, chance: float, rng: np.random.G
 def by_groups(plan: Plan, value: FloatArray, slack: float) -> Plan:
     """`plan`, completed greedily for groups of tasks, each as large as the largest of its group on every axis.
 
-    value: (s,) of the tasks. What the groups leave out is asked for again in smaller groups.
+    value: (s,) of the tasks. Tasks that the groups leave out are tried again in smaller groups.
     """
     for most in _GROUPS:
         if plan.rest.any():

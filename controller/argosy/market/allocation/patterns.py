@@ -20,18 +20,18 @@ from argosy.market.allocation.problem import Best, Plan, Problem, TaskShapes
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
-_NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
+_NEVER_DEARER = 10.0  # a task is left out only if its place costs this many times the most expensive instance
 _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
 _MUCH = 0.02  # share of the LP's cost that rounding loses: then dives complete plans before its last state
 _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
-_LEAST = 0.05  # of its price a pool keeps, whatever the shares make of it: none is free
+_LEAST = 0.05  # the share of its price that a pool keeps under the shares, so that none is free
 
 
 def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None) -> Patterns:
-    """Improve on `best`; the patterns to keep.
+    """Improve on `best`; returns the patterns to keep.
 
-    value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP values them at nothing.
+    value: (s,) > 0 for shapes that fit somewhere: the preference among tasks that the LP values at 0.
     """
     problem = best.plan.problem
     dearest = float(problem.offered.price.max(initial=0.0))
@@ -44,7 +44,7 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
         last = len(effort.work) > 1 and work == effort.work[-1]
         generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed, last)
         for solution, centre, complete in generation.states(problem):
-            # What time cuts short is not looked at, so that more time adds steps and never changes those before.
+            # An unfinished step is ignored, so that more time adds steps and never changes earlier ones.
             if effort.time.passed():
                 return keeping
             keeping = keep(problem, master, solution)
@@ -97,8 +97,8 @@ def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArra
 def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration) -> Centre:
     """Duals for the tasks that have a place.
 
-    Where all is sold out, the LP's own duals say what a place is worth to the tasks left out, which is far more than it
-    costs. So the LP is asked for slightly less than what was placed.
+    Where all is sold out, the LP's own duals are the worth of a place to the tasks left out, which is far more than its
+    cost. So the LP is solved for slightly less than what was placed.
     """
     fewer = np.floor((problem.backlog.count - plan.rest) * _SLIGHTLY_LESS).astype(np.int64)
     generation.master.demand(fewer)
@@ -108,7 +108,7 @@ def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration
 
 
 def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:
-    """As many tasks of one shape as go on an instance, for every size and shape."""
+    """Patterns with as many tasks of one shape as fit on an instance, for every size and shape."""
     size, shape = np.nonzero(problem.room)
     pattern = np.zeros((len(size), len(problem.backlog.need)), dtype=np.int64)
     pattern[np.arange(len(size)), shape] = problem.room[size, shape]
@@ -116,7 +116,7 @@ def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:
 
 
 def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
-    """The patterns in use and those that nearly are."""
+    """The patterns in use and nearly in use."""
     cost = np.maximum(solution.size_value, problem.cheapest(pool_prices(problem, solution)))[master.size_of]
     used = np.zeros(len(master.size_of))
     used[: len(solution.used)] = solution.used  # patterns may have been added since
@@ -131,7 +131,7 @@ def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
 
 
 def _names(problem: Problem) -> list[tuple[int, ...]]:
-    """What each size is kept under: what it offers, and the most tasks on it where that can bind."""
+    """The key of each size's patterns: its capacity, and the most tasks on it where that can bind."""
     columns = problem.sizes if problem.most_tasks is None else np.column_stack([problem.sizes, problem.most_tasks])
     return [tuple(size) for size in columns.tolist()]
 

@@ -1,7 +1,7 @@
-"""Which filling of each size is worth most for given values of the tasks, and how much is any filling worth at most?
+"""The most valuable filling of each size at given task values, and upper bounds of its worth.
 
-Sizes that tasks could not make worth their price even if tasks could be split (`relaxed`) need no knapsack. The other
-sizes are looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs apart.
+Some sizes cannot be worth their price even if tasks could be split (`relaxed`); they need no knapsack. The other sizes
+are looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs apart.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _NEGLIGIBLE = 1e-9
 _LEAST_VALUE = 1e-12  # USD per hour: less counts as nothing, and in bounds as this much
 _PLACE_TABLES = 3  # prices of a place that have tables
 _SMALL = 3  # grid steps on every axis
-_MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation must do
+_MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation are used
 
 
 class Pricer:
     """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on each.
 
     most_tasks: (k,) the most tasks on each. A table does not count tasks. So a place gets a price, as in `relaxed`, and
-    there is a table for each price: the dearer a place, the fewer and the more valuable are the tasks of a filling.
+    there is a table for each price: the higher it is, the fewer and more valuable are the tasks of a filling.
     """
 
     def __init__(self, sizes: IntArray, need: IntArray, most: IntArray, most_tasks: IntArray | None = None) -> None:
@@ -66,7 +66,7 @@ class Pricer:
     def whole_parts(self, value: FloatArray, floor: FloatArray) -> tuple[IntArray, FloatArray]:
         """(k, s) fillings around the whole tasks of cut ones, for sizes that may exceed `floor` (k,), and their worth.
 
-        No need is rounded: they find what exactly fits, such as one task for each GPU.
+        No need is rounded: this finds exact fits, such as one task for each GPU.
         """
         active = relaxed_worth(self.sizes, self.need, value, self.most_tasks) > floor * (1 + _NEGLIGIBLE)
         sizes, need = self.sizes, self.need
@@ -96,8 +96,8 @@ class Pricer:
         bound = np.full(len(self.sizes), np.inf)
         for rows, shapes, grid in self._tables(value, active, work):
             need, useful = grid.down(self.need[shapes]), self._useful(rows, shapes)
-            # What is small for the grid pays for cpu and memory by a price each; other tasks count with what they are
-            # worth above that. Rounding then touches only the rest.
+            # Needs that are small for the grid pay for cpu and memory by a price each; other tasks count with their
+            # worth above that. Rounding then affects only those.
             small = (need < _SMALL).all(axis=1) & ~np.array(grid.exact)
             price = covering(self.need[shapes[small], :2], value[shapes[small]], useful[:, :2].max(axis=0))
             above = value[shapes] - self.need[shapes, :2] @ price
@@ -113,7 +113,7 @@ class Pricer:
         return bound
 
     def _relaxed(self, value: FloatArray) -> tuple[FloatArray, list[tuple[float, BoolArray]]]:
-        """(k,) the relaxation, and which sizes are in a table at which price of a place: each where it is bounded best.
+        """(k,) the relaxation, and which sizes use a table at which price of a place: each where its bound is lowest.
 
         Tables take long: there is one at no price, for sizes whose most does not bind, and `_PLACE_TABLES` others.
         """
@@ -153,7 +153,8 @@ class Pricer:
         ]
 
     def _useful(self, rows: IntArray, shapes: IntArray) -> IntArray:
-        """The sizes without what no mix of the shapes could use, such as memory beyond the ratio of every shape."""
+        """The sizes without amounts that no mix of the shapes could use, such as memory beyond the ratio of every
+        shape."""
         sizes, need = self.sizes[rows].copy(), self.need[shapes]
         if not need[:, 2].any():
             sizes[:, 2] = 0
@@ -172,7 +173,7 @@ class Pricer:
         return self._grids[key]
 
     def _completed(self, pattern: IntArray, value: FloatArray) -> IntArray:
-        """The pattern, without the least valuable tasks above the most, and with the room filled that is left."""
+        """The pattern without the least valuable tasks above the most, and with the free room filled."""
         sizes, need = self.sizes, self.need
         if self.most_tasks is not None:
             pattern = _cut_to(pattern, value, self.most_tasks)

@@ -1,4 +1,4 @@
-"""The offers, the tasks, and a plan: whole instances with the tasks on them.
+"""Offers, tasks, and plans: whole instances with the tasks on them.
 
 Arrays are checked once. Offers of equal size are grouped.
 """
@@ -204,7 +204,7 @@ class Plan:
 
 @dataclass(slots=True, eq=False)
 class Best:
-    """The best plan so far, and what no plan for the tasks that it places can cost less than."""
+    """The best plan so far, and a lower bound for the tasks that it places."""
 
     plan: Plan
     method: str = "greedy"  # or "patterns", "dives"
@@ -229,5 +229,5 @@ class Best:
         self._bound_of_all = max(self._bound_of_all, bound)
 
     def is_near(self, share: float) -> bool:
-        """Whether the plan costs at most so much more than the bound, as a share of it."""
+        """Whether the plan costs at most that much more than the bound, as a share of it."""
         return self.plan.usd_per_hour() <= self.bound * (1 + share)

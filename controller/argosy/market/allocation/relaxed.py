@@ -1,9 +1,9 @@
-"""Upper bounds of what a filling of each size is worth, if tasks could be split.
+"""Upper bounds of the worth of a filling of each size, if tasks could be split.
 
 For prices a, b of cpu and memory with `a * cpu_s + b * memory_s >= value_s` for every CPU shape, no filling without GPU
-tasks is worth more than `a * cpu + b * memory`; a GPU then costs what the most valuable GPU shape is worth above that.
-The best (a, b) lies where two shapes (or one shape and an axis) are tight. Each candidate is scaled until it holds for
-all shapes, so rounding errors can only raise the bound.
+tasks is worth more than `a * cpu + b * memory`; a GPU then costs the part of the worth of the most valuable GPU shape
+above that. The best (a, b) lies where two shapes (or one shape and an axis) are tight. Each candidate is scaled until
+it holds for all shapes, so rounding errors can only raise the bound.
 
 Where there are few tasks of a shape, `counted_worth` is sharper: an LP with a row for each axis of a size.
 """
@@ -16,13 +16,13 @@ import numpy as np
 
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
-_UP = 1 + 1e-10  # above what the few float operations here can lose
+_UP = 1 + 1e-10  # above the rounding loss of the few float operations here
 _CANDIDATES = 20_000
 _MANY = 300  # shapes: of more, only those that some mix of prices puts first are compared
 _MIXES = 192
 _PLACE_QUANTILES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _WHOLE = 1e-7
-_UP = 1 + 1e-10  # above what the few float operations here can lose
+_UP = 1 + 1e-10  # above the rounding loss of the few float operations here
 
 
 def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray, most_tasks: IntArray | None = None) -> FloatArray:
@@ -39,9 +39,9 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray, most_tasks
 def by_place_price(
     sizes: IntArray, need: IntArray, value: FloatArray, most_tasks: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(q,) prices of a place, from nothing to what the most valuable tasks are worth, and (q, k) the bound at each.
+    """(q,) prices of a place, from 0 to the worth of the most valuable tasks, and (q, k) the bound at each.
 
-    It is infinite at other prices than nothing for sizes that no mix of tasks with a value fills with so many.
+    It is infinite at prices above 0 for sizes that no mix of valued tasks fills with that many.
     """
     worthy, bounds = value > 0, [_relaxed(sizes, need, value)]
     least = need[worthy].min(axis=0, initial=np.iinfo(np.int64).max)
@@ -91,7 +91,7 @@ def undominated(need: IntArray, value: IntArray | FloatArray) -> IntArray:
 def _cut(sizes: FloatArray, need: FloatArray, value: FloatArray) -> FloatArray:
     alone, sized = need[:, 2] == 0, need[:, :2].any(axis=1)
     prices = _prices(need[alone, :2], value[alone]) if alone.any() else np.zeros((1, 2))
-    # With GPU tasks on board cpu and memory may cost more than CPU tasks alone would make them.
+    # With GPU tasks, cpu and memory may cost more than CPU tasks alone would make them.
     if not alone.all() and sized.any():
         prices = np.concatenate([prices, _prices(need[sized, :2], value[sized])])
     rest = np.maximum(value - prices @ need[:, :2].T, 0) * ~alone

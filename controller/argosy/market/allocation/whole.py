@@ -1,9 +1,9 @@
-"""How much more are tasks worth than the prices of sizes say, because they are whole?
+"""How much more than the prices of sizes are tasks worth because they are whole?
 
-Two tasks that each need more than half of a size's cpu never share an instance of it. So there each of them may be
-worth what the size costs less the best filling of the room beside it, all of them at once; on larger sizes it pays by
-the price. The best filling comes from a knapsack table in which needs are rounded down: it is never valued too low.
-From the smallest sizes to larger ones: what is raised for one size only has to keep to the prices of the larger ones.
+Two tasks that each need more than half of a size's cpu never share an instance of it. So each of them may be worth the
+size's cost less the best filling of the room beside it, all of them at once; on larger sizes it pays by the price. The
+best filling comes from a knapsack table with needs rounded down, so it is never valued too low. Sizes are handled from
+small to large: a value raised for one size only has to keep to the prices of the larger ones.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 _CELLS = 256  # of a table, on each axis
-_LEVELS = 3  # amounts of cpu, from the least: larger sizes hold so many tasks that they can be filled
-_UP = 1 + 1e-5  # above what sums of 32-bit floats can lose
+_LEVELS = 3  # amounts of cpu, from the least: larger sizes hold enough tasks to be filled
+_UP = 1 + 1e-5  # above the rounding loss of sums of 32-bit floats
 
 
 def raised(problem: Problem, value: FloatArray, sizes: IntArray, price: FloatArray) -> FloatArray:
@@ -55,7 +55,7 @@ def _raised_up_to(problem: Problem, value: FloatArray, sizes: IntArray, price: F
 def _rest_beside(
     problem: Problem, value: FloatArray, size: int, price: FloatArray, small: IntArray, large: IntArray
 ) -> FloatArray:
-    """(n,) what the size costs at `price` (3,) less what the room beside each `large` (n,) task is worth at most.
+    """(n,) the cost of the size at `price` (3,) less the highest worth of the room beside each `large` (n,) task.
 
     GPUs are paid for by their price: the table has no axis for them.
     """
@@ -74,7 +74,7 @@ def _rest_beside(
 
 
 def _table(need: IntArray, value: FloatArray, most: IntArray) -> AnyArray:
-    """What tasks `need` (n, 2), each at most `most` (n,) times, are worth together on so many cells, at most."""
+    """The highest worth of tasks `need` (n, 2), each at most `most` (n,) times, together on that many cells."""
     worth = np.zeros((_CELLS + 1, _CELLS + 1), dtype=np.float32)
     for (cpu, memory), one, times in zip(need.tolist(), value.tolist(), most.tolist(), strict=True):
         for together in _bundles(times if one > 0 else 0):
@@ -86,7 +86,7 @@ def _table(need: IntArray, value: FloatArray, most: IntArray) -> AnyArray:
 
 
 def _bundles(times: int) -> Iterator[int]:
-    """Numbers of which any number up to `times` is a sum, each used once: 1, 2, 4 and so on, and what is left."""
+    """Numbers whose sums, each used once, give every number up to `times`: 1, 2, 4 and so on, and the rest."""
     together = 1
     while times > 0:
         yield min(together, times)
