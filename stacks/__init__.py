@@ -1,1 +1,1 @@
-"""What `cdk deploy` puts on AWS, one construct or stack per file; start reading at `home.py`."""
+"""Constructs and stacks of `cdk deploy`, one per file; start reading at `home.py`."""

@@ -1,4 +1,4 @@
-"""Which account do a command's arguments mean? That of `--profile`, else the shell's, as the CDK takes it."""
+"""The account of a command's arguments: that of `--profile`, else the shell's, as the CDK takes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import boto3
 
 
 def profile_of(arguments: Sequence[str]) -> str | None:
-    """Of a cdk command line, whose other arguments are passed over."""
+    """The `--profile` of a cdk command line, whose other arguments are ignored."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--profile")
     profile: str | None = parser.parse_known_args(list(arguments))[0].profile

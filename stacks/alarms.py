@@ -1,4 +1,4 @@
-"""How is an operator told that something is wrong? Alarms of one stack, by mail where the settings name an address."""
+"""Alarms of one stack, sent by mail where the settings name an address."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Alarms(Construct):
 
 
 class CellAlarms(Construct):
-    """What can go wrong in a further cell's own Region."""
+    """The alarms of a further cell's own Region."""
 
     def __init__(
         self, scope: Construct, id: str, *, settings: Settings, watchdog: lambda_.IFunction, undelivered: sqs.IQueue

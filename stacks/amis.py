@@ -1,8 +1,8 @@
-"""Which AMIs do new instances start from? Pinned in cdk.context.json, so that no deployment changes them by itself.
+"""The AMIs of new instances, pinned in cdk.context.json, so that no deployment changes them by itself.
 
-`python -m stacks.amis` pins what is not pinned yet: as it is deployed, else the newest. With `--newest` it pins the
-newest of all, as AWS names them now. `make deploy` does the first, `make roll` the second. What the setting `amis`
-names comes before both.
+`python -m stacks.amis` pins the AMIs that are not pinned yet: the deployed ones, else the newest. With `--newest` it
+pins AWS's newest AMI for every kind. `make deploy` does the first, `make roll` the second. The setting `amis` takes
+precedence over both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AWS_FAULT = 3
 
 
 class Account:
-    """What AWS says. Every method raises botocore's errors."""
+    """AWS's answers. Every method raises botocore's errors."""
 
     def __init__(self, profile: str | None) -> None:
         self._profile = profile
@@ -38,7 +38,7 @@ class Account:
         return str(found["Parameter"]["Value"])
 
     def deployed(self, settings: Settings) -> Mapping[str, Amis]:
-        """By Region, what the deployment's controller knows; nothing before the first deployment."""
+        """By Region, the AMIs in the controller's settings; nothing before the first deployment."""
         functions = client("lambda", settings.region, self._profile)
         try:
             function = functions.get_function_configuration(FunctionName=f"{settings.prefix}-controller")
@@ -48,12 +48,12 @@ class Account:
 
 
 def amis_of(text: str) -> dict[str, Amis]:
-    """Those in `Settings.to_json`, also of another version."""
+    """The AMIs in the text of `Settings.to_json`, also from another version."""
     return {region: Amis.model_validate(each) for region, each in json.loads(text).get("amis", {}).items()}
 
 
 def pin(settings: Settings, pinned: Mapping[str, Any], again: bool, account: Account) -> dict[str, dict[str, str]]:
-    """Region -> kind of image -> AMI id: `pinned`, with what is missing there, or all that is used if `again`."""
+    """Region -> kind of image -> AMI id: `pinned`, with the missing ones, or every used one looked up if `again`."""
     found = {region: dict(kinds) for region, kinds in pinned.items()}
     wanted = [(region, kind) for region, kind in _used(settings) if again or kind not in found.get(region, {})]
     deployed = account.deployed(settings) if wanted and not again else {}
@@ -64,7 +64,7 @@ def pin(settings: Settings, pinned: Mapping[str, Any], again: bool, account: Acc
 
 
 def _used(settings: Settings) -> Iterator[tuple[str, str]]:
-    """What the settings themselves do not pin."""
+    """The AMIs that the settings themselves do not pin."""
     for region in settings.cells:
         own = settings.amis.get(region, Amis())
         for kind in sorted({settings.image_of(name) for name in settings.instance_types.all}):
@@ -73,7 +73,7 @@ def _used(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def main(arguments: Sequence[str], account: Account | None = None) -> int:
-    """2 when the settings are faulty, 3 when AWS does not say."""
+    """2 when the settings are faulty, 3 when AWS does not answer."""
     stored = json.loads(CONTEXT.read_text()) if CONTEXT.is_file() else {}
     before = stored.get(PINNED_AMIS, {})
     try:

@@ -1,4 +1,4 @@
-"""What is in the functions' zips? Our code, and the controller's pinned wheels for Lambda. Docker is not needed.
+"""The functions' zips: our code, and the controller's pinned wheels for Lambda. Docker is not needed.
 
 The asset's hash is that of the inputs (our files, the requirement file, the recipe below, whether there is byte code),
 so an unchanged checkout gives an unchanged template, and the wheels are fetched once per requirement file and kept
@@ -29,14 +29,14 @@ CACHE = ROOT / "build" / "lambda"
 RUNTIME, PYTHON = lambda_.Runtime.PYTHON_3_13, "3.13"
 ARCHITECTURE = lambda_.Architecture.ARM_64
 SIZE_LIMIT_MB = 120  # DESIGN D14, unpacked; Lambda's own limit is 250
-RECIPE = "2"  # raise it when the steps below change what ends up in the zip
+RECIPE = "2"  # raise it when the steps below change the content of the zip
 
 _SHIPPED = (".py", ".json", ".lark")
 # The rooms of `argosy` that run on a user's machine; no function imports them.
 USERS_HALF = (
     "cli", "client", "emulator", "figures", "local", "loopback", "replay", "runner", "sdk", "ui",
 )  # fmt: skip
-# What no import touches. numpy's tests alone are a fifth of it.
+# Files that no import touches. numpy's tests alone are a fifth of the zip.
 _PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")
 # The functions without wheels: boto3 is in the runtime.
 WATCHDOG_FILES = ("aws/watchdog.py", "aws/cell_records.py", "aws/shutdown.py")
@@ -45,11 +45,11 @@ CELL_GUARD_FILES = ("aws/cell_guard.py", "aws/cell_records.py", "aws/shutdown.py
 
 
 class BundleError(RuntimeError):
-    """The zip could not be built; the message says what to type."""
+    """The zip could not be built; the message names the command to type."""
 
 
 def controller_code(*, dependencies: bool) -> lambda_.Code:
-    """The code of `api` and `controller`. Without dependencies it synthesises offline but does not run."""
+    """The code of `api` and `controller`. Without dependencies it can be synthesised offline, but does not run."""
     sources = [p for p in _sources() if p.relative_to(SOURCE).parts[1] not in USERS_HALF]
     return _code(sources, REQUIREMENTS if dependencies else None)
 

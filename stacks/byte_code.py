@@ -15,7 +15,7 @@ from pathlib import Path
 
 # The first two bytes of every .pyc of Python 3.13, its releases and no others (Include/internal/pycore_magic_number.h).
 MAGIC_NUMBERS = {"3.13": 3571}
-IN_LAMBDA = "/var/task"  # where Lambda unpacks a zip: the paths that tracebacks then show
+IN_LAMBDA = "/var/task"  # where Lambda unpacks a zip: the paths in tracebacks
 
 
 def uv_command() -> str | None:
@@ -52,7 +52,8 @@ def _of_uv(uv: str | None, version: str) -> str | None:
 
 
 def _writes_for(python: str, version: str) -> bool:
-    """Asked, not guessed from its name: a version manager's stand-in may be on PATH for a Python that is not there."""
+    """Runs the interpreter instead of trusting its name: a version manager's stand-in may be on PATH for a missing
+    Python."""
     magic = (
         "import importlib.util as u, sys; print(*sys.version_info[:2], int.from_bytes(u.MAGIC_NUMBER[:2], 'little'))"
     )
@@ -60,7 +61,7 @@ def _writes_for(python: str, version: str) -> bool:
 
 
 def _answer(command: list[str]) -> str | None:
-    """What a command prints, or None if it fails."""
+    """The output of a command, or None if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
 

@@ -1,8 +1,8 @@
-"""What can the controller buy? One EC2 Fleet per pool (instance type x zone), target 0, steered only at run time.
+"""The fleets that the controller buys from: one EC2 Fleet per pool (instance type x zone), with target 0.
 
-The template's target stays 0 and its launch-template version literal for ever, so that neither a deploy nor a new AMI
-touches live work (DESIGN D8); the controller moves a fleet to the newest version. A named type that the Region does not
-offer stays in the template under a condition that is false.
+Targets are steered only at run time. The template's target stays 0 and its launch-template version a literal, so that
+neither a deployment nor a new AMI touches live work (DESIGN D8); the controller moves a fleet to the newest version. A
+named type that the Region does not offer stays in the template under a condition that is false.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Fleets(Construct):
             self, "Offered", mapping={region: {logical(name): str(name in usable).lower() for name in types}}
         )
         self._offered.override_logical_id("Offered")
-        # What depends on these comes after the fleets, and on destroy before them.
+        # Resources that depend on these come after the fleets, and on destroy before them.
         self.lists: list[ssm.StringParameter] = []
         for name in types:
             condition = self._condition(name)
@@ -73,7 +73,7 @@ class Fleets(Construct):
                 spot_target_capacity=0,
                 default_target_capacity_type="spot",
             ),
-            # The controller names the instance that ends; the fleet would choose one without regard to its tasks.
+            # The controller chooses the instance to end; the fleet would choose one without regard to its tasks.
             excess_capacity_termination_policy="no-termination",
             replace_unhealthy_instances=False,
             spot_options=ec2.CfnEC2Fleet.SpotOptionsRequestProperty(

@@ -1,4 +1,4 @@
-"""What does one Region contribute? Network, cluster, launch templates, fleets, task definitions, and its own end.
+"""A cell, one Region's share: network, cluster, launch templates, fleets, task definitions, and its own teardown.
 
 The home stack holds the first cell; every further cell is a separate stack whose events are sent to home's bus.
 """
@@ -73,7 +73,7 @@ class Cell(Construct):
 
     @property
     def parts(self) -> list[IConstruct]:
-        """Every part; for the fleets their lists, because what depends on a list depends on its fleets."""
+        """Every part; fleets are represented by their lists, because a dependency on a list is one on its fleets."""
         return [*(child for child in self.node.children if child is not self.fleets), *self.fleets.lists]
 
 
@@ -126,8 +126,8 @@ class CellStack(cdk.Stack):
 class Forwarding(Construct):
     """Every event that the controller listens to, sent on to the deployment's own bus in the home Region.
 
-    ECS's events are those of our cluster. EC2's say which instance they are about and no more: those of the account's
-    other instances in this Region are forwarded too, and the controller passes them over.
+    ECS's events are those of our cluster. EC2's events name only their instance: those of the account's other instances
+    in this Region are forwarded too, and the controller ignores them.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
@@ -157,7 +157,7 @@ class Forwarding(Construct):
 def event_pattern(
     kind: MessageKind | UrgentKind, clusters: list[str], account: list[str] | None = None
 ) -> events.EventPattern:
-    """CDK's form of a kind's pattern: what the controller parses is what the rules let through."""
+    """CDK's form of a kind's pattern: the rules let through exactly what the controller parses."""
     pattern = kind.pattern(clusters)
     return events.EventPattern(
         source=pattern["source"], detail_type=pattern["detail-type"], detail=pattern.get("detail"), account=account

@@ -1,8 +1,8 @@
-"""How does `cdk deploy` refuse to leave a cell out that still costs money? By a custom resource that goes first.
+"""A custom resource by which `cdk deploy` refuses to leave out a cell that still costs money.
 
-What lists the cells (the functions' settings, the parameter that the command reads) depends on it, so CloudFormation
-asks it before anything learns of the new cells; when it refuses, the whole update is rolled back.
-`controller/argosy/aws/cell_guard.py` is what it runs.
+Every resource that lists the cells (the functions' settings, the parameter that the command reads) depends on it, so
+CloudFormation updates it first. When it refuses, the whole update is rolled back. It runs
+`controller/argosy/aws/cell_guard.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which stacks does a deployment have? Home, one for each further cell; the images and the examples if asked for."""
+"""The stacks of a deployment: home, one for each further cell, and on request the images and the examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stack_names(settings: Settings) -> list[str]:
 
 
 def cell_stack_name(settings: Settings, cell: str) -> str:
-    """Home's has the deployment's own name."""
+    """The home stack has the deployment's own name."""
     return settings.prefix if cell == settings.region else f"{settings.prefix}-{cell}"
 
 
@@ -40,7 +40,7 @@ def _images_name(settings: Settings) -> str:
 
 
 def _examples_name(settings: Settings, cell: str) -> str:
-    """A further cell's carries its name; task definitions are a Region's, so every cell has its own."""
+    """The stack of a further cell carries the cell's name. Task definitions are regional, so every cell has its own."""
     return f"{cell_stack_name(settings, cell)}-examples"
 
 

@@ -1,8 +1,8 @@
-"""How does an original DSSTNE image run behind the recommender's task definition? By a parameter that names it.
+"""An original DSSTNE image behind the recommender's task definition, named by a parameter.
 
-The project builds no DSSTNE: its sources ask for CUDA 7.5, drivers and hosts that are gone. Who has an image (`train`,
-`predict` and `generateNetCDF` on PATH, a shell, curl, the AWS command) gives its address, and the definition runs the
-ECS template's chain in it, from the same environment variables that our own recommender reads.
+The project builds no DSSTNE: its sources ask for CUDA 7.5, drivers and hosts that are gone. A user with an image
+(`train`, `predict` and `generateNetCDF` on PATH, a shell, curl, the AWS command) gives its address, and the definition
+runs the ECS template's chain in it, from the same environment variables that our own recommender reads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aws_cdk import aws_ecs as ecs
 
 DEFINITION = "recommender"
 STEPS = ("GENERATEINPUTCMD", "GENERATEOUTPUTCMD")
-# As in the template, but for its quotes, for a curl that fails when the server does, and for where the results go: into
+# As in the template, except for its quotes, a curl that fails when the server does, and the place of the results:
 # the part of the task, with the attempt that wrote it.
 CHAIN = " && ".join(
     [

@@ -1,8 +1,9 @@
-"""What reaches the controller, and what wakes it? Rules onto the queue, the tick that is off at rest, and rules that
-call the function for what cannot wait for the tick (`argosy.messages.urgent`).
+"""The rules that reach and wake the controller.
 
-Home's own events come over its default bus, where AWS puts them. What further cells forward comes over a bus of the
-deployment's own, named like it, so that the account's rules on the default bus do not see another Region's events.
+There are rules onto the queue, the tick, which is off at rest, and rules that call the function for messages that
+cannot wait for the tick (`argosy.messages.urgent`). Home's own events come over its default bus, where AWS puts them.
+Events that further cells forward come over a bus of the deployment's own, named like it, so that the account's rules on
+the default bus do not see another Region's events.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Events(Construct):
 
     @staticmethod
     def _call(store: Store, controller: lambda_.IFunction) -> targets.LambdaFunction:
-        """A call that comes too late has no value: the next tick is there first."""
+        """A late call has no value: the next tick comes first."""
         minute = cdk.Duration.minutes(1)
         dead_letters = store.dead_letters
         return targets.LambdaFunction(
@@ -71,7 +72,7 @@ class Events(Construct):
         )
 
     def _urgent(self, settings: Settings, store: Store, controller: lambda_.IFunction) -> None:
-        """Rules on the default bus. Of the invocations that find a controller at work, each costs some milliseconds."""
+        """Rules on the default bus. A call that finds a controller at work costs some milliseconds."""
         cluster = Arns(settings).clusters[0]
         for kind in URGENT_KINDS:
             events.Rule(
@@ -100,10 +101,11 @@ class Events(Construct):
         )
 
     def _forwarded(self, settings: Settings, store: Store, controller: lambda_.IFunction) -> None:
-        """The bus of what further cells forward. Their rules have chosen already; the pattern names AWS's services,
-        whose events only AWS can put. Senders of the same account need a right and no policy of the bus."""
+        """The bus for events that further cells forward. Their rules have chosen already; the pattern names AWS's
+        services, whose events only AWS can put. Senders of the same account need a right, but the bus needs no
+        policy."""
         bus = events.EventBus(self, "Bus", event_bus_name=settings.prefix)
-        # By its name, which other CloudFormation implementations take as well as AWS's.
+        # By its name, which other CloudFormation implementations accept as well as AWS's.
         rule = events.Rule(
             self,
             "Forwarded",

@@ -1,7 +1,7 @@
-"""Which task definitions come with the example images? Those of each image's task-definitions.json, in one Region.
+"""The task definitions of the example images, from each image's task-definitions.json, in one Region.
 
-An optional stack, because deploying it builds the images, which needs Docker. A run spec names what it makes:
-`taskDefinition: tensorflow-4-gpu`. Local mode registers the same files, so the name means the same there.
+An optional stack, because deploying it builds the images, which needs Docker. A run spec names one: `taskDefinition:
+tensorflow-4-gpu`. Local mode registers the same files, so the name means the same there.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ExamplesStack(cdk.Stack):
             self,
             f"Linux{_camel(name)}",
             init_process_enabled=True,
-            shared_memory_size=described.get("sharedMemory"),  # Docker's 64 MiB else
+            shared_memory_size=described.get("sharedMemory"),  # Docker's default is 64 MiB
         )
         linux.drop_capabilities(ecs.Capability.ALL)
         options = [ecs.TmpfsMountOption.NOSUID, ecs.TmpfsMountOption.NODEV]

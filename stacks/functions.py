@@ -1,4 +1,4 @@
-"""What does each Lambda function consist of? A role with the rights it is given and no others, and a log group."""
+"""A Lambda function with its role, which has the given rights and no others, and its log group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def log_group(scope: Construct, id: str, *, name: str, settings: Settings) -> lo
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionProps:
-    """What differs between functions. An asynchronous event that fails is retried, then goes to `dead_letters`."""
+    """The differences between functions. An asynchronous event that fails is retried, then goes to `dead_letters`."""
 
     name: str  # without the deployment's prefix
     description: str

@@ -1,4 +1,4 @@
-"""Which settings was a command given? cdk.json's context and the `-c NAME=VALUE` after it, alike for every command."""
+"""The settings of a command: cdk.json's context and the `-c NAME=VALUE` after it, alike for every command."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from argosy.settings.settings import Amis, Settings, load_settings
 from argosy.settings.values import ALL_IMAGES
 
 PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes and the CDK reads
-# What the README submits: published by `make deploy` where Docker or podman answers and no settings say otherwise. Then
-# the context "engine" is not empty.
+# The images that the README submits: published by `make deploy` where Docker or podman answers and the settings name
+# no others. Then the context "engine" is not empty.
 FIRST_IMAGES = ("digits",)
-PUBLISHED = "published"  # what an earlier deployment published, as `stacks.published` says
+PUBLISHED = "published"  # the images that an earlier deployment published, from `stacks.published`
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 
 
 def settings_of(app: cdk.App) -> Settings:
-    """cdk.json's context "argosy", and over it what was given by itself: `-c stage=dev`. AMIs that neither names are
-    those pinned in cdk.context.json; images that are published already stay so. Raises SettingsError."""
+    """cdk.json's context "argosy", overridden by single values: `-c stage=dev`. AMIs that neither names are those
+    pinned in cdk.context.json; images that are published already stay so. Raises SettingsError."""
     given = dict(app.node.try_get_context("argosy") or {})
     for name in _SPELLINGS:
         value = app.node.try_get_context(name)

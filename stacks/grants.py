@@ -1,4 +1,4 @@
-"""Who may do what? Every right that Argosy's own roles have, on one page.
+"""The rights of Argosy's own roles, all on one page.
 
 Names are fixed by the settings, so the ARNs of all cells can be written here without a reference between stacks. The
 functions' right to write their own logs is added where their log group is made.
@@ -81,7 +81,7 @@ class Arns:
 
 
 def signed_for(settings: Settings) -> dict[str, str]:
-    """For whom those sign their requests who want to prove who they are (`model/signed_requests.py`)."""
+    """The recipient of requests that callers sign to prove their identity (`model/signed_requests.py`)."""
     host = f"sts.{settings.region}.{cdk.Aws.URL_SUFFIX}"
     return {"host": host, "deployment": f"{cdk.Aws.ACCOUNT_ID}/{settings.region}/{settings.prefix}"}
 
@@ -94,13 +94,13 @@ def allow(
 
 
 def deny(actions: Iterable[str], resources: Iterable[str]) -> iam.PolicyStatement:
-    """Whatever else allows it."""
+    """Denies the actions even where another statement allows them."""
     return iam.PolicyStatement(effect=iam.Effect.DENY, actions=list(actions), resources=list(resources))
 
 
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """Reads the state, leaves requests in the inbox, wakes the controller; nothing in EC2, and in ECS it only looks at
-    the task definition that a spec names."""
+    """Reads the state, leaves requests in the inbox, wakes the controller. It has no rights in EC2; in ECS it only
+    reads the task definition that a spec names."""
     requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED", "REVISIONS", *SCHEDULES]
     return [
         allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], [arns.table]),
@@ -115,7 +115,7 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def _clock(arns: Arns) -> list[iam.PolicyStatement]:
-    """Schedules of our group, which fire with the one role that is for that; and to say that a time was missed."""
+    """Schedules of our group, which fire with the one role for that; and the right to report a missed time."""
     bus = arns.of("events", "event-bus/default")
     return [
         allow([f"scheduler:{name}Schedule" for name in ("Create", "Update", "Delete")], [arns.schedules]),
@@ -129,7 +129,7 @@ def _clock(arns: Arns) -> list[iam.PolicyStatement]:
 
 
 def schedules(arns: Arns) -> list[iam.PolicyStatement]:
-    """What EventBridge Scheduler does for us: call the api function."""
+    """EventBridge Scheduler may call the api function, and nothing else."""
     return [allow(["lambda:InvokeFunction"], [arns.function("api")])]
 
 
@@ -139,7 +139,7 @@ def controller(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def _targets(arns: Arns) -> list[iam.PolicyStatement]:
-    """Of the target groups that the owner allows, and of no others."""
+    """Target groups that the owner allows, and no others."""
     groups = sorted(set(arns.settings.target_groups.values()))
     changes = [f"elasticloadbalancing:{name}Targets" for name in ("Register", "Deregister")]
     return [allow(changes, groups)] if groups else []
@@ -167,7 +167,7 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
         each for glob in arns.settings.families for each in arns.everywhere("ecs", f"task-definition/{glob}:*")
     ]
     return [
-        # Of the families that the owner allows, with any command; only on our clusters, and only with our roles.
+        # Families that the owner allows, with any command; only on our clusters, and only with our roles.
         allow(["ecs:RunTask"], definitions, ArnEquals=ours),
         allow(["iam:PassRole"], _task_roles(arns), StringEquals={"iam:PassedToService": "ecs-tasks.amazonaws.com"}),
         allow(["ecs:StopTask", "ecs:DescribeTasks"], tasks, ArnEquals=ours),
@@ -180,7 +180,7 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
             arns.everywhere("ecs", f"task-definition/{prefix}-*"),
             StringEquals={"ecs:CreateAction": "RegisterTaskDefinition"},
         ),
-        # These know no resource; what a definition may run as is decided by PassRole, and only definitions whose names
+        # These take no resource; PassRole decides what a definition may run as, and only definitions whose names
         # are ours are deregistered.
         allow(["ecs:RegisterTaskDefinition", "ecs:DeregisterTaskDefinition", "ecs:DescribeTaskDefinition"], ["*"]),
     ]
@@ -206,7 +206,7 @@ def _market(arns: Arns) -> list[str]:
 
 
 def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """A run that is tried again loses the marker of its earlier end; nothing else is ever deleted."""
+    """Removes the marker of the earlier end when a run is tried again; nothing else is ever deleted."""
     keys = [f"{name}/*" for name in arns.buckets(bucket)]
     markers = [f"{name}/*/_FAILED" for name in arns.buckets(bucket)]
     return [allow(["s3:PutObject"], keys), allow(["s3:DeleteObject"], markers), *_reads(arns, bucket)]
@@ -223,10 +223,10 @@ def _reads(arns: Arns, bucket: str, *inputs: str) -> list[iam.PolicyStatement]:
 
 def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """The users' programs: read the buckets and those of the inputs, write attempts and parts, and never a run's spec,
-    manifest or marker. What Argosy keeps of the whole deployment is out of their reach: they have no right on the
-    table, and none on the folder of the journal."""
+    manifest or marker. Argosy's own records are out of their reach: they have no right on the table, and none on the
+    folder of the journal."""
     places = [f"{name}/*{part}/*" for name in arns.buckets(bucket) for part in ("/attempts", "/parts")]
-    versions = [f"{name}/*" for name in arns.buckets(bucket)]  # of an input that a program may ask for by its version
+    versions = [f"{name}/*" for name in arns.buckets(bucket)]  # a program may ask for a version of an input
     return [
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], places),
         allow(["s3:GetObjectVersion"], versions),
@@ -239,26 +239,27 @@ def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def _exec_agent(arns: Arns) -> list[iam.PolicyStatement]:
-    """What ECS Exec's agent in a container calls with the task's role, where the owner allows exec. They know no
-    resource: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html#ecs-exec-required-iam-permissions"""
+    """The calls of ECS Exec's agent in a container, made with the task's role, where the owner allows exec. They take
+    no resource:
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html#ecs-exec-required-iam-permissions"""
     channels = [f"{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
     return [allow([f"ssmmessages:{name}" for name in channels], ["*"])] if arns.settings.allow_exec else []
 
 
 def execution(arns: Arns) -> list[iam.PolicyStatement]:
-    """What the ECS agent needs to start a task: pull from this account's registries, open a log stream."""
+    """The ECS agent starting a task: pull from this account's registries, open a log stream."""
     pull = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     streams = arns.everywhere("logs", f"log-group:/ecs/{arns.settings.prefix}/tasks:*")
     return [
-        allow(["ecr:GetAuthorizationToken"], ["*"]),  # knows no resource
+        allow(["ecr:GetAuthorizationToken"], ["*"]),  # takes no resource
         allow(pull, arns.everywhere("ecr", "repository/*")),
         allow(["logs:CreateLogStream", "logs:PutLogEvents"], streams),
     ]
 
 
 def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.PolicyStatement]:
-    """The ECS agent on an instance: it may join our cluster and no other, and speak for itself. The boot script reads
-    the runner: exact objects of the Region's assets."""
+    """The ECS agent on an instance: it may join our cluster and no other, and report for its own instance. The boot
+    script reads the runner: exact objects of the Region's assets."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
     hosts = arns.of("ecs", f"container-instance/{arns.settings.prefix}/*", region)
     reports = ["SubmitTaskStateChange", "SubmitContainerStateChange", "SubmitAttachmentStateChanges"]
@@ -274,7 +275,7 @@ def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.Policy
 
 
 def freeing(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
-    """What `controller/argosy/aws/shutdown.py` does: find all our resources, lower fleets and end instances."""
+    """The rights of `controller/argosy/aws/shutdown.py`: find all our resources, lower fleets and end instances."""
     return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns, places)]
 
 
@@ -314,8 +315,8 @@ def _of_partition(arns: Arns, partition: str, *actions: str) -> iam.PolicyStatem
 
 
 def _reach(arns: Arns, region: str) -> list[str]:
-    """Where a function of this Region's stack ends what there is. Home's: wherever there ever was a cell, because the
-    settings of the moment may have forgotten some."""
+    """The Regions where a function of this Region's stack may end instances. Home's: wherever a cell ever was, because
+    the current settings may no longer name some."""
     return ["*"] if region == arns.settings.region else [region]
 
 
@@ -358,8 +359,8 @@ def teardown_wait(arns: Arns, region: str, bucket: str | None = None) -> list[ia
 
 
 def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that may use the whole deployment, whatever queue. Without a wildcard in the function's
-    name: that would also let them in through every queue's entrance, so no user could be kept out of a queue.
+    """For people and programs that may use the whole deployment, whatever the queue. Without a wildcard in the
+    function's name: that would also admit them through every queue's entrance, so no user could be kept out of a queue.
     """
     clusters, tasks = arns.clusters, arns.everywhere("ecs", f"task/{arns.settings.prefix}/*")
     return [
@@ -372,8 +373,8 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """For people and programs that use a queue, beside the right to invoke its entrance: find the deployment, look at
-    it, read results and logs, and bring programs of their own. These lie under their digests; no right to delete them
-    or to list more is granted. No `argosy exec`: IAM knows tasks, but not the queues that they belong to."""
+    it, read results and logs, and bring programs of their own. These are stored under their digests; no right to delete
+    them or to list more is granted. No `argosy exec`: IAM can name tasks, but not the queues that they belong to."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
     streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")
@@ -381,7 +382,7 @@ def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     hosts = arns.everywhere("ecs", f"container-instance/{prefix}/*")
     return [
         allow(["ssm:GetParameter"], [arns.of("ssm", f"parameter/{prefix}/deployment")]),
-        # The command reads the stack's outputs when somebody has deleted the parameter.
+        # The command reads the stack's outputs if the parameter was deleted.
         allow(["cloudformation:DescribeStacks"], [arns.of("cloudformation", f"stack/{prefix}/*")]),
         allow(["logs:GetLogEvents"], streams),
         # `argosy logs` asks ECS which stream an attempt wrote to, also of one that has ended; `argosy query` lists.
@@ -389,7 +390,7 @@ def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         allow(["ecs:ListTasks"], ["*"], ArnEquals=ours),
         allow(["ecs:ListContainerInstances"], arns.clusters),
         allow(["ecs:DescribeContainerInstances"], hosts, ArnEquals=ours),
-        # What is for sale, and which log a definition writes: these know no resource that could be named here.
+        # Offers for sale, and the log that a definition writes: these take no resource that could be named here.
         allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{PROGRAMS}*"]),
         *_reads(arns, bucket),

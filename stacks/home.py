@@ -1,4 +1,4 @@
-"""What is the home stack? Everything of a deployment that exists once, and the first cell; it only wires.
+"""The home stack: everything of a deployment that exists once, and the first cell. It only wires.
 
 Reading order: this file, `grants.py` (who may do what), `cell.py`, `capacity.py`, `launch.py`, then the rest.
 """
@@ -28,7 +28,7 @@ from stacks.watchdog import Watchdog
 CONTROLLER_MEMORY_MIB, CONTROLLER_TIMEOUT_S = 1769, 900
 API_MEMORY_MIB, API_TIMEOUT_S = 1024, 60
 # ECS says for which account it assumes a task's role: no other account's tasks may have it (ECS's guide on task roles).
-# The guide says nothing of the kind about the execution role, which is assumed for the agent.
+# The guide has no such condition for the execution role, which is assumed for the agent.
 ASSUMED_FOR = {"task": {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}}
 
 
@@ -113,7 +113,7 @@ class HomeStack(cdk.Stack):
                 timeout_s=API_TIMEOUT_S,
                 memory_mib=API_MEMORY_MIB,
                 dead_letters=self.store.dead_letters,
-                retries=2,  # of what the clock asks for: it hands over once, and does not hear of a fault
+                retries=2,  # for scheduled calls: the scheduler hands over once and does not see a later fault
             ),
         )
         controller = Function(

@@ -1,4 +1,4 @@
-"""What is one image of containers/ built from? Its files, its flavour, and a model where its Dockerfile takes one.
+"""The inputs of one image of containers/: its files, its flavour, and a model where its Dockerfile takes one.
 
 Synth only copies and hashes the files; building and pushing, which need Docker, are the deployment's.
 """
@@ -18,7 +18,7 @@ CPU, GPU = "cpu", "gpu"
 
 
 class Context(TypedDict, total=False):
-    """The properties of a DockerImageAsset that say which files a build may see."""
+    """The properties of a DockerImageAsset that choose the files of a build."""
 
     directory: str
     file: str
@@ -26,7 +26,7 @@ class Context(TypedDict, total=False):
 
 
 def flavours(folder: Path) -> tuple[str, ...]:
-    """Those that its Dockerfile can be built in; none for an image that is the same with and without GPUs."""
+    """The flavours that its Dockerfile can be built in; none for an image that is the same with and without GPUs."""
     return (CPU, GPU) if _takes(folder, "FLAVOUR") else ()
 
 

@@ -1,8 +1,8 @@
-"""What does an image named argosy/NAME stand for? This optional stack builds containers/NAME and publishes it.
+"""The images named argosy/NAME: this optional stack builds containers/NAME and publishes it.
 
-The setting `images` says which, or all. An image that comes in flavours is published twice: argosy/NAME for CPUs,
+The setting `images` names some, or all. An image with flavours is published twice: argosy/NAME for CPUs,
 argosy/NAME-gpu for GPUs. Deploying builds and pushes them, which needs Docker or podman. The address ends in the hash
-of what it is built from, so what it names never changes.
+of the image's inputs, so its content never changes.
 """
 
 from __future__ import annotations

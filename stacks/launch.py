@@ -1,10 +1,10 @@
-"""How does an instance start? A launch template for each instance type: image, role, disk, agent, metadata service.
+"""Launch templates, one for each instance type: image, role, disk, agent, metadata service.
 
 A fleet is made with version 1 of its type's template, which always exists, and names that in its own template for ever:
 CloudFormation replaces a fleet whose template it would have to change. The controller moves fleets to later versions.
 
-The boot script (user_data/) runs once. Its firewall is a unit of systemd, so that it stands again after a reboot. What
-it sets in Docker, our runner as the init of containers, stays as well.
+The boot script (user_data/) runs once. Its firewall is a unit of systemd, so it is up again after a reboot. Its Docker
+setting, our runner as the init of containers, stays as well.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _root_volume(size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingPrope
 def user_data(settings: Settings, name: str, runner: Published) -> str:
     """The boot script of a type's instances. The firewall comes first: if it fails there is no agent configuration, so
     nothing joins. An instance on which the runner cannot be installed joins without the attribute that runs with a
-    program of their own ask for."""
+    program of their own require."""
     agent = {
         "ECS_CLUSTER": settings.prefix,
         "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
@@ -151,5 +151,5 @@ def _written(path: str, name: str, mode: str | None = None) -> list[str]:
 
 
 def _here(text: str) -> str:
-    """A here-document that the shell takes as it is."""
+    """A here-document that the shell takes literally."""
     return f"<<'ARGOSY_END'\n{text}ARGOSY_END"

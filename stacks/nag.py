@@ -1,4 +1,4 @@
-"""Which findings of cdk-nag's AwsSolutions pack do we accept, and why? All reasons are here; any other finding fails.
+"""Accepted findings of cdk-nag's AwsSolutions pack, each with its reason. Any other finding fails.
 
 Wildcards in our own rights are accepted one by one: a new one needs a reason in WILDCARDS, or synth stops.
 """

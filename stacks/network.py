@@ -1,7 +1,7 @@
-"""Where do the instances live? A VPC over explicit zones, or the owner's own, with no way in.
+"""The instances' network: a VPC over explicit zones, or the owner's own, with no way in.
 
-The setting `subnets` says how they get out. public: each has a public address, the cheapest for few instances. nat: one
-NAT gateway for all. private: not at all; AWS is reached over interface endpoints, and images lie in ECR.
+The setting `subnets` selects the way out. public: each instance has a public address, the cheapest for few instances.
+nat: one NAT gateway for all. private: none; AWS is reached over interface endpoints, and images are in ECR.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does an operator look at? One dashboard, and an alarm for each thing that should not happen."""
+"""The operator's dashboard, and an alarm for each failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stacks.alarms import FIVE, MINUTE, Alarms, own_metric
 from stacks.store import Store
 
 EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nothing reads the queue
-# Of five minutes. When the controller wakes, what came at rest is as old as the rest was long: that shows in
+# Of five minutes. When the controller wakes, messages from its rest are as old as the rest was long: that shows in
 # the period of the waking and, at a boundary, in the next one.
 PERIODS_TO_CATCH_UP = 3
 
@@ -82,7 +82,8 @@ class Observability(Construct):
         self._dashboard(functions.controller, store.queue)
 
     def _dropped(self) -> cloudwatch.Metric:
-        """Times that it gave up. https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html"""
+        """Firings that the scheduler gave up.
+        https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html"""
         return cloudwatch.Metric(
             namespace="AWS/Scheduler",
             metric_name="InvocationDroppedCount",

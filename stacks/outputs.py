@@ -1,7 +1,7 @@
-"""How is a deployment found? By stack outputs, an SSM parameter for the CLI, and a policy for those who may use it.
+"""Access to a deployment: stack outputs, an SSM parameter for the CLI, and a policy for its users.
 
 The first six names, with exports `<prefix>:<name>`, are those of brentley/tensorflow-container and of AWS's public ECS
-templates, so that what was written for these finds its way here.
+templates, so that tools written for these work here.
 """
 
 from __future__ import annotations

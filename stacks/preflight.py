@@ -1,7 +1,8 @@
-"""Is the account ready for what `make deploy` is about to deploy? `argosy doctor` says, and makes the service roles.
+"""Is the account ready for `make deploy`?
 
-`python -m stacks.preflight -c cells=us-east-1,eu-west-1` takes the arguments that the CDK is given. Exits 3 when
-something is wrong: CloudFormation would find it too, after minutes and with a roll-back.
+It runs `argosy doctor`, which also makes the service roles. `python -m stacks.preflight -c cells=us-east-1,eu-west-1`
+takes the CDK's arguments. It exits 3 when something is wrong: CloudFormation would find it too, after minutes and with
+a roll-back.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def command(settings: Settings, profile: str | None) -> list[str]:
 
 
 def images_note(settings: Settings, engine: str) -> str:
-    """Which names of images runs can use afterwards."""
+    """The names of images that runs can use afterwards."""
     if settings.images:
         names = "every image" if settings.images == ALL_IMAGES else ", ".join(f"argosy/{n}" for n in settings.images)
         return f"Publishes {names}, built by {engine or 'docker'}."
@@ -53,7 +54,7 @@ def images_note(settings: Settings, engine: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """2 when the settings are faulty, else what the doctor exits with."""
+    """2 when the settings are faulty, else the doctor's exit code."""
     context = context_of(arguments)
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--ask", default="yes")

@@ -1,8 +1,8 @@
-"""Which images are published already? A deployment keeps them: CloudFormation would delete what it is not told of.
+"""Images that are published already. A deployment keeps them: CloudFormation would delete those that it omits.
 
 `python -m stacks.published` prints the folders' names with commas between them; `make deploy` and `make roll` pass them
-on as the context "published". Who gives that context is not asked for more: `-c published= -c images=sweep` publishes
-sweep and takes back every other.
+on as the context "published". A context that you give yourself is final: `-c published= -c images=sweep` publishes
+sweep and removes every other.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def parameters(settings: Settings, profile: str | None) -> list[str]:
 
 
 def folders(names: Iterable[str], containers: Path = ROOT / "containers") -> tuple[list[str], list[str]]:
-    """The folders that publish these names, and those of them that are gone."""
+    """The folders that publish these names, and the names whose folders are gone."""
     named = sorted({name.removesuffix(f"-{GPU}") for name in names})
     gone = [name for name in named if not (containers / name / "Dockerfile").is_file()]
     return [name for name in named if name not in gone], gone
 
 
 def main(arguments: Sequence[str], ask: Ask | None = None) -> int:
-    """2 when the settings are faulty, 3 when AWS does not say."""
+    """2 when the settings are faulty, 3 when AWS does not answer."""
     context = context_of(arguments)
     if PUBLISHED in context:
         print(context[PUBLISHED])
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str], ask: Ask | None = None) -> int:
 
 
 def _some(settings: Settings) -> bool:
-    """Otherwise every image is published anyway, or their stack is not touched."""
+    """Whether only some images are set. Otherwise every image is published anyway, or their stack is not touched."""
     return bool(settings.images) and settings.images != ALL_IMAGES
 
 

@@ -1,4 +1,4 @@
-"""How does the runner get onto an instance? As an asset that its boot script fetches, by its digest.
+"""The runner as an asset, which an instance's boot script fetches by its digest.
 
 The runner is the init of every container (containers/runner). `make runner` builds it for both architectures.
 """
@@ -19,17 +19,17 @@ from argosy.settings.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build" / "runner"
-SOURCE = ROOT / "containers" / "runner" / "main.go"  # stands in where templates are made that are not deployed
+SOURCE = ROOT / "containers" / "runner" / "main.go"  # a placeholder where templates are made that are not deployed
 FOLDERS = {"x86_64": "amd64", "arm64": "arm64"}  # the catalogue's name of an architecture: as Go names it
 
 
 class RunnerNotBuiltError(RuntimeError):
-    """The message says what to type."""
+    """The message names the command to type."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """Where the runner lies in a Region's assets. url, arn: tokens of the template."""
+    """The runner's place in a Region's assets. url, arn: tokens of the template."""
 
     url: str
     arn: str
@@ -38,7 +38,7 @@ class Published:
 
     @property
     def arguments(self) -> str:
-        """Of user_data/install-runner.sh."""
+        """The arguments of user_data/install-runner.sh."""
         return f'"{self.url}" {shlex.quote(self.region)} {self.sha256}'
 
 

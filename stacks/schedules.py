@@ -1,4 +1,4 @@
-"""Where do the schedules of a deployment lie? In one group of EventBridge Scheduler, which goes with everything in it.
+"""The schedules of a deployment: one group of EventBridge Scheduler, which is deleted with everything in it.
 
 The api makes them while the deployment is used. The role that they fire with may invoke the api function, nothing else.
 """

@@ -1,8 +1,9 @@
-"""What will `make destroy` take away, and what stays? Read from the arguments that the CDK is given, by the same code.
+"""What will `make destroy` delete, and what stays?
 
-`python -m stacks.stays -c results=destroy` prints it. `python -m stacks.stays --cell eu-west-1` prints the name of the
-stack of one further cell, which `make destroy-cell` destroys alone. What was switched on with -c at deploy has to be
-named again: without `-c images=true` that stack is not among those that the CDK destroys.
+The same code as the CDK's reads the arguments. `python -m stacks.stays -c results=destroy` prints the answer. `python
+-m stacks.stays --cell eu-west-1` prints the name of the stack of one further cell, which `make destroy-cell` destroys
+alone. An option given with -c at deployment has to be given again: without `-c images=true` that stack is not among
+those that the CDK destroys.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BUCKET = {
 
 
 def context_of(arguments: Sequence[str]) -> dict[str, Any]:
-    """cdk.json's context with the `-c` and `--context` of a cdk command line; its other arguments are passed over."""
+    """cdk.json's context with the `-c` and `--context` of a cdk command line; its other arguments are ignored."""
     given = _given(arguments)
     context = dict(json.loads(CDK_JSON.read_text()).get("context", {}))
     return context | {name: value for name, _, value in (each.partition("=") for each in given.context)}
@@ -57,7 +58,7 @@ def stack_of(settings: Settings, cell: str) -> str:
 
 
 def lines(settings: Settings) -> list[str]:
-    """What to say before anything is destroyed."""
+    """The message before anything is destroyed."""
     names = ", ".join(stack_names(settings))
     return [
         f"This destroys {names} and nothing else. Give the same ARGS as to make deploy: they decide which stacks.",

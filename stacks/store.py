@@ -1,4 +1,4 @@
-"""What does a deployment remember? The state table, the event queue with its dead letters, the results bucket."""
+"""The stores of a deployment: the state table, the event queue with its dead letters, the results bucket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from constructs import Construct
 
 from argosy.settings.settings import Settings
 
-CALLS_KEPT_DAYS = 30  # what `argosy.map` has sent: the run that reads it is over by then
+CALLS_KEPT_DAYS = 30  # uploads of `argosy.map`: the run that reads them is over by then
 
 
 class Store(Construct):
@@ -27,7 +27,7 @@ class Store(Construct):
         self.bucket = self._bucket(settings)
 
     def _table(self, settings: Settings) -> dynamodb.Table:
-        """It holds nothing that is needed after the runs: results and manifests are in the bucket."""
+        """The table holds nothing that is needed after the runs: results and manifests are in the bucket."""
         table = dynamodb.Table(
             self,
             "State",

@@ -1,7 +1,7 @@
-"""Which task definitions come with a deployment? One for CPU and those for 1, 4 and 8 GPUs, as the originals had.
+"""The task definitions of a deployment: one for CPU and those for 1, 4 and 8 GPUs, as in the originals.
 
-They say what hardware a task sees (`nvidia-smi`) and are ready for `taskDefinition: <prefix>-4-gpu` in a run spec with
-a command of one's own. A run that names a container image gets a definition from the controller instead.
+They print the hardware of a task (`nvidia-smi`) and are ready for `taskDefinition: <prefix>-4-gpu` in a run spec with a
+command of one's own. A run that names a container image gets a definition from the controller instead.
 """
 
 from __future__ import annotations
@@ -103,5 +103,5 @@ class TaskDefinitions(Construct):
 
 def _environment(shape: Shape) -> dict[str, str]:
     plain = {"GPU": str(shape.gpus), "BATCH_SIZE": str(shape.batch_size)}
-    # An image that is not based on nvidia/cuda does not ask for the driver by itself.
+    # An image that is not based on nvidia/cuda does not request the driver by itself.
     return {**plain, "NVIDIA_DRIVER_CAPABILITIES": "utility,compute"} if shape.gpus else plain

@@ -1,7 +1,7 @@
-"""How does `cdk destroy` leave nothing that costs money? A custom resource runs first and waits until all is gone.
+"""The teardown of `cdk destroy`: a custom resource runs first and waits until nothing that costs money is left.
 
-It depends on everything else in its stack, so CloudFormation deletes it before anything else, while the functions,
-the table and the rights that it needs are still there. `controller/argosy/aws/teardown.py` is what it runs.
+It depends on everything else in its stack, so CloudFormation deletes it before anything else, while the functions, the
+table and the rights that it needs are still there. It runs `controller/argosy/aws/teardown.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMIT_S = 3300
 
 
 class Teardown(Construct):
-    """Frees the instances of one Region, at home those of every recorded cell; with `bucket`, empties that too."""
+    """Ends the instances of one Region, at home those of every recorded cell; with `bucket`, empties that too."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Teardown(Construct):
         )
         framework = [provider.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
         nag.acknowledge_provider(provider, map(nag.logical_id, [begin, wait, *framework]))
-        # Fixed for ever: under another id CloudFormation would make a new one and delete, that is, run, the old one.
+        # Fixed: under another id CloudFormation would make a new one and delete, that is, run, the old one.
         node = self.resource.node.default_child
         assert isinstance(node, CfnResource)
         node.override_logical_id("Teardown")

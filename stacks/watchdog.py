@@ -1,7 +1,7 @@
-"""What stops the spending when the controller is dead? A function with its own schedule and its own rights.
+"""The watchdog, which stops the spending when the controller is dead: a function with its own schedule and rights.
 
-Home's looks after all recorded cells. Each further cell's stack has one too, for the case that home is gone or does not
-name the cell any more.
+Home's covers all recorded cells. Each further cell's stack has one too, in case home is gone or does not name the cell
+any more.
 """
 
 from __future__ import annotations
