@@ -1,1 +1,1 @@
-"""What is known: runs, tasks, attempts, instances, pools, events, actions and money, and how are they stored?"""
+"""Argosy's data: runs, tasks, attempts, instances, pools, events, actions and money, and their stored form."""

@@ -1,6 +1,7 @@
-"""What can the controller do? Inert data: deciding is separate from doing (DESIGN D1).
+"""What can the controller do?
 
-Each action is either marked in the state before it is done (a launch is an intent first) or safe to do twice.
+Actions are inert data: deciding is separate from doing (DESIGN D1). Each action is either marked in the state before it
+is done (a launch is an intent first) or safe to do twice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class PrepareRun:
 
 @dataclass(frozen=True, slots=True)
 class DeregisterDefinition:
-    """Deregister, in every cell, the task definition that closed runs had and no open run has."""
+    """In every cell, deregister the task definition of closed runs that no open run uses."""
 
     family: str
 
@@ -41,14 +42,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class ResolveLaunches:
-    """Settle the attempts of a wave whose replies were lost: list, adopt, send the same again while young enough."""
+    """Settle the attempts of a wave whose replies were lost: list, adopt, and send again those that are young enough."""
 
     wave: int
     started_by: str
     launches: tuple[Launch, ...]
     intended_at: float
     resend: bool  # False: too old to send again (DESIGN D4)
-    is_contended: bool = False  # whether another controller may yet send the same: that we are refused is no proof then
+    is_contended: bool = False  # whether another controller may still send it: a refusal is no proof then
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +64,26 @@ class StopAttempt:
 
 @dataclass(frozen=True, slots=True)
 class YieldInstance:
-    """The instance takes no work but that of one run, until so many of its tasks have come or the time is up. No effect
-    outside."""
+    """Keep the instance for one run until this many of its tasks have come or time is up. No effect outside."""
 
     instance_id: str
     run_id: str
     tasks: int
     until: float  # epoch seconds
-    lost_usd: float = 0.0  # what the work is worth that is stopped for it
-    is_emptied: bool = False  # whether all that is there goes, not only what the tasks need
+    lost_usd: float = 0.0  # value of the work that is stopped for it
+    is_emptied: bool = False  # whether all work there is stopped, not only what the tasks displace
 
 
 @dataclass(frozen=True, slots=True)
 class NoteHeld:
-    """The runs that may take room from others, and find none. No effect outside."""
+    """The runs that may take room from others and find none. No effect outside."""
 
     run_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LookUpHosts:
-    """Ask EC2 whether these instances still run: attempts ended there, and it is open on whose account."""
+    """Ask EC2 whether these instances still run. Attempts ended there, and it is undecided who is charged for them."""
 
     cell: str
     instance_ids: tuple[str, ...]
@@ -91,7 +91,7 @@ class LookUpHosts:
 
 @dataclass(frozen=True, slots=True)
 class LookAtTasks:
-    """Ask ECS how these tasks are: no event tells of the health of their containers."""
+    """Ask ECS for the state of these tasks: no event reports the health of their containers."""
 
     cell: str
     arns: tuple[str, ...]
@@ -99,7 +99,7 @@ class LookAtTasks:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTargets:
-    """Let a load balancer send requests to these tasks of an environment. One target group an action."""
+    """Register these tasks of an environment as targets of a load balancer. One target group an action."""
 
     environment: str
     places: tuple[TargetPlace, ...]
@@ -107,7 +107,7 @@ class RegisterTargets:
 
 @dataclass(frozen=True, slots=True)
 class DeregisterTargets:
-    """Let it send none any more: these tasks are about to be stopped, or have ended."""
+    """Deregister these targets: their tasks are about to be stopped, or have ended."""
 
     environment: str
     places: tuple[TargetPlace, ...]
@@ -115,7 +115,7 @@ class DeregisterTargets:
 
 @dataclass(frozen=True, slots=True)
 class StopOrphan:
-    """Stop an ECS task that carries our mark but belongs to no live attempt, or to one that nobody watches over."""
+    """Stop an ECS task of ours that has no live attempt, or whose suspended run no longer permits it to continue."""
 
     arn: str
     cell: str
@@ -129,13 +129,13 @@ class SetTarget:
     pool: str
     spot_target: int
     on_demand_target: int
-    gives_up: bool = False  # the pool owed us instances for too long: shun it for a while
+    gives_up: bool = False  # the pool has owed instances for too long: avoid it for a while
     fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
 
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """Terminate instances of ours, once their pools' targets were lowered."""
+    """Terminate our instances once the targets of their pools are lowered."""
 
     cell: str
     instance_ids: tuple[str, ...]
@@ -143,14 +143,14 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory:
-    """Ask EC2 for the history of a fleet that ran short once more. Only a reason comes of it."""
+    """Ask EC2 for the history of a fleet that ran short again. It only yields a reason."""
 
     pool: str
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """Look up the result of a task whose program ended well."""
+    """Look up the result of a task whose program exited with code 0."""
 
     run_id: str
     index: int
@@ -159,15 +159,15 @@ class VerifyResult:
 
 @dataclass(frozen=True, slots=True)
 class CloseRun:
-    """Write the next part of the manifest; after the last one its index, the marker (last of all) and the Run State
-    Change event."""
+    """Write the next part of the manifest. After the last part, write the index, the marker and the Run State Change
+    event, in this order."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class FoldHistory:
-    """Put the next part of what a run's commits appended beside its results. Closing a run does so by itself."""
+    """Write the next part of a run's history beside its results. Closing a run includes this."""
 
     run_id: str
 
@@ -178,12 +178,12 @@ class Remark:
 
     run_id: str
     sentence: str
-    unaffordable: bool = False  # for a lower price: nothing that could take them is within the run's hourly cap
+    unaffordable: bool = False  # whether they wait for a lower price: no suitable offer is within the run's cap
 
 
 @dataclass(frozen=True, slots=True)
 class HaltRun:
-    """Start no task of the run any more, for a reason that only the controller can see. No effect outside."""
+    """Start no more tasks of the run, for a reason that only the controller can see. No effect outside."""
 
     run_id: str
     reason: str
@@ -191,7 +191,7 @@ class HaltRun:
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """From now on the run buys spot, or on-demand, for the reason given. No effect outside."""
+    """Buy spot or on-demand for the run from now on, for the reason given. No effect outside."""
 
     run_id: str
     steering: Steering
@@ -206,13 +206,13 @@ class ReviveTasks:
 
 @dataclass(frozen=True, slots=True)
 class MendState:
-    """Go on with bringing order into what a lost document left behind. No effect outside."""
+    """Continue repairing what a lost document left behind. No effect outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapRun:
-    """The run's budget allows it to start nothing any more. What runs is stopped, or may end, by the run's own rule. No
-    effect outside."""
+    """Start nothing more of the run: its budget is used up. The run's own rule decides whether running tasks are
+    stopped. No effect outside."""
 
     run_id: str
     reason: str
@@ -220,8 +220,8 @@ class CapRun:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """No run has counted on these instances yet, and this one does: it pays for them until an attempt works there. No
-    effect outside."""
+    """The run now counts on these instances, as the first run to do so. It pays for them until an attempt works there.
+    No effect outside."""
 
     run_id: str
     instance_ids: tuple[str, ...]
@@ -229,7 +229,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class RetireRun:
-    """Nothing goes back to this run of an environment. No effect outside."""
+    """Detach this run from its environment: no roll-back returns to it. No effect outside."""
 
     run_id: str
     reason: str
@@ -237,17 +237,17 @@ class RetireRun:
 
 @dataclass(frozen=True, slots=True)
 class SetSlots:
-    """Which tasks of a service's run are wanted from now on, and which are not. No effect outside."""
+    """Which tasks of a service's run are wanted from now on. No effect outside."""
 
     run_id: str
     wanted: tuple[int, ...] = ()  # indexes
     parked: tuple[int, ...] = ()
-    rows: int = 0  # that the run has at least
+    rows: int = 0  # least number of tasks in the run
 
 
 @dataclass(frozen=True, slots=True)
 class NoteDeployment:
-    """How the latest deployment of an environment comes along. No effect outside."""
+    """Progress of the latest deployment of an environment. No effect outside."""
 
     name: str
     status: DeploymentStatus
@@ -260,14 +260,14 @@ class NoteDeployment:
 
 @dataclass(frozen=True, slots=True)
 class NoteRecovered:
-    """The tasks of an environment, which failed again and again, have been well for a while. No effect outside."""
+    """The tasks of a failing environment have been healthy for a while. No effect outside."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoteDesired:
-    """On how many instances a daemon is to run. No effect outside."""
+    """The number of instances on which a daemon should run. No effect outside."""
 
     name: str
     desired: int
@@ -275,14 +275,14 @@ class NoteDesired:
 
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """These instances will be terminated once their daemons have ended. No effect outside."""
+    """These instances are terminated once their daemons have ended. No effect outside."""
 
     instance_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFailed:
-    """Our own code failed at this environment, which is left as it is. No effect outside."""
+    """Our own code failed at this environment, which stays as it is. No effect outside."""
 
     name: str
     reason: str
@@ -290,14 +290,14 @@ class EnvironmentFailed:
 
 @dataclass(frozen=True, slots=True)
 class ForgetEnvironment:
-    """It was deleted, and nothing of it runs any more. No effect outside."""
+    """The environment was deleted, and none of its tasks run any more. No effect outside."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DrainTask:
-    """It will be stopped for this cause once its target group sends it no requests any more. No effect outside."""
+    """The task is stopped for this cause once its target group sends it no more requests. No effect outside."""
 
     key: AttemptKey
     cause: StopCause
@@ -305,19 +305,19 @@ class DrainTask:
 
 @dataclass(frozen=True, slots=True)
 class NoteOrder:
-    """Remember what this tick buys and how near to the cheapest that is. No effect outside."""
+    """Remember what this tick buys and how close that is to the cheapest purchase. No effect outside."""
 
     note: OrderNote
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFloor:
-    """Remember why there are fewer instances than a user wants kept; "" = there are not. No effect outside."""
+    """Remember why there are fewer instances than the floor; "" = there are enough. No effect outside."""
 
     waiting: str
 
 
-# All that happens is in the state.
+# Their only effect is on the state.
 Inside = (
     Remark
     | HaltRun

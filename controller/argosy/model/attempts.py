@@ -1,4 +1,4 @@
-"""Which attempts are alive, and where? A row is one live attempt = one ECS task, or the intent to start it."""
+"""The live attempts: a row is one ECS task, or the intent to start it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from numpy.typing import NDArray
 from argosy.model.columns import ColumnTable
 from argosy.model.touched import Touched
 
-LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, no promise to tasks
+LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, not promised to tasks
 
 
 class AttemptStatus(IntEnum):
     FREE = 0  # the row holds nothing
     INTENT = 1  # committed; this controller is about to send it, or has just failed to
-    IN_DOUBT = 2  # it may have been sent; only a listing or the same token again can tell (DESIGN D4)
+    IN_DOUBT = 2  # it may have been sent; only a listing or the same token can tell (DESIGN D4)
     LAUNCHED = 3  # ECS has given it an ARN
     RUNNING = 4
 
 
 class StopCause(IntEnum):
-    """Why we asked for the stop: decides whose budget the end of the attempt is charged to."""
+    """Why we asked for the stop. It decides whose budget the end of the attempt is charged to."""
 
     NONE = 0
     INTERRUPTED = 1  # spot warning or lost instance: infrastructure
     TIMED_OUT = 2  # attemptDurationSeconds: the user's attempt
     CANCELLED = 3
-    STUCK = 4  # never left PENDING, sat on an instance that drains for ever, or nobody watches over it: infrastructure
+    STUCK = 4  # never left PENDING, stayed on a draining instance, or its run is suspended too long: infrastructure
     CAPPED = 5  # the run's budget is used up
-    UNHEALTHY = 7  # a service's task whose health command kept failing: its own doing
+    UNHEALTHY = 7  # a service's task whose health command kept failing: charged to the user
     PREEMPTED = 8  # for a run of a queue that may take room from others (`scheduler.taking_room.reclaim`)
-    REPLACED = 6  # a service's task that is not wanted any more: another one takes its place, or none does
+    REPLACED = 6  # a service's task that is no longer wanted, whether or not another one replaces it
 
 
 class TaskHealth(IntEnum):
-    """What the health command of a container has said; UNKNOWN without one, and until it has said anything."""
+    """What the health command of a container reports; UNKNOWN without one, and before its first report."""
 
     UNKNOWN = 0
     HEALTHY = 1
@@ -74,12 +74,12 @@ class AttemptTable(ColumnTable):
         "stop_at": ("f8", 0.0),  # when we last asked ECS to stop it
         "stop_cause": ("u1", 0),  # StopCause
         "gpu_mask": ("u4", 0),
-        "absent_since": ("f8", 0.0),  # first complete sweep, or look for a launch in doubt, that did not show it
+        "absent_since": ("f8", 0.0),  # first complete sweep, or check of a launch in doubt, that did not show it
         "health": ("u1", 0),  # TaskHealth
-        "health_since": ("f8", 0.0),  # the look at ECS that first showed it; 0 = none has
-        "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.ports`); 0 = not said
+        "health_since": ("f8", 0.0),  # the check that first showed it; 0 = none has
+        "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.ports`); 0 = unknown
         "for_run": ("u4", 0),  # Run.number of the run for which it was PREEMPTED
-        "left_at": ("f8", 0.0),  # since when it takes nothing on its instance, as far as is known; 0 = it does
+        "left_at": ("f8", 0.0),  # since when it takes no room on its instance, as far as is known; 0 = it does
     }
     watched: ClassVar[tuple[str, ...]] = (
         "status", "run", "index", "attempt", "launch", "instance", "stop_cause", "for_run", "left_at"
@@ -92,9 +92,9 @@ class AttemptTable(ColumnTable):
         self.row_of_task: dict[tuple[int, int], int] = {}
         self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
         self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
-        self.touched_instances = Touched[bytes]()  # by what began or ended there
-        self.instance_number = np.zeros(rows, dtype=np.int64)  # of a row that takes its place there
-        self._numbers: dict[bytes, int] = {}  # of the instances with such rows: below the most that there ever were
+        self.touched_instances = Touched[bytes]()  # instances on which an attempt began or ended
+        self.instance_number = np.zeros(rows, dtype=np.int64)  # instance of each row that takes room there
+        self._numbers: dict[bytes, int] = {}  # of instances with such rows; below the highest count of them so far
         self._free_numbers: list[int] = []
         self.free_rows: list[int] = list(range(rows - 1, -1, -1))
 
@@ -126,7 +126,7 @@ class AttemptTable(ColumnTable):
         return np.flatnonzero(self["status"] != AttemptStatus.FREE)
 
     def placed(self) -> NDArray[np.int64]:
-        """Live rows that take their place on their instance."""
+        """Live rows that take room on their instance."""
         return np.flatnonzero((self["status"] != AttemptStatus.FREE) & (self["left_at"] == 0))
 
     def with_status(self, *statuses: AttemptStatus) -> NDArray[np.int64]:
@@ -140,15 +140,15 @@ class AttemptTable(ColumnTable):
         return rows
 
     def on_instance(self, instance_id: str) -> list[int]:
-        """Rows that take their place on the instance, lowest first."""
+        """Rows that take room on the instance, lowest first."""
         return sorted(self.rows_of_instance.get(instance_id.encode(), ()))
 
     def is_busy(self, instance_id: str) -> bool:
-        """Whether any attempt takes its place on the instance."""
+        """Whether any attempt takes room on the instance."""
         return bool(self.rows_of_instance.get(instance_id.encode()))
 
     def positions(self, instance_ids: Sequence[str]) -> NDArray[np.int64]:
-        """By `instance_number`, where each instance stands in the list; -1 = it is not in it."""
+        """By `instance_number`, the position of each instance in the list; -1 = not in it."""
         found = np.full(len(self._numbers) + len(self._free_numbers), -1, dtype=np.int64)
         for position, instance_id in enumerate(instance_ids):
             number = self._numbers.get(instance_id.encode())
@@ -157,7 +157,7 @@ class AttemptTable(ColumnTable):
         return found
 
     def of_run(self, number: int) -> NDArray[np.int64]:
-        """Rows, also those of attempts that ended while the run was suspended."""
+        """Rows of the run, including attempts that ended while it was suspended."""
         return np.flatnonzero((self["run"] == number) & (self["status"] != AttemptStatus.FREE))
 
     def here_of_run(self, number: int) -> NDArray[np.int64]:
@@ -201,12 +201,12 @@ class AttemptTable(ColumnTable):
         self.free_rows.append(row)
 
     def leave(self, row: int, at: float) -> None:
-        """It takes nothing on its instance any more, and its row stays: what became of it is found out later."""
+        """The attempt takes no room on its instance any more. Its row stays until its outcome is found."""
         self._give_place_back(row)
         self.set(row, left_at=at)
 
     def come_back(self, row: int) -> None:
-        """It takes its place on its instance again."""
+        """The attempt takes room on its instance again."""
         self.set(row, left_at=0.0)
         self._take_place(row)
 

@@ -1,9 +1,9 @@
-"""How did the cluster come along, over weeks and whatever runs there were? Samples of it, and what was bought.
+"""The cluster's history over weeks: samples of it, and the orders placed.
 
-A sample is taken every five minutes while there are runs or instances, and one more when there are none any more: a gap
-after that one is a time in which nothing was there, and any other gap one in which nobody looked. Samples and orders
-are appended by the commits that they belong to, in a partition that no load reads, and expire after 90 days. Instances
-are counted by pool for the MOST_POOLS largest; all of them are in the totals.
+A sample is taken every five minutes while there are runs or instances, and once more when there are none. A gap after
+that last sample means an empty cluster; any other gap means that no controller ran. Samples and orders are appended by
+the commits that they belong to, in a partition that no load reads, and expire after 90 days. Instances are counted by
+pool for the MOST_POOLS largest; the totals include all of them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ PARTITION = "COURSE"
 EVERY_S = 300.0
 KEPT_S = 90 * 86_400.0
 MOST_POOLS = 100
-MOST_ORDERS = 200  # of a commit
-MOST_RUNS = 1_000  # of an order: with all its orders, a piece stays below 100 KB, and an item holds 400
+MOST_ORDERS = 200  # pieces of a commit
+MOST_RUNS = 1_000  # runs of an order: with all its orders, a piece stays below 100 KB, and an item holds 400
 
 
 class PoolCount(NamedTuple):
@@ -26,7 +26,7 @@ class PoolCount(NamedTuple):
     pool: str  # Pool.key
     spot: int = 0
     on_demand: int = 0
-    target: int = 0  # that it was told to hold, by both ways of purchase
+    target: int = 0  # its target, for both purchase options
 
 
 class ClusterSample(NamedTuple):
@@ -39,12 +39,12 @@ class ClusterSample(NamedTuple):
     running: int = 0
     booting: int = 0  # instances that have not joined yet
     active: int = 0
-    leaving: int = 0  # instances that get no new work any more
+    leaving: int = 0  # instances that get no new work
     spot: int = 0
     on_demand: int = 0
     usd_per_hour: float = 0.0
     spent_usd: float = 0.0  # since the deployment
-    spent_on_demand_usd: float = 0.0  # what the same hours cost on demand
+    spent_on_demand_usd: float = 0.0  # cost of the same hours on demand
     interruptions: int = 0  # since the deployment
     cpu_used: float = 0.0  # share of the active instances that attempts take, 0..1
     memory_used: float = 0.0
@@ -57,20 +57,20 @@ class ClusterSample(NamedTuple):
 
 
 class PlacedOrder(NamedTuple):
-    """A pool was told to hold more instances."""
+    """An increase of a pool's target."""
 
     at: float  # epoch seconds
     pool: str  # Pool.key
     purchase: str
     count: int  # type: ignore[assignment]  # hides tuple.count, which no order needs
-    usd_per_hour: float  # of one, EC2's price then; 0 = not known
-    runs: Sequence[int] = ()  # Run.number of those that had tasks without a place; the MOST_RUNS first
+    usd_per_hour: float  # EC2's price of one at the time; 0 = not known
+    runs: Sequence[int] = ()  # Run.number of the runs that had tasks without a place; the MOST_RUNS first
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CoursePiece:
-    """What one commit has to tell of the cluster."""
+    """What one commit records about the cluster."""
 
     sample: ClusterSample | None
     orders: Sequence[PlacedOrder]
@@ -80,7 +80,7 @@ class CoursePiece:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> CoursePiece:
-        """Unknown members at the end are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
+        """Unknown members at the end are ignored. Raises KeyError, TypeError or ValueError for damaged data."""
         sample = None
         if record["sample"] is not None:
             sample = ClusterSample(*record["sample"][: len(ClusterSample._fields)])
@@ -89,10 +89,10 @@ class CoursePiece:
 
 
 def course_key(at: float, version: int) -> str:
-    """Sorts like time; no two commits have the same."""
+    """The sort key: sorts like time, and is unique to a commit."""
     return f"{int(at):010d}#{version:012d}"
 
 
 def key_before(at: float) -> str:
-    """Before every piece of this second or a later one."""
+    """A sort key before every piece of this second or a later one."""
     return f"{max(0, int(at)):010d}"

@@ -1,7 +1,7 @@
-"""How does a table of columns grow, know what changed, and become bytes and columns again?
+"""How does a table of columns grow, track its changes and become bytes?
 
-Memory format, disk format and kernel input are one thing (DESIGN D2): numpy columns, stored in chunks of rows of which
-only the touched ones are written. A chunk that was never touched is not stored: it reads as the schema's defaults.
+Memory format, disk format and kernel input are one thing (DESIGN D2): numpy columns, stored in chunks of rows. Only
+touched chunks are written. A chunk that was never touched is not stored and reads as the schema's defaults.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CorruptChunk(ValueError):
 
 
 class Differences(NamedTuple):
-    """Rows whose watched columns are not as they were last committed, ascending, and those columns of these rows."""
+    """Rows whose watched columns differ from the last commit, ascending, and their committed values."""
 
     rows: NDArray[np.int64]
     old: Mapping[str, NDArray[Any]]
@@ -72,13 +72,13 @@ class ColumnTable:
         return self._before.keys()
 
     def touch(self, chunk: int) -> None:
-        """The chunk is to be stored with the next commit. Called before its rows are written."""
+        """Mark the chunk to be stored with the next commit. Call this before writing its rows."""
         if chunk not in self._before:
             part = slice(chunk * self.chunk_rows, (chunk + 1) * self.chunk_rows)
             self._before[chunk] = {name: self.columns[name][part].copy() for name in self.watched}
 
     def committed(self) -> None:
-        """Every touched chunk is stored as it is."""
+        """Mark every touched chunk as stored."""
         self._before.clear()
         self.writes = 0
 
@@ -104,7 +104,7 @@ class ColumnTable:
         return Differences(rows + part.start, *sides)
 
     def _grown(self, name: str, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-        """`old` with defaults for the rows that the chunk did not have yet."""
+        """`old` with defaults for the rows that were added to the chunk since."""
         more = np.full(len(new) - len(old), self.schema[name][1], dtype=old.dtype)
         return np.concatenate([old, more]) if len(more) else old
 
@@ -115,13 +115,13 @@ class ColumnTable:
         self.rows += rows
 
     def grow_to(self, rows: int) -> None:
-        """At least so many rows."""
+        """Grow to at least this many rows."""
         if rows > self.rows:
             self.touch((self.rows - 1) // self.chunk_rows if self.rows else 0)
             self.grow(rows - self.rows)
 
     def pack(self, chunk: int) -> bytes:
-        """The chunk as it is stored (`packing`)."""
+        """The chunk in its stored form (`packing`)."""
         part = slice(chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows))
         columns = {name: column[part] for name, column in self.columns.items()}
         body = packing.pack(columns, self._defaults(), part.stop - part.start)
@@ -130,7 +130,7 @@ class ColumnTable:
 
     @property
     def dirty_bytes(self) -> int:
-        """About what the touched chunks will take when stored."""
+        """Estimated size of the touched chunks when stored."""
         return sum(self.packed_bytes.get(chunk, 0) + GROWTH_BYTES for chunk in self._before)
 
     def unpack(self, chunk: int, body: bytes) -> None:

@@ -1,9 +1,9 @@
-"""What did the time of an instance cost, for whom, and what was it good for? Arithmetic on one instance.
+"""What did an instance's time cost, which run pays for it, and what was it used for?
 
-The time of an instance that is not charged yet belongs to those who worked there, in proportion to their work: share
-of the instance (dominant share) x seconds. Time without work is idle, time before it registered is boot. The time of
-an instance without any work belongs to the run that it was bought for, or to no run (0). What waited before a run came
-is noted as the others' (`Instance.waiting`).
+This is the arithmetic for one instance. Uncharged time belongs to the runs that worked there, in proportion to their
+work: share of the instance (dominant share) x seconds. Time without work is idle; time before registration is boot. The
+time of an instance without any work belongs to the run that it was bought for, or to no run (0). Waiting before a run
+came is noted as the others' (`Instance.waiting`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ NOBODY = 0  # Run.number counts from 1
 
 
 class Work(IntEnum):
-    """What an attempt was good for; the place of its share-seconds in `Instance.work`."""
+    """What an attempt was good for: the index of its share-seconds in `Instance.work`."""
 
     USEFUL = 0  # it succeeded
-    REDONE = 1  # it was lost through no fault of its own, and done again
+    REDONE = 1  # it was lost to infrastructure or stopped by us, and done again
     FAILED = 2  # it failed, was stopped, or was lost for good
-    DISPLACED = 3  # it was another run's, and stopped for this one, which pays for what has to be done again
+    DISPLACED = 3  # it was another run's and was stopped for this one, which pays for the work to be repeated
 
 
 NO_WORK = (0.0,) * len(Work)
@@ -47,8 +47,8 @@ class Spent(NamedTuple):
 
 @dataclass(slots=True)
 class Costs:
-    """USD by what they were spent on, and what the same time costs on demand. `disks` and `addresses` are parts of the
-    total: what the volumes and the public addresses of the instances cost. The rest of it is EC2's price."""
+    """USD by use, and the cost of the same time on demand. `disks` and `addresses` are the parts of the total that
+    volumes and public addresses cost. The rest is EC2's price."""
 
     useful: float = 0.0
     boot: float = 0.0
@@ -59,11 +59,11 @@ class Costs:
     instance_seconds: float = 0.0
     disks: float = 0.0
     addresses: float = 0.0
-    displaced: float = 0.0  # last, since ledgers are stored as rows: those of before have none
+    displaced: float = 0.0  # last, since ledgers are stored as rows: older rows lack them
 
     @property
     def instances(self) -> float:
-        """EC2's price for them."""
+        """EC2's price alone."""
         return self.total - self.disks - self.addresses
 
     @property
@@ -82,7 +82,7 @@ _NAMES = tuple(field.name for field in fields(Costs))
 
 
 def costs_of(spent: Spent, instance: Instance) -> Costs:
-    """The time at the price at which the instance was bought, with its disk and its address."""
+    """The cost of the time at the instance's purchase price, with its disk and its address."""
     usd_per_s = instance.price_usd_per_hour / 3600
     return Costs(
         useful=spent.useful * usd_per_s,
@@ -106,13 +106,13 @@ def summed(every: Iterable[Costs]) -> Costs:
 
 
 def market_of(instance: Instance) -> str:
-    """Where and how it was bought: the row of a ledger that it is booked in."""
+    """Where and how it was bought: its row in a ledger."""
     return f"{instance.pool}|{instance.purchase.value}"
 
 
 def split(instance: Instance, at: float, running: Mapping[int, float] | None = None) -> dict[int, Spent]:
-    """Whose the time until `at` is that is not charged yet, by Run.number. `running`: share-seconds of attempts that
-    are alive, which count as useful as long as nothing else is known."""
+    """The uncharged time until `at`, by the Run.number that owes it. `running`: share-seconds of live attempts, which
+    count as useful until more is known."""
     left = max(0.0, instance.billed_s(at) - instance.charged_s)
     boot = min(left, max(0.0, instance.boot_s(at) - instance.charged_boot_s))
     work = _with_running(instance.work, running) if running else instance.work
@@ -137,7 +137,7 @@ def _noted(instance: Instance, left: float, boot: float) -> dict[int, Spent]:
 
 
 def _shared(bought_for: int, work: Mapping[int, Sequence[float]], left: float, boot: float) -> dict[int, Spent]:
-    """left, boot: seconds of the instance, the boot among all that is left."""
+    """left, boot: seconds of the instance; boot is part of left."""
     boot = min(left, boot)
     done = {number: sum(each) for number, each in work.items()}
     all_done = sum(done.values())

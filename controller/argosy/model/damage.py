@@ -1,7 +1,7 @@
-"""Which parts of the stored state cannot be read, and what happens without them?
+"""Which parts of the stored state cannot be read, and what follows?
 
-A document whose checksum, columns or members are wrong must stop neither the controller nor the other runs: it is left
-out, named here, and `lifecycle.quarantine` brings order into what it leaves behind.
+A document with a wrong checksum, column or member stops neither the controller nor the other runs. It is left out and
+named here; `lifecycle.quarantine` repairs what depends on it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FORMAT = 1
 
 
 class UnreadableState(ValueError):
-    """The root of the state cannot be read: without it nothing is known, and nothing is touched."""
+    """The root of the state cannot be read. Without it nothing is known, so nothing is touched."""
 
 
 class NewerFormat(ValueError):
-    """The state was written by a newer version of Argosy. This one would misread it, and leaves it alone."""
+    """The state was written by a newer version of Argosy. This version would misread it and leaves it alone."""
 
 
 class OlderFormat(ValueError):
@@ -44,8 +44,7 @@ UNREADABLE = (CorruptChunk, UnreadableState, NewerFormat, OlderFormat)  # what r
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One document that cannot be read. `run_id`: whose it is; `record`: that run's record, where it can be read, or
-    else `body`, its bytes."""
+    """One unreadable document. `run_id`: its run; `record`: that run's record if readable, otherwise `body`, its bytes."""
 
     document: str
     reason: str
@@ -60,28 +59,29 @@ class Damage:
 
 @dataclass(slots=True)
 class Losses:
-    """What a load found damaged, and what still has to be done about it. Not stored: the next load finds it again."""
+    """What a load found damaged, and what remains to be repaired. Not stored: the next load finds it again."""
 
     found: list[Damage] = field(default_factory=list)
     runs: list[Damage] = field(default_factory=list)  # of open runs that are not set aside yet
-    kept: set[str] = field(default_factory=set)  # documents that stay as they are until a person has restored them
+    kept: set[str] = field(default_factory=set)  # documents that stay as they are until a person restores them
     buckets: set[int] = field(default_factory=set)  # of instances, to be written again
     attempts: bool = False  # rows without an open run, or tasks whose row is lost
-    blind: bool = False  # instances or fleets are unknown until a sweep has shown them: nothing is bought before
-    seen: set[str] = field(default_factory=set)  # cells that a sweep has shown completely, while others are unknown
+    blind: bool = False  # instances or fleets are unknown until a sweep shows them: nothing is bought before
+    seen: set[str] = field(default_factory=set)  # cells that a complete sweep has shown while others are unknown
 
 
 def tried(document: str, read: Callable[[], T], run_id: str = "", record: RunRecord | None = None) -> T | Damage:
-    """What `read` gives, or the damage that it met."""
+    """The result of `read`, or the damage that it met."""
     try:
         return read()
-    except Exception as fault:  # noqa: BLE001 - FAULTS, or a fault of our own at this document: it stops nobody else
+    except Exception as fault:  # noqa: BLE001 - FAULTS, or our own fault at this document: the others go on
         reason = str(fault) if isinstance(fault, CorruptChunk) else f"{type(fault).__name__}: {fault}"
         return Damage(document, reason[:300], run_id, record)
 
 
 def check_format(number: int, newest: int = FORMAT) -> None:
-    """Of a stored root, for a version that writes `newest`. Raises NewerFormat, OlderFormat with a sentence."""
+    """Check a stored root's format, for a version that writes `newest`. Raises NewerFormat, OlderFormat with a
+    sentence."""
     if number > newest:
         raise NewerFormat(f"state format {number} is newer than {newest}: deploy the newer version again")
     if number < newest - 1:

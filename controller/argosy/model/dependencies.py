@@ -1,4 +1,4 @@
-"""Which runs does a run wait for, and for what of them?"""
+"""Which runs does a run wait for, and for which of their tasks?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ONE_TO_ONE_LIMIT = 8  # N_TO_N dependencies of a run: each is a bit of the colum
 
 
 class Dependency(NamedTuple):
-    """A run that another one waits for. one_to_one: task by task (N_TO_N); on_end: whatever it ends as."""
+    """A run that another one waits for. one_to_one: task by task (N_TO_N); on_end: for its end, whatever its status."""
 
     run_id: str
     one_to_one: bool = False
@@ -23,11 +23,11 @@ class DependencyBit(NamedTuple):
 
 
 def bits_of(dependencies: tuple[Dependency, ...]) -> list[DependencyBit]:
-    """Those task by task, in the order of the spec."""
+    """The dependencies that are task by task, in the order of the spec."""
     found = [each for each in dependencies if each.one_to_one]
     return [DependencyBit(each, 1 << place) for place, each in enumerate(found)]
 
 
 def all_bits(dependencies: tuple[Dependency, ...]) -> int:
-    """What `met` is of a task that may start."""
+    """The value of `met` at which a task may start."""
     return sum(each.bit for each in bits_of(dependencies))

@@ -1,8 +1,8 @@
-"""How does the state become items of the store, and come back?
+"""How is the state stored as items, and read back?
 
 Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
-by time, which is also what users are shown), `RUN#<id>` (the spec once, task chunks that were ever touched, the run's
-series), `HISTORY#<id>` (attempts that ended, by version: only appended to), `COURSE` (the cluster's history, likewise).
+by time, also shown to users), `RUN#<id>` (the spec once, task chunks that were ever touched, the run's series),
+`HISTORY#<id>` (attempts that ended, by version: only appended to), `COURSE` (the cluster's history, likewise).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
 STATE, RUNS = "STATE", "RUNS"
-DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
+DAMAGED = "DAMAGED"  # partition of unreadable records, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
 SPEC, SERIES = "SPEC", "SERIES"  # of a run's partition
 INSTANCE_BUCKETS = 16
@@ -54,7 +54,7 @@ def decode(body: bytes) -> Any:
 
 
 def record_from(body: bytes) -> RunRecord:
-    """A run's record as it is stored. Raises one of `damage.FAULTS`."""
+    """A run's record in its stored form. Raises one of `damage.FAULTS`."""
     return RunRecord.from_json(decode(body))
 
 
@@ -65,13 +65,13 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
         if key.startswith("TASKS#"):
             tasks.unpack(int(key.split("#")[1]), body)
     run = record.to_run(*spec_and_terms(decode(partition[SPEC])), tasks)
-    with suppress(Unreadable):  # it says what was: without it the run goes on all the same
+    with suppress(Unreadable):  # it only shows the past: the run goes on without it
         run.series = Series.unpack(partition[SERIES]) if SERIES in partition else run.series
     return run
 
 
 def partition_of(run: Run) -> dict[str, bytes]:
-    """What `run_from` reads, of a run that lies in the store."""
+    """What `run_from` reads, for a run in the store."""
     chunks = {task_chunk(number): run.tasks.pack(number) for number in sorted(run.tasks.packed_bytes)}
     series = {SERIES: run.series.pack()} if run.series.samples else {}
     return {SPEC: _spec_of(run), **series, **chunks}
@@ -86,7 +86,7 @@ def run_partition(run_id: str) -> str:
 
 
 def partition_keys(record: RunRecord) -> list[tuple[str, str]]:
-    """Every document that a run's partition may have. Chunks of tasks that were never touched are not there."""
+    """Every document that a run's partition may have. Chunks of tasks that were never touched do not exist."""
     partition = run_partition(record.id)
     chunks = range(-(-record.task_count // TaskTable.chunk_rows))
     return [(partition, SPEC), (partition, SERIES), *((partition, task_chunk(number)) for number in chunks)]
@@ -97,7 +97,7 @@ def history_partition(run_id: str) -> str:
 
 
 def history_key(version: int, number: int = 0) -> str:
-    """Of what the commit that makes this version appends: sorts like versions."""
+    """The sort key of what the commit of this version appends: sorts like versions."""
     return f"{version:012d}" + (f"#{number}" if number else "")
 
 
@@ -126,7 +126,7 @@ _ROOT_FIELDS = [
 
 
 def changed(state: State) -> Documents:
-    """Every document that differs from what was last committed; always the root, which says what is active."""
+    """Every document that differs from the last commit. The root is always among them: it names what is active."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
         pools = [{name: getattr(pool, name) for name in _POOL_FIELDS} for pool in state.pools.values()]
@@ -160,7 +160,7 @@ def _changed_runs(state: State) -> Documents:
 
 
 def _history(state: State) -> Documents:
-    """What is appended: each commit has keys of its own."""
+    """The appended documents: each commit has its own keys."""
     return {
         (history_partition(run_id), history_key(state.version + 1, number)): body
         for run_id, rows in state.ended.items()
@@ -169,7 +169,7 @@ def _history(state: State) -> Documents:
 
 
 def _course(state: State) -> Documents:
-    """What the commit has to tell of the cluster."""
+    """What the commit records about the cluster."""
     piece = CoursePiece(state.sample, state.orders)
     times = [order.at for order in state.orders] + ([state.sample.at] if state.sample else [])
     if not times:
@@ -178,7 +178,7 @@ def _course(state: State) -> Documents:
 
 
 def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
-    """By bucket that has a changed instance, the records of all its instances. One pass over thousands of instances."""
+    """By bucket with a changed instance, the records of all its instances. One pass over thousands of instances."""
     buckets = {_bucket(instance_id) for instance_id in state.changed_instances} | state.losses.buckets
     members: dict[int, list[dict[str, Any]]] = {bucket: [] for bucket in buckets}
     for instance in state.instances.values() if buckets else ():
@@ -188,7 +188,7 @@ def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
 
 
 def committed(state: State) -> None:
-    """Forget what was changed, and the runs that are closed: all of it is stored now."""
+    """Clear the marks of changes, and drop the closed runs: all of it is stored now."""
     state.version += 1
     state.committed.note(state.instances, state.changed_instances, state.pools, state.last_order, state.floor)
     for run_id in state.changed_runs & state.runs.keys():
@@ -217,14 +217,14 @@ def committed(state: State) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The state as it lies in the store. runs: by id, the record and the partition of each active run that there is."""
+    """The state in the store. runs: by id, the stored record and partition of each active run."""
 
     version: int
     items: Mapping[str, bytes]
     runs: Mapping[str, tuple[bytes, Mapping[str, bytes]]]
 
     def state(self) -> State:
-        """Another one each time. Raises NewerFormat, OlderFormat, UnreadableState."""
+        """A new state at each call. Raises NewerFormat, OlderFormat, UnreadableState."""
         return restore(self.version, self.items, self.runs)
 
 
@@ -236,7 +236,7 @@ def restore(
     What cannot be read is left out and named in `losses`. Raises NewerFormat, OlderFormat; UnreadableState when the
     root itself cannot be read.
     """
-    state = State(version=version, lines_at=version)  # where the root does not say: nothing before has lines
+    state = State(version=version, lines_at=version)  # where the root does not say: earlier versions had no lines
     root = _read_root(items)
     for name in _ROOT_FIELDS:
         if name in root:
@@ -312,7 +312,7 @@ def _root(state: State) -> dict[str, Any]:
 def _restored_run(
     run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None, suspended: list[Any] | None
 ) -> Run | Suspension | Damage:
-    """suspended: the members of its `Suspension` beside the record. Of such a run nothing else is read."""
+    """suspended: the members of its `Suspension` beside the record. Nothing else of such a run is read."""
     if stored is None:
         return Damage(f"record of {run_id}", "it is not there", run_id)
     record = tried(f"record of {run_id}", lambda: record_from(stored[0]), run_id)
@@ -343,13 +343,13 @@ def _instance_from(record: Mapping[str, Any]) -> Instance:
     for name in ("total", "foreign", "foreign_seen"):
         values[name] = Resources(*values.get(name, ()))
     values["gpu_ids"] = tuple(values["gpu_ids"])
-    for name, least in (("work", NO_WORK), ("waiting", ())):  # it may be of before there was the last kind of work
+    for name, least in (("work", NO_WORK), ("waiting", ())):  # it may be from before the last kind of work existed
         values[name] = {int(run): [*each, *least[len(each) :]] for run, each in values.get(name, {}).items()}
     return Instance(**values)
 
 
 def _restore_capacity(state: State, items: Mapping[str, bytes]) -> None:
-    """Instances and fleets that cannot be read are left out: EC2 and ECS show them again in the next sweep."""
+    """Leave out unreadable instances and fleets: EC2 and ECS show them again in the next sweep."""
     pools = tried("list of fleets", lambda: _pools_from(items))
     if isinstance(pools, Damage):
         state.losses.found.append(pools)
@@ -386,7 +386,7 @@ def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
         state.attempts.grow((max(chunks) + 1) * state.attempts.chunk_rows)
     for chunk, body in chunks.items():
         damage = tried(f"ATTEMPTS#{chunk:04d}", lambda chunk=chunk, body=body: state.attempts.unpack(chunk, body))  # type: ignore[misc]
-        if damage is not None:  # its rows read as free; what they said is found missing by `lifecycle.quarantine`
+        if damage is not None:  # its rows read as free; `lifecycle.quarantine` finds what they named missing
             state.losses.found.append(damage)
             state.losses.attempts = True
             state.attempts.touch(chunk)

@@ -1,8 +1,8 @@
-"""How did each attempt end, and how is that kept?
+"""How did each attempt end, and how is that stored?
 
-An attempt that is over leaves one row, appended by the commit in which it ended: an item of columns for each run and
-version, in a partition that no load reads. A row is never changed. What becomes known of an attempt later, that it left
-no result, is a row that amends it.
+An attempt that ended has one row, appended by the commit in which it ended: an item of columns for each run and
+version, in a partition that no load reads. A row never changes. A later finding, such as a missing result, is appended
+as a row that amends the first.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ TENTHS = 10.0  # times are kept in tenths of a second
 
 
 class Outcome(IntEnum):
-    """How an attempt ended. Only the first is a success; the last five used up nobody's attempt."""
+    """How an attempt ended. Only the first is a success; the last five use up no attempt of the user's."""
 
     SUCCEEDED = 1
-    FAILED = 2  # on the user's account: an exit code, or no result
-    TIMED_OUT = 3  # the user's as well
-    INTERRUPTED = 4  # its instance was taken back, or went
-    LOST = 5  # to infrastructure in another way: stuck, or its end was not seen
-    NOT_STARTED = 6  # its container could not be made
+    FAILED = 2  # charged to the user: an exit code, or no result
+    TIMED_OUT = 3  # charged to the user as well
+    INTERRUPTED = 4  # EC2 took its instance back, or the instance ended
+    LOST = 5  # lost to infrastructure in another way: stuck, or its end was not seen
+    NOT_STARTED = 6  # its container could not be created
     CANCELLED = 7
     PREEMPTED = 8  # stopped for a run of another queue
 
 
-FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.NOT_STARTED})  # what a person may have to mend
+FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.NOT_STARTED})  # what a person may have to repair
 
 
 class EndedAttempt(NamedTuple):
@@ -59,7 +59,7 @@ class EndedAttempt(NamedTuple):
     exit_code: int = NO_EXIT_CODE
     reason: int = 0  # row in the run's `reasons`
     gpu_mask: int = 0  # bit j = the j-th registered GPU of the instance
-    amends: bool = False  # the outcome, exit code and reason of an earlier row; nothing else of it is known
+    amends: bool = False  # amends the outcome, exit code and reason of an earlier row; the rest is unknown
 
 
 SCHEMA: Mapping[str, tuple[str, Any]] = {
@@ -67,7 +67,7 @@ SCHEMA: Mapping[str, tuple[str, Any]] = {
     "attempt": ("u4", 0),
     "outcome": ("u1", 0),
     "instance": ("u4", 0),  # row in the table of instances, 0 = ""
-    "task_high": ("u8", 0),  # the first 16 hex digits of the task's id, and the other ones
+    "task_high": ("u8", 0),  # the first 16 hex digits of the task's id, and the rest
     "task_low": ("u8", 0),
     "launched": ("u4", 0),  # tenths of a second after `origin`, at least 1; 0 = not known
     "started": ("u4", 0),
@@ -84,8 +84,8 @@ _DEFAULTS = {name: default for name, (_, default) in SCHEMA.items()}
 
 @dataclass(slots=True)
 class EndedAttempts:
-    """Rows as columns (`SCHEMA`; shape (rows,)). origin: epoch seconds, what the times count from. places: what the
-    column `instance` counts, EC2 ids and their cells; the first is of none."""
+    """Rows as columns (`SCHEMA`; shape (rows,)). origin: epoch seconds from which times count. places: EC2 ids and
+    their cells, indexed by the column `instance`; the first stands for none."""
 
     origin: float
     columns: Columns
@@ -126,7 +126,7 @@ _FIRST_TIME = EndedAttempt._fields.index("launched_at")
 
 
 def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
-    """Times before 1970 are not known. Ids that are not 32 hex digits, which no task of ECS has, are left out."""
+    """Times before 1970 count as unknown. Ids other than 32 hex digits, which ECS does not give to tasks, are left out."""
     origin = float(int(min((at for row in rows for at in row[_FIRST_TIME : _FIRST_TIME + 3] if at), default=1.0)) - 1)
     places = _places({(row.instance, row.cell) for row in rows})
     number = {place: at for at, place in enumerate(places)}
@@ -181,8 +181,8 @@ def from_bytes(stored: bytes) -> EndedAttempts:
 
 
 def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
-    """One after the other, with one origin and one table of instances, in which what an amending row says stands in the
-    row that it amends where that is among them."""
+    """The rows one after the other, with one origin and one table of instances. Amending rows are applied to the rows
+    that they amend, where these are present."""
     found = [part for part in parts if len(part)]
     origin = min((part.origin for part in found if part.origin), default=0.0)
     places = _places({place for part in found for place in part.places})
@@ -212,7 +212,7 @@ def _amended(ended: EndedAttempts) -> EndedAttempts:
     places = np.searchsorted(keys[order], keys[amending])
     there = places < len(order)
     there[there] = keys[order[places[there]]] == keys[amending[there]]
-    for name in ("outcome", "exit_code", "reason"):  # of two that amend one row the later is assigned last
+    for name in ("outcome", "exit_code", "reason"):  # where two amend one row, the later is assigned last
         ended.columns[name][order[places[there]]] = ended.columns[name][amending[there]]
     kept = np.ones(len(ended), dtype=np.bool_)
     kept[amending[there]] = False

@@ -1,7 +1,8 @@
-"""What is an environment: which revisions has a service had, which one is to run, and how does its change go?
+"""What is an environment?
 
-A revision is a spec that never changes. While tasks of it are wanted it has a run of its own, so that its needs,
-definition, ledger and log are those of a run (docs/maintainers/decisions/0036-services.md).
+It holds the revisions of a service or daemon, which of them should run, and how its deployments go. A revision is a
+spec that never changes. While its tasks are wanted it has a run of its own, so that its needs, definition, ledger and
+log are those of a run (docs/maintainers/decisions/0036-services.md).
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from argosy.model.targets import TargetEntry, TargetPlace
 MOST_DEPLOYMENTS = 20  # that are remembered
 MOST_REVISIONS = 50  # in the record; all are stored
 LEAST_FAILURES, MOST_FAILURES = 3, 200  # of ECS's own breaker
-CALM_S = 900.0  # failures further apart than the longest pause and a start are none of a series
+CALM_S = 900.0  # failures further apart than the longest pause and a start do not add up
 
 
 class DeploymentStatus(StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
-    WAITING = "WAITING"  # for instances: the progress clock stands still
-    STUCK = "STUCK"  # no progress for `progressSeconds`; it goes on trying
+    WAITING = "WAITING"  # waiting for instances: the progress clock stands still
+    STUCK = "STUCK"  # no progress for `progressSeconds`; it continues to try
     COMPLETED = "COMPLETED"  # every desired task is a healthy one of this revision, and no other is alive
-    FAILED = "FAILED"  # the breaker has opened: its tasks fail, whatever is done
+    FAILED = "FAILED"  # the breaker has opened: its tasks keep failing
     SUPERSEDED = "SUPERSEDED"  # by a later deployment
     STOPPED = "STOPPED"  # by the user, or with the environment
 
@@ -36,7 +37,7 @@ ENDED = frozenset(
 
 @dataclass(slots=True)
 class Revision:
-    """run_id: of the run that has its tasks, or had them last; "" = it was never deployed."""
+    """run_id: the run that has its tasks, or had them last; "" = it was never deployed."""
 
     number: int
     created_at: float  # epoch seconds
@@ -45,7 +46,7 @@ class Revision:
 
 @dataclass(slots=True)
 class ServiceDeployment:
-    """One change from what ran to a revision. Times are epoch seconds, 0 = not yet."""
+    """One change to a revision. Times are epoch seconds, 0 = not yet."""
 
     number: int
     revision: int
@@ -55,10 +56,10 @@ class ServiceDeployment:
     reason: str = ""
     progress_at: float = 0.0  # when the last task became healthy or was let go
     healthy: int = 0  # tasks of the revision, at that time
-    outdated: int = 0  # other tasks that were alive then
-    failures: int = 0  # on the user's account, since more tasks of it were healthy than ever before
-    most_healthy: int = 0  # tasks of the revision at a time
-    is_rollback: bool = False  # by itself, because another one failed
+    outdated: int = 0  # other tasks alive at that time
+    failures: int = 0  # charged to the user, since the highest number of healthy tasks of it last rose
+    most_healthy: int = 0  # highest number of healthy tasks of the revision
+    is_rollback: bool = False  # started by the controller because another one failed
     ended_at: float = 0.0
 
     @property
@@ -67,7 +68,7 @@ class ServiceDeployment:
 
 
 class EnvironmentFacts(NamedTuple):
-    """What the journal tells of an environment, as it was last committed."""
+    """The facts of an environment in the journal, as last committed."""
 
     latest: int
     desired: int
@@ -84,32 +85,32 @@ class Environment:
     name: str
     created_at: float
     desired: int
-    spec_desired: int  # what the spec that was deployed last said: it counts again only when it has changed
+    spec_desired: int  # from the spec that was deployed last: it applies again only when it has changed
     revisions: list[Revision] = field(default_factory=list)  # by number, the latest last
     deployments: list[ServiceDeployment] = field(default_factory=list)  # the latest last
-    completed: int = 0  # the revision that a deployment last completed with; 0 = none
+    completed: int = 0  # the revision of the last completed deployment; 0 = none
     frozen_reason: str = ""  # "" = it is not frozen
-    frozen_by_user: bool = False  # then nothing but a thaw ends it; what failed or was stopped may be deployed anew
+    frozen_by_user: bool = False  # only a thaw ends it; a failed or stopped revision may be deployed again
     deleting: bool = False
-    left: bool = False  # it was deleted and its tasks were left: frozen, until it is created again or deleted with them
-    failures: int = 0  # on the user's account, outside of a deployment, since its tasks were last well for a while
-    failed_at: float = 0.0  # epoch seconds of the last failure on the user's account, in a deployment or not; 0 = none
-    failure: str = ""  # what that was
+    left: bool = False  # deleted while its tasks continue: frozen until it is created again or deleted with them
+    failures: int = 0  # charged to the user, outside of a deployment, since its tasks were last well for a while
+    failed_at: float = 0.0  # epoch seconds of the last failure charged to the user, in a deployment or not; 0 = none
+    failure: str = ""  # its reason
     past_usd: float = 0.0  # what its closed runs have cost
-    replaced: list[str] = field(default_factory=list)  # runs that are no revision's any more, until they are closed
+    replaced: list[str] = field(default_factory=list)  # runs that belong to no revision any more, until they close
     is_daemon: bool = False  # one task on each instance that matches; `desired` follows their number
     targets: dict[TargetPlace, TargetEntry] = field(default_factory=dict)  # what is, or may be, in target groups
-    targets_reason: str = ""  # why AWS does not take them in or out
-    committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing of it was; not stored
+    targets_reason: str = ""  # why AWS does not register or deregister them
+    committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing was committed; not stored
 
     @classmethod
     def new(cls, name: str, created_at: float, desired: int, revision: int, *, is_daemon: bool = False) -> Environment:
-        """With its first revision."""
+        """A new environment with its first revision."""
         first = [Revision(revision, created_at)]
         return cls(name, created_at, desired, desired, first, is_daemon=is_daemon)
 
     def facts(self) -> EnvironmentFacts:
-        """As they are now. On how many instances a daemon runs follows from the instances: they have lines."""
+        """The facts now. The number of a daemon's instances is left out: instances have lines of their own."""
         desired = 0 if self.is_daemon else self.desired
         deployments = {each.number: each.status for each in self.deployments}
         now = (self.latest.number, desired, self.frozen_reason, self.deleting, self.is_failing)
@@ -117,24 +118,24 @@ class Environment:
 
     @property
     def is_failing(self) -> bool:
-        """Whether its tasks fail again and again although no deployment is under way."""
+        """Whether its tasks fail again and again without a deployment under way."""
         return self.failures >= most_failures(self.desired)
 
     @property
     def is_in_trouble(self) -> bool:
-        """Whether somebody should look: it fails, or its deployment has failed, or is stuck."""
+        """Whether it needs a person: it fails, or its deployment has failed or is stuck."""
         latest = self.deployment.status if self.deployment else None
         is_wanted = not (self.left or self.deleting)
         return is_wanted and (self.is_failing or latest in (DeploymentStatus.FAILED, DeploymentStatus.STUCK))
 
     @property
     def deployment(self) -> ServiceDeployment | None:
-        """The latest."""
+        """The latest revision."""
         return self.deployments[-1] if self.deployments else None
 
     @property
     def target(self) -> Revision | None:
-        """The revision that is to run; None before the first deployment."""
+        """The revision that should run; None before the first deployment."""
         return self.revision(self.deployment.revision) if self.deployment else None
 
     @property
@@ -149,7 +150,7 @@ class Environment:
         return [each.run_id for each in self.revisions if each.run_id]
 
     def all_runs(self) -> list[str]:
-        """With those that are no revision's any more and have not closed yet."""
+        """These ids, and those of runs that belong to no revision any more and have not closed yet."""
         return [*self.runs(), *self.replaced]
 
     def to_json(self) -> dict[str, Any]:
@@ -160,7 +161,7 @@ class Environment:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Environment:
-        """Unknown members are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
+        """Unknown members are ignored. Raises KeyError, TypeError or ValueError for damaged data."""
         values = {name: record[name] for name in cls.__slots__ if name in record}
         values["revisions"] = [_known(Revision, each) for each in record["revisions"]]
         values["deployments"] = [
@@ -177,7 +178,7 @@ class Environment:
 
 
 def most_failures(desired: int) -> int:
-    """After so many in a row a revision counts as broken: ECS's own formula."""
+    """The number of failures in a row at which a revision counts as broken: ECS's own formula."""
     return min(MOST_FAILURES, max(LEAST_FAILURES, -(-desired // 2)))
 
 

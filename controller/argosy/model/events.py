@@ -1,4 +1,4 @@
-"""What can have happened? Facts, as the lifecycle applies them; every one of them may come late, twice or never."""
+"""The facts that the lifecycle applies. Each of them may come late, twice or never."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class RunSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
-    """stored: the run as it lies in the store, when it does not count as ended and is not among the open ones. It is
-    read anew each time: the request alone says whether it is the same fact."""
+    """stored: the run in the store, unless it counts as ended or is open. It is read again each time: the request alone
+    decides whether it is the same fact."""
 
     request: inbox.CancelRequest
     stored: Run | None = field(default=None, compare=False)
@@ -31,7 +31,7 @@ class RunCancelled:
 
 @dataclass(frozen=True, slots=True)
 class RunRetried:
-    """stored: the run as it lies in the store, when it is not among the open ones; as in RunCancelled."""
+    """stored: the run in the store, unless it is open; as in RunCancelled."""
 
     request: inbox.RetryRequest
     stored: Run | None = field(default=None, compare=False)
@@ -53,21 +53,21 @@ class EnvironmentAsked:
 
 @dataclass(frozen=True, slots=True)
 class ClusterScaled:
-    """A user wants so many instances to be kept."""
+    """A user sets the least number of instances to keep."""
 
     request: inbox.ScaleRequest
 
 
 @dataclass(frozen=True, slots=True)
 class SharingAsked:
-    """A user wants the cluster to be shared in another way."""
+    """A user changes how the cluster is shared."""
 
     request: inbox.SharingRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """A suspended run is to be tried again. stored: the run as it lies in the store; as in RunCancelled."""
+    """A suspended run is to be tried again. stored: the run in the store; as in RunCancelled."""
 
     run_id: str
     stored: Run = field(compare=False)
@@ -75,7 +75,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class RunNotResumed:
-    """A suspended run cannot be tried again. reason: why it cannot be read; "" = a person has closed its record."""
+    """A suspended run cannot be tried again. reason: why it is unreadable; "" = a person has closed its record."""
 
     run_id: str
     reason: str
@@ -83,8 +83,8 @@ class RunNotResumed:
 
 @dataclass(frozen=True, slots=True)
 class DependencyEnded:
-    """A run that others depend on, and that is not among the open ones, has ended. statuses: of its tasks in index
-    order (`TaskStatus`), where some depend on it task by task: bytes, compressed by zlib, as base64."""
+    """A run that others depend on, and that is not open, has ended. statuses: of its tasks in index order
+    (`TaskStatus`), where some depend on it task by task: bytes, compressed by zlib, as base64."""
 
     run_id: str
     status: RunStatus
@@ -94,7 +94,7 @@ class DependencyEnded:
 
 @dataclass(frozen=True, slots=True)
 class ActionFailed:
-    """The controller's own code failed at an action for this run, or for none: "". trace: for the log."""
+    """The controller's own code failed at an action for this run; "" = for no run. trace: for the log."""
 
     run_id: str
     reason: str
@@ -103,7 +103,7 @@ class ActionFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunPrepared:
-    """The task definition is registered and spec.json lies in the results folder."""
+    """The task definition is registered and spec.json is in the results folder."""
 
     run_id: str
     task_definition: str
@@ -112,7 +112,7 @@ class RunPrepared:
     memory_mib: int
     gpus: int
     host_ports: tuple[Port, ...] = ()
-    architecture: str = ""  # of a task definition of the user's own; "" = as the spec says
+    architecture: str = ""  # of a user's own task definition; "" = as the spec says
     takes_exec: bool = False  # whether its tasks are started so that commands can be run in them
 
 
@@ -122,19 +122,19 @@ class RunNotPrepared:
     reason: str
     final: bool  # False: worth another try
     passing: bool = False  # AWS throttled or did not answer: that says nothing about the run
-    queued: bool = False  # nobody was asked: our own rate of calls leaves no room yet
+    queued: bool = False  # AWS was not called: our own rate of calls leaves no room yet
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionDeregistered:
-    """No cell has an active revision of this family any more; or it is none of ours and is left alone."""
+    """No cell has an active revision of this family any more; or the family is not ours and is left alone."""
 
     family: str
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSeen:
-    """An ECS task as an event, a reply or a listing showed it. Empty strings and None: not said."""
+    """An ECS task as an event, a reply or a listing showed it. Empty strings and None: unknown."""
 
     arn: str
     version: int
@@ -144,13 +144,13 @@ class TaskSeen:
     key: AttemptKey | None = None  # from the environment in its overrides
     exit_code: int | None = None
     stop_code: str = ""
-    reason: str = ""  # both reasons below in one line, as users are shown it
+    reason: str = ""  # both reasons below in one line, as shown to users
     started_at: float = 0.0
     stopped_at: float = 0.0
     gpu_ids: tuple[str, ...] = ()
     status_reason: str = ""  # stoppedReason alone: what `onStatusReason` is about
     container_reason: str = ""  # the container's own reason alone: what `onReason` is about
-    health: str = ""  # of the main container; counts only where ECS was asked for it, since no event tells of it
+    health: str = ""  # of the main container; counts only where ECS was asked for it, since no event reports it
     looked_at: float = 0.0  # when that was; 0 = it was not
     ports: tuple[PortBinding, ...] = ()  # of the main container, by TCP
 
@@ -164,23 +164,23 @@ class LaunchAccepted:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRefused:
-    """ECS said no and started nothing (a definite refusal: checked with the same token)."""
+    """ECS refused and started nothing (a definite refusal: checked with the same token)."""
 
     key: AttemptKey
     reason: str  # RESOURCE:GPU, AGENT, ... or an error code
     detail: str = ""
     final: bool = False  # True: no launch of this run can ever succeed (invalid parameters)
-    denied: bool = False  # True: AWS says no to every launch of this run, as far as is known (AccessDenied), for now
+    denied: bool = False  # True: AWS refuses every launch of this run for now, as far as is known (AccessDenied)
 
     @property
     def whole_run(self) -> bool:
-        """Whether it is not about this one launch."""
+        """Whether the refusal concerns more than this launch."""
         return self.final or self.denied
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchInDoubt:
-    """No reply, or one that proves nothing."""
+    """No reply, or an inconclusive one."""
 
     key: AttemptKey
     reason: str
@@ -188,7 +188,7 @@ class LaunchInDoubt:
 
 @dataclass(frozen=True, slots=True)
 class LaunchMissed:
-    """One complete listing did not show an intent that was too old to send again: no proof yet."""
+    """One complete listing did not show an intent that was too old to send again: not yet a proof."""
 
     key: AttemptKey
 
@@ -213,7 +213,7 @@ class ContainerInstanceSeen:
     gpu_ids: tuple[str, ...] = ()
     attributes: dict[str, str] = field(default_factory=dict, hash=False)
     registered_at: float = 0.0
-    remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has left to give; None = not said
+    remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has free; None = unknown
     listed: bool = False  # by ECS, as a member of our cluster; not claimed by a message
 
 
@@ -231,7 +231,7 @@ class HostSeen:
     fleet_id: str = ""  # which launched it, by EC2's own tag
     private_ip: str = ""
     public_ip: str = ""
-    at: float = 0.0  # when EC2 was asked; 0 = not said
+    at: float = 0.0  # when EC2 was asked; 0 = unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class FleetSeen:
     spot_usd_per_hour: float | None = None
     priced_at: float = 0.0  # when EC2 said so; 0 = now
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
-    is_behind: bool = False  # it launches from an older version of its launch template than the newest
+    is_behind: bool = False  # whether it launches from an outdated version of its launch template
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,15 +282,15 @@ class PoolShort:
     """A pool could not deliver. `messages.fleet_faults` reads it from what EC2 says."""
 
     pool: str  # its key, or its fleet's id
-    reason: str  # in words, with what to do where somebody can do something
-    lasting: bool = False  # asking again is of no use before somebody has acted
+    reason: str  # in words, with what to do where a person can act
+    lasting: bool = False  # asking again is useless before a person has acted
     over_quota: bool = False  # a vCPU quota is used up: other pools draw on it too
     only: Purchase | None = None  # the purchase option that it concerns; None = EC2 does not say
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRead:
-    """What the history of a short pool's fleet tells; None = nothing that explains it."""
+    """What the history of a short pool's fleet says; None = it explains nothing."""
 
     pool: str  # its key
     shortage: PoolShort | None
@@ -308,8 +308,8 @@ class ResultSeen:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPartWritten:
-    """The entries between the bounds lie in the results folder; retries: of which try of the run. Equal bounds: nothing
-    that counts was found and nothing written, but the next part begins further on (`Run.manifest_after`)."""
+    """The entries between the bounds are in the results folder; retries: number of the run's try. Equal bounds: nothing
+    was found that counts and nothing was written, but the next part begins further on (`Run.manifest_after`)."""
 
     run_id: str
     retries: int
@@ -320,7 +320,7 @@ class ManifestPartWritten:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPartWritten:
-    """The rows that were appended after `begin` (a sort key, "" = all) lie beside the results, up to the part's end."""
+    """The rows appended after `begin` (a sort key, "" = all) are beside the results, up to the part's end."""
 
     run_id: str
     begin: str
@@ -336,17 +336,17 @@ class RunClosed:
 
 @dataclass(frozen=True, slots=True)
 class NotCarriedOut:
-    """An action that was not begun (time was up) or failed in a way that left nothing behind: it is decided again."""
+    """An action that was not begun (time was up) or failed without effect: it is decided again."""
 
     reason: str
     key: AttemptKey | None = None
-    about: Subject | None = None  # what is to be tried again after a pause
+    about: Subject | None = None  # what to retry after a pause
     passing: bool = False  # AWS throttled or did not answer: that says nothing about the action, and passes
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A full sweep. A kind whose listing was not complete says nothing about what it does not show."""
+    """A full sweep. Absence from an incomplete listing says nothing."""
 
     at: float
     tasks: tuple[TaskSeen, ...] = ()
@@ -357,13 +357,13 @@ class Observed:
     container_instances_complete: bool = True
     hosts_complete: bool = True
     whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
-    cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = not said
-    unread: tuple[ActionFailed, ...] = ()  # what our own code failed at: it is not among the above
+    cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = unknown
+    unread: tuple[ActionFailed, ...] = ()  # items at which our own code failed: they are not among the above
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerStarted:
-    """State was loaded by a new invocation: intents of the one before are in doubt."""
+    """A new invocation has loaded the state: intents of the one before are in doubt."""
 
 
 Event = (

@@ -1,4 +1,4 @@
-"""What does an exit code say by itself, where ECS says no more than that a container has ended?"""
+"""What does an exit code say when ECS reports only that a container ended?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MEANING = {
 
 
 def signal_name(exit_code: int) -> str:
-    """`SIGSEGV` for 139; empty where no signal is meant."""
+    """`SIGSEGV` for 139; empty where the code means no signal."""
     if not KILLED < exit_code <= KILLED + _LAST_SIGNAL:
         return ""
     try:
@@ -46,8 +46,8 @@ def signal_name(exit_code: int) -> str:
 
 
 def words(exit_code: int, has_runner: bool = False) -> str:
-    """`SIGSEGV: a segmentation fault` for 139; of all codes that programs choose the same sentence. has_runner: the
-    runner may have chosen it."""
+    """`SIGSEGV: a segmentation fault` for 139; codes that programs choose share one sentence. has_runner: the runner
+    may have chosen it."""
     name = signal_name(exit_code)
     if has_runner and exit_code in _RUNNER:
         return _RUNNER[exit_code]
@@ -58,7 +58,7 @@ def words(exit_code: int, has_runner: bool = False) -> str:
 
 
 def explained(reason: str | None, exit_code: int | None, has_runner: bool = False) -> str:
-    """The reason of an end, unless it says nothing: then what the exit code says; that there is none, where so."""
+    """The reason of an end. Where it says nothing: the meaning of the exit code, or that there is none."""
     if reason and reason != SAYS_NOTHING:
         return reason
     return "it left no exit code" if exit_code is None else words(exit_code, has_runner)

@@ -1,16 +1,16 @@
-"""Which kinds of failures has a run had, how often, and where does one look for an example?"""
+"""The kinds of failures of a run, with counts and examples."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 MOST_GROUPS = 50
-OTHERS = -1  # in place of a row of the run's reasons: what is beyond MOST_GROUPS
+OTHERS = -1  # in place of a row of the run's reasons: all failures beyond MOST_GROUPS
 
 
 class FailureGroup(NamedTuple):
-    """Attempts that failed with one reason and exit code. Times are epoch seconds; all their tasks' indexes lie between
-    the first and the last."""
+    """Attempts that failed with one reason and exit code. Times are epoch seconds; the indexes of all their tasks lie
+    between the first and the last."""
 
     reason: int  # row in the run's `reasons`, or OTHERS
     exit_code: int
@@ -22,7 +22,7 @@ class FailureGroup(NamedTuple):
 
 
 def note(groups: list[FailureGroup], reason: int, exit_code: int, index: int, at: float) -> None:
-    """One more failure. The last group takes all kinds that have none of their own."""
+    """Count one more failure. The last group takes all kinds without a group of their own."""
     place = _place(groups, reason, exit_code)
     if place is None and len(groups) >= MOST_GROUPS - 1:
         reason = OTHERS

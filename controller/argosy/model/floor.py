@@ -1,4 +1,4 @@
-"""How many instances does a user want there to be, whatever work there is?"""
+"""The floor: the least number of instances that a user wants to keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class FloorFacts(NamedTuple):
-    """What the journal tells of it."""
+    """The facts of the floor in the journal."""
 
     instances: int
     types: tuple[str, ...]
@@ -18,19 +18,19 @@ class FloorFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """So many instances are bought and kept. Without any there is no floor."""
+    """The number of instances that are bought and kept, with or without work. 0 = there is no floor."""
 
     instances: int = 0
-    types: tuple[str, ...] = ()  # instances of these count, and are bought; () = of all
-    until: float = 0.0  # epoch seconds; 0 = until a user says otherwise
+    types: tuple[str, ...] = ()  # only these count and are bought; () = all
+    until: float = 0.0  # epoch seconds; 0 = until another request
     asked_at: float = 0.0  # epoch seconds
-    waiting: str = ""  # why there are fewer; "" = there are not, or they are on their way
+    waiting: str = ""  # why there are fewer; "" = there are enough, or they are incoming
 
     def facts(self) -> FloorFacts:
         return FloorFacts(self.instances, self.types, self.until, self.waiting)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The stored form."""
         return {
             "instances": self.instances,
             "types": list(self.types),

@@ -1,7 +1,8 @@
-"""What is a part of a run's history that lies beside its results? The rows of many commits, as an .npz file of numpy.
+"""What is a part of a run's history?
 
-Columns are those of `ended_attempts`, with the texts that they count: `instances`, `cells`, `reasons`. Times are tenths
-of a second after `origin`.
+A part lies beside the run's results: the rows of many commits, as an .npz file of numpy. Columns are those of
+`ended_attempts`, with the texts that they index: `instances`, `cells`, `reasons`. Times are tenths of a second after
+`origin`.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from argosy.model.ended_attempts import NOWHERE, SCHEMA, EndedAttempts
 from argosy.model.instances import Instance
 
 ROWS_PER_PART = 100_000  # 2.7 MB: as much as a tick may read, and a page of the api may answer
-KEPT_S = 90 * 86_400.0  # how long the items are kept that the commits appended
-FOLDED_AFTER_S = 30 * 86_400.0  # rows of a run that is open for so long are folded, however few
+KEPT_S = 90 * 86_400.0  # how long the items that commits appended are kept
+FOLDED_AFTER_S = 30 * 86_400.0  # rows of a run that has been open this long are folded, however few
 
 
 class HistoryPart(NamedTuple):
-    """One that is written. It begins after the one before it."""
+    """A written part. It begins after the part before it."""
 
     to: str  # sort key of the last item that is in it
     rows: int
     low: int  # the least and the greatest index of its rows
     high: int
-    damaged: int = 0  # items that could not be read, and are not in it
+    damaged: int = 0  # unreadable items, which are not in it
 
 
 class NoPart(ValueError):
-    """Bytes that are no part."""
+    """Bytes that are not a part."""
 
 
 def instance_facts(instance: Instance) -> dict[str, Any]:
-    """An instance as its runs' histories tell of it. Times are epoch seconds, 0 = not yet, or not known."""
+    """An instance as the histories of its runs show it. Times are epoch seconds, 0 = not yet, or unknown."""
     return {
         "id": instance.id,
         "type": instance.instance_type,
@@ -54,7 +55,7 @@ def instance_facts(instance: Instance) -> dict[str, Any]:
 
 
 def _cause(instance: Instance) -> str | None:
-    """Why it goes or has gone: interrupted by EC2, released by us, or lost without a word. None = it stays."""
+    """Why it ends or has ended: interrupted by EC2, released by us, or lost without a reason. None = it stays."""
     if instance.interrupted_at:
         return "interrupted"
     if instance.released_at:

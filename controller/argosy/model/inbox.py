@@ -1,4 +1,4 @@
-"""What may the api put into the inbox for the controller to fold in?
+"""Which requests does the api put into the controller's inbox?
 
 The api never writes the versioned state (DESIGN D12): it creates one item per request, conditionally, and wakes the
 controller. Records are JSON objects with a `kind`; unknown members are ignored, so that an older controller can read a
@@ -30,7 +30,7 @@ class SubmitRequest:
     image: str  # resolved; empty when the spec names a task definition
     output: str  # s3://bucket/prefix/<runId>/
     expects_result: bool
-    proven_owner: str = ""  # whose run it is, as AWS says; "" = nobody has proven it
+    proven_owner: str = ""  # the run's owner, as AWS says; "" = unproven
     kind: str = "submit"
 
 
@@ -40,32 +40,32 @@ class CancelRequest:
     requested_at: float
     reason: str
     dependents: bool = False  # also the runs that depend on it
-    queue: str = ""  # of these only those of this queue; "" = all
+    queue: str = ""  # of these only the ones in this queue; "" = all
     kind: str = "cancel"
 
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest:
-    """Run again what of an ended run did not succeed; what succeeded keeps its results."""
+    """Run the unsuccessful tasks of an ended run again; successful tasks keep their results."""
 
     run_id: str
     requested_at: float
     failed: bool = True  # its failed tasks
     cancelled: bool = False  # its cancelled ones
-    budget_usd: float | None = None  # what the run may cost from now on, all its tries together; None = as before
-    tasks: tuple[tuple[int, int], ...] = ()  # of these only: first and last index of each stretch; none = of all
-    size: Changes = field(default_factory=dict, hash=False)  # what each of its tasks needs from now on
+    budget_usd: float | None = None  # budget from now on, for all its tries together; None = as before
+    tasks: tuple[tuple[int, int], ...] = ()  # limits them to these: first and last index of each stretch; none = all
+    size: Changes = field(default_factory=dict, hash=False)  # needs of each of its tasks from now on
     kind: str = "retry"
 
     @property
     def changes(self) -> Changes:
-        """What of the run's spec it changes."""
+        """The changes to the run's spec."""
         return {**self.size, **({} if self.budget_usd is None else {"budgetUsd": self.budget_usd})}
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequest:
-    """Change what an open run asks for, from the next tick on."""
+    """Change the terms of an open run, from the next tick on."""
 
     run_id: str
     requested_at: float
@@ -86,29 +86,29 @@ class EnvironmentRequest:
     reason: str = ""
     token: str = ""  # of a deployment: it begins once
     submit: SubmitRequest | None = None  # of a deployment: the run that the revision gets unless it has one
-    leaves_tasks: bool = False  # of a deletion: they go on until they end
+    leaves_tasks: bool = False  # of a deletion: tasks continue until they end
     is_daemon: bool = False  # of one that is created
     kind: str = "environment"
 
     @property
     def run_id(self) -> str:
-        """Of the run that it may bring along; "" = none."""
+        """Id of the run that it may create; "" = none."""
         return self.submit.run_id if self.submit else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleRequest:
-    """Keep at least so many instances."""
+    """Keep at least this many instances."""
 
     requested_at: float
     instances: int
-    types: tuple[str, ...] = ()  # of these; none = of any
+    types: tuple[str, ...] = ()  # of these types; none = any
     until: float = 0.0  # epoch seconds; 0 = until another request
     kind: str = "scale"
 
     @property
     def run_id(self) -> str:
-        """Of none."""
+        """It concerns no run."""
         return ""
 
 
@@ -117,13 +117,13 @@ class SharingRequest:
     """Put another sharing document into force."""
 
     document: Mapping[str, Any] = field(hash=False)  # validated
-    base: int  # the revision that it is to follow: under another one it changes nothing
+    base: int  # the revision that it is based on: with another in force it changes nothing
     requested_at: float
     kind: str = "sharing"
 
     @property
     def run_id(self) -> str:
-        """It is about no run."""
+        """It concerns no run."""
         return ""
 
 
@@ -157,12 +157,12 @@ def to_bytes(request: Request) -> bytes:
 
 
 def from_bytes(body: bytes) -> Request:
-    """Raises ValueError for a kind this version does not know or a record that lacks a member."""
+    """Raises ValueError for an unknown kind or a record that lacks a member."""
     return from_record(json.loads(body))
 
 
 def from_record(record: Any) -> Request:
-    """The same, of the JSON value."""
+    """`from_bytes`, for the JSON value."""
     if not isinstance(record, dict) or record.get("kind") not in KINDS:
         raise ValueError(f"unknown request kind {record.get('kind') if isinstance(record, dict) else record!r}")
     request_type = KINDS[record["kind"]]

@@ -1,4 +1,4 @@
-"""How large is an EC2 instance type, and what does it cost? The catalogue knows them all."""
+"""The size and price of every EC2 instance type in the catalogue."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class InstanceType:
     typical_spot_usd_per_hour: float
 
     def has_gpus(self, model: str | None, memory_mib: int) -> bool:
-        """Whether its GPUs are of the model (None = any) and have that memory each (0 = any, even no GPU)."""
+        """Whether its GPUs are of the model (None = any) and each have that memory (0 = any, even no GPU)."""
         return model in (None, self.gpu_model) and memory_mib <= self.gpu_memory_mib
 
     def runs(self, architecture: str) -> bool:
-        """Whether it runs images of the architecture: x86_64, arm64, or any for those of both."""
+        """Whether it runs images of the architecture: x86_64, arm64, or any (images built for both)."""
         return architecture in ("any", self.architecture)
 
     @property
     def image(self) -> str:
-        """Which of a deployment's AMIs instances start from: cpu, gpu, cpu_arm64, gpu_arm64."""
+        """Which of a deployment's AMIs its instances start from: cpu, gpu, cpu_arm64, gpu_arm64."""
         return ("gpu" if self.gpus else "cpu") + ("_arm64" if self.architecture == "arm64" else "")
 
     @property

@@ -1,4 +1,4 @@
-"""What do we know about every instance we pay for?"""
+"""Facts about every instance that is paid for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LEAST_BILLED_S = 60.0  # EC2 charges by the second, and at least a minute
 
 
 class InstanceStatus(StrEnum):
-    BOOTING = "BOOTING"  # EC2 has it, ECS does not know it yet
+    BOOTING = "BOOTING"  # EC2 has it, ECS has not registered it yet
     ACTIVE = "ACTIVE"  # registered; may be given work
     DRAINING = "DRAINING"  # registered; no new work
     RELEASING = "RELEASING"  # we let go of it
-    GONE = "GONE"  # terminated; kept while a run may still speak of it
+    GONE = "GONE"  # terminated; kept while a run may still name it
 
 
 class Purchase(StrEnum):
@@ -43,7 +43,7 @@ class Instance:
     price_usd_per_hour: float = 0.0  # as bought, with its disk and its address
     on_demand_usd_per_hour: float = 0.0  # on demand, with both
     disk_usd_per_hour: float = 0.0  # in both prices
-    address_usd_per_hour: float = 0.0  # the same: its public IPv4 address
+    address_usd_per_hour: float = 0.0  # in both prices: its public IPv4 address
     launched_at: float = 0.0
     registered_at: float = 0.0
     interrupted_at: float = 0.0  # spot warning heard
@@ -57,27 +57,27 @@ class Instance:
     cordon: str = ""  # why no work is placed here, beyond the status
     foreign: Resources = NOTHING  # what tasks that are not ours take
     foreign_seen: Resources = NOTHING  # the least that such tasks were seen to take since `foreign_since`
-    foreign_since: float = 0.0  # since when it has been more than `foreign`; 0 = it is not
-    refusals: int = 0  # launches in a row that ECS refused here, for whatever reason
-    paused_until: float = 0.0  # nothing is launched here before, because of them
+    foreign_since: float = 0.0  # since when that has been more than `foreign`; 0 = it is not
+    refusals: int = 0  # launches in a row that ECS refused here, for any reason
+    paused_until: float = 0.0  # nothing is launched here before, because of refusals
     draining_since: float = 0.0  # 0 = it is not DRAINING
     bought_for: int = 0  # Run.number of the run that counted on it first: it pays until an attempt has worked here
-    # What is not charged yet of the work done here: Run.number -> share-seconds by `ledger.Work`.
+    # Uncharged work done here: Run.number -> share-seconds by `ledger.Work`.
     work: dict[int, list[float]] = field(default_factory=dict)
-    # And of its waiting before a newcomer came, which is not shared with that: Run.number -> [boot s, idle s].
+    # Uncharged waiting before a newcomer came, which does not pay for it: Run.number -> [boot s, idle s].
     waiting: dict[int, list[float]] = field(default_factory=dict)
-    charged_s: float = 0.0  # of its time, to runs or to no run
+    charged_s: float = 0.0  # seconds charged, to runs or to no run
     charged_boot_s: float = 0.0
-    fleet_id: str = ""  # which launched it; "" = not known: its pool's
+    fleet_id: str = ""  # the fleet that launched it; "" = its pool's
     arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
     unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
-    let_go_at: float = 0.0  # since when its daemons are told to end, before it does; 0 = they are not, or it was ended
-    # Kept for one run until that many of the run's tasks are there, or the time is up (`scheduler.taking_room`).
-    yields_to: int = 0  # Run.number; 0 = it takes everybody's
+    let_go_at: float = 0.0  # when its daemons were first told to end; 0 = they were not, or it has ended
+    # Kept for one run until this many of its tasks have arrived, or the time is up (`scheduler.taking_room`).
+    yields_to: int = 0  # Run.number; 0 = it takes work of any run
     yields_tasks: int = 0
     yields_until: float = 0.0
     yields_since: float = 0.0  # 0 = not known: an earlier version began it
-    is_emptied: bool = False  # whether all that is there is to go before
+    is_emptied: bool = False  # whether all other work there must end first
     private_ip: str = ""
     public_ip: str = ""
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
@@ -97,7 +97,7 @@ class Instance:
 
     @property
     def leaves(self) -> bool:
-        """Whether it is going, or gone: what fails there from now on may have failed of that."""
+        """Whether it is ending or has ended: later failures there may be due to that."""
         gone = self.status in (InstanceStatus.RELEASING, InstanceStatus.GONE)
         return gone or bool(self.interrupted_at)
 
@@ -107,35 +107,35 @@ class Instance:
 
     @property
     def owes(self) -> bool:
-        """Whether some of its time may belong to runs that have not been charged for it."""
+        """Whether runs may still owe some of its time."""
         return self.alive or self.losing
 
     @property
     def counts_for_target(self) -> bool:
         """Whether its fleet's target counts it: ours, alive, not warned, not let go, and not missing in EC2's listing.
-        A fleet replaces what is gone: a target that went on counting it would grow with every replacement."""
+        A fleet replaces an ended instance: a target that still counted it would grow with every replacement."""
         leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
         return self.owned and not (leaving or self.interrupted_at or self.absent_since)
 
     def billed_s(self, now: float) -> float:
-        """For how many seconds it has been paid for; what is charged already stays charged."""
+        """Seconds for which it is billed; never less than what is already charged."""
         if not self.launched_at:
             return 0.0
         return max(LEAST_BILLED_S, self.charged_s, (self.stopped_at or now) - self.launched_at)
 
     def boot_s(self, now: float) -> float:
-        """How many of them passed before it registered."""
+        """How many of these seconds passed before it registered."""
         if not self.launched_at:
             return 0.0
         return max(0.0, (self.registered_at or self.stopped_at or now) - self.launched_at)
 
     @property
     def is_settled(self) -> bool:
-        """All of its time is charged: what becomes known of its attempts from now on changes no ledger."""
+        """Whether all of its time is charged: later findings about its attempts change no ledger."""
         return not self.alive and self.charged_s >= self.billed_s(self.stopped_at)
 
     def hours(self, now: float) -> float:
-        """How long it has been paid for."""
+        """Seconds since its launch, up to its end."""
         return self.billed_s(now) / 3600
 
 

@@ -23,12 +23,12 @@ from argosy.model.state import State
 
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
 _IS_UNSENT = np.isin(np.arange(256), (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT))  # by the number of a status
-USD = 1e-6  # sums of money may differ by so much
+USD = 1e-6  # tolerance of sums of money
 MOST_SAID = 10  # sentences in an exception
 
 
 class InconsistentState(Exception):
-    """A state that contradicts itself: a fault of Argosy's own code."""
+    """A state that contradicts itself: a bug in Argosy."""
 
 
 def check(state: State) -> None:
@@ -38,8 +38,8 @@ def check(state: State) -> None:
 
 
 def contradictions(state: State, whole: bool = False) -> Iterator[str]:
-    """A sentence each. whole: of everything, not only of what was changed since the last commit. What a state that was
-    just loaded lacks is none: `losses` names it, and `lifecycle.quarantine` mends it."""
+    """One sentence for each contradiction. whole: check everything, not only what changed since the last commit. Damage
+    found by the last load is no contradiction: `losses` names it, and `lifecycle.quarantine` repairs it."""
     runs = [run for run in state.runs.values() if whole or run.id in state.changed_runs or run.tasks.dirty]
     instances = state.instances if whole else state.instances.keys() & state.changed_instances
     environments = state.environments if whole else state.environments.keys() & state.changed_environments
@@ -53,7 +53,7 @@ def contradictions(state: State, whole: bool = False) -> Iterator[str]:
 
 
 def _rows(table: ColumnTable, whole: bool) -> NDArray[np.int64]:
-    """Those that the next commit writes, or all."""
+    """The runs that the next commit writes, or all."""
     size = table.chunk_rows
     chunks = range(-(-table.rows // size)) if whole else sorted(table.dirty)
     parts = [np.arange(chunk * size, min(table.rows, (chunk + 1) * size)) for chunk in chunks]
@@ -61,7 +61,7 @@ def _rows(table: ColumnTable, whole: bool) -> NDArray[np.int64]:
 
 
 def _faults_of_marks(state: State) -> Iterator[str]:
-    """What is marked as changed can be stored."""
+    """Whether what is marked as changed can be stored."""
     if unknown := (state.new_runs | state.changed_runs) - state.runs.keys():
         yield f"runs {sorted(unknown)} are marked as changed and are not open"
     if unknown_daemons := {run.number for run in state.runs.values() if run.is_daemon} - state.daemons:

@@ -1,4 +1,4 @@
-"""What has been spent on instances that are alive, and is in no run's ledger yet?"""
+"""Spending on live instances that is in no run's ledger yet."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def running_on(state: State, instance: Instance, at: float) -> dict[int, float]:
 def not_charged(
     state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int] | None = None
 ) -> dict[int, dict[str, Costs]]:
-    """What instances that are alive have cost by now and is not in any ledger yet: by Run.number (NOBODY among them),
-    then by market. Only of `runs`, when they are given."""
+    """The cost so far of live instances that is in no ledger yet: by Run.number (including that of no run), then by
+    market. Only of `runs`, when given."""
     owed = OwedTime.of(state, needs, at, runs)
     markets: dict[str, int] = {}
     market = np.array([markets.setdefault(market_of(each), len(markets)) for each in owed.instances], dtype=np.int64)
@@ -56,7 +56,7 @@ def not_charged(
 
 
 def _costs(owed: OwedTime, group: IntArray, groups: int) -> Iterator[list[float]]:
-    """The columns of `Costs`, each with a sum for every group of rows."""
+    """The columns of `Costs`, each summed by group of rows."""
     bought, on_demand, disks, addresses = owed.usd_per_hour() / 3600
     every = owed.seconds.sum(axis=0)
     *usual, displaced = owed.seconds * bought
@@ -65,12 +65,12 @@ def _costs(owed: OwedTime, group: IntArray, groups: int) -> Iterator[list[float]
 
 
 def usd_not_charged(state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int]) -> dict[int, float]:
-    """The same in USD, by Run.number: of `runs` that are open."""
+    """The same in USD, by Run.number, for `runs` that are open."""
     owed = OwedTime.of(state, needs, at, runs)
     usd = owed.seconds.sum(axis=0) * owed.usd_per_hour()[0] / 3600
     return dict(zip(owed.payers, sums(owed.payer, usd, len(owed.payers)).tolist(), strict=True))
 
 
 def cost_so_far(state: State, run: Run, at: float) -> float:
-    """USD: what was charged to the run, and its part of what instances that are alive have cost by now."""
+    """USD: what was charged to the run, and its part of the cost so far of live instances."""
     return run.cost_usd + usd_not_charged(state, state.needs_by_number(), at, {run.number}).get(run.number, 0.0)

@@ -1,4 +1,4 @@
-"""What does a decision look at? The state, the instance types, the time, and the numbers that steer the controller."""
+"""The input of a decision: the state, the instance types, the time and the policy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.state import State
 
-PoolPurchase = tuple[str, Purchase]  # Pool.key, and how instances of the pool are bought
+PoolPurchase = tuple[str, Purchase]  # Pool.key and purchase option
 
 
 @dataclass(frozen=True)
 class Moment:
     """One look at one state. now: epoch seconds.
 
-    The counts below are made once: a moment is only for code that reads. Once the state has changed, make a new one.
+    The counts below are made once: use a moment only in code that reads. After a change of the state, make a new one.
     """
 
     state: State
@@ -29,22 +29,22 @@ class Moment:
 
     @cached_property
     def held(self) -> Mapping[PoolPurchase, int]:
-        """Instances that count towards the targets; 0 for a key that is not in it, here and below."""
+        """Instances that count towards the targets; 0 for a missing key, here and below."""
         return self.state.held()
 
     @cached_property
     def warned(self) -> Mapping[PoolPurchase, int]:
-        """Instances that only their fleets count: they were warned, or EC2 will not end them."""
+        """Instances that only their fleets count: they were warned, or EC2 refuses to end them."""
         return self.state.warned()
 
     @cached_property
     def owed(self) -> Mapping[PoolPurchase, int]:
-        """Instances that the targets promise and EC2 has not shown yet."""
+        """Instances that the targets include and EC2 has not shown yet."""
         return self.state.owed_beyond(self.held, self.warned)
 
     @cached_property
     def promised(self) -> Mapping[PoolPurchase, int]:
-        """Instances that fleets may still launch, wanted or not: what we give up counts until EC2 acknowledges it."""
+        """Instances that fleets may still launch, wanted or not: a lowered target counts only once EC2 acknowledges it."""
         return Counter(
             {
                 (pool.key, purchase): missing

@@ -1,6 +1,6 @@
-"""Of which ended attempts is it open whether their instances were going down?
+"""Which ended attempts may be due to the end of their instances?
 
-Not stored: to a controller that starts anew ECS shows a failure again, and a missing result is looked up again.
+Not stored: to a controller that starts again, ECS shows a failure again, and a missing result is looked up again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.model.events import TaskSeen
 
 @dataclass(frozen=True, slots=True)
 class OpenEnd:
-    """An attempt that ended with a failure. It keeps its row until it is known whose that is."""
+    """An attempt that ended with a failure. It keeps its row until it is known who is charged."""
 
     seen: TaskSeen
     heard_at: float  # epoch seconds
@@ -33,11 +33,11 @@ class OpenEnds:
 
     failures: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row
     missing_results: dict[tuple[str, int], MissingResult] = field(default_factory=dict)  # by run and task index
-    ran_at: dict[str, float] = field(default_factory=dict)  # instance -> the last time at which EC2 said that it runs
+    ran_at: dict[str, float] = field(default_factory=dict)  # instance -> the last time at which EC2 reported it running
 
     def __bool__(self) -> bool:
         return bool(self.failures or self.missing_results)
 
     def copy(self) -> OpenEnds:
-        """Another one of the same entries, none of which ever changes."""
+        """A copy with the same entries, none of which ever changes."""
         return OpenEnds(dict(self.failures), dict(self.missing_results), dict(self.ran_at))

@@ -1,4 +1,4 @@
-"""Whose is the time of instances that is in no ledger yet? `costs.split` of all of them at once, as columns."""
+"""Which runs owe the time that is in no ledger yet? `costs.split` for all instances at once, as columns."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from argosy.model.state import State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwedTime:
-    """A row for each part of an instance's time that one payer owes; several rows may be of the same two."""
+    """A row for each part of an instance's time that one payer owes; several rows may have the same instance and payer."""
 
     instances: Sequence[Instance]
     payers: Sequence[int]
-    """Run.number, or NOBODY."""
+    """Run.number, or 0 for no run."""
     place: IntArray
     """(p,) of the instance among `instances`."""
     payer: IntArray
@@ -33,7 +33,8 @@ class OwedTime:
     def of(
         cls, state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int] | None = None
     ) -> OwedTime:
-        """Until `at`. needs: of a task of each open run; what others owe is NOBODY's. runs: None = all payers."""
+        """What is owed until `at`. needs: of a task of each open run; time without an open run is owed by no run (0).
+        runs: None = all payers."""
         instances = [instance for instance in state.instances.values() if instance.owes]
         place, number, seconds = _split(instances, _works(state, needs, instances, at), at)
         payers = sorted({NOBODY, *needs} if runs is None else {NOBODY, *needs}.intersection(runs))
@@ -52,7 +53,7 @@ class OwedTime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Works:
-    """What was done on instances: share-seconds, in rows of which several may be of the same instance and run."""
+    """Work done on instances: share-seconds, in rows of which several may have the same instance and run."""
 
     place: IntArray
     number: IntArray
@@ -62,7 +63,7 @@ class _Works:
 
 
 def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Instance], at: float) -> _Works:
-    """What is over, and what runs, which counts as useful as long as nothing else is known."""
+    """Work that is over, and work in progress, which counts as useful until more is known."""
     shares = AttemptShares.of(state, needs, instances)
     place, number, share_s = shares.at_work(state, at)
     before = [(where, run, *done) for where, instance in enumerate(instances) for run, done in instance.work.items()]
@@ -77,7 +78,7 @@ def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Ins
 
 
 def _split(instances: Sequence[Instance], works: _Works, at: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """(place, Run.number, (6, p) seconds) as `costs.split` has them."""
+    """(place, Run.number, (6, p) seconds) as in `costs.split`."""
     left, boot = _left(instances, at)
     waits = [
         (where, run, *waited) for where, instance in enumerate(instances) for run, waited in instance.waiting.items()
@@ -99,7 +100,7 @@ def _split(instances: Sequence[Instance], works: _Works, at: float) -> tuple[Int
 
 
 def _left(instances: Sequence[Instance], at: float) -> tuple[FloatArray, FloatArray]:
-    """(n,) seconds that are not charged yet, and how many of them are boot."""
+    """(n,) uncharged seconds, and how many of them are boot."""
     launched, stopped, registered, charged, charged_boot = (
         np.array([getattr(instance, name) for instance in instances], dtype=np.float64)
         for name in ("launched_at", "stopped_at", "registered_at", "charged_s", "charged_boot_s")
@@ -114,8 +115,8 @@ def _left(instances: Sequence[Instance], at: float) -> tuple[FloatArray, FloatAr
 def _shared(
     instances: Sequence[Instance], works: _Works, left: FloatArray, boot: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """left, boot: seconds of each instance, the boot among all that is left. Those without any work are paid by who
-    they were bought for."""
+    """left, boot: seconds of each instance; boot is part of left. The run that an instance was bought for pays if it
+    has no work."""
     mine, place = works.done.sum(axis=0), works.place
     all_done = sums(place, mine, len(left))
     scale = np.minimum(1.0, _ratio(left - boot, all_done))  # dominant shares may add up to more than one instance
@@ -149,7 +150,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _codes(numbers: IntArray, known: Sequence[int]) -> IntArray:
-    """Where each stands in `known`, which is ascending; -1 = it does not."""
+    """The position of each in `known`, which is ascending; -1 = not in it."""
     if not known:
         return np.full(len(numbers), -1, dtype=np.int64)
     column = np.array(known, dtype=np.int64)

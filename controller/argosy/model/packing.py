@@ -1,7 +1,8 @@
-"""How do a few thousand rows of columns become bytes and columns again?
+"""How are a few thousand rows of columns packed into bytes?
 
-A checksum, a mark, and one compressed piece: a line of JSON that says what follows, then the columns. Each column ends
-with its last row that differs from the default; one that never differs is left out. Most rows of most chunks are such.
+A checksum, a mark, and one compressed piece: a line of JSON that describes the content, then the columns. Each column
+ends with its last row that differs from the default; a column of defaults is left out. Most rows of most chunks are
+defaults.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 class Unreadable(ValueError):
-    """Bytes that are no chunk, or not as they were written."""
+    """Bytes that are not a chunk, or were altered."""
 
 
 def pack(columns: Columns, defaults: Mapping[str, Any], rows: int) -> bytes:
-    """`rows` rows of each column; what equals `defaults` at the end of a column is left out."""
+    """`rows` rows of each column; trailing values that equal `defaults` are left out."""
     kept = {name: _used(column, defaults[name]) for name, column in columns.items()}
     listed = [[name, column.dtype.str, len(column)] for name, column in kept.items() if len(column)]
     head = json.dumps({"rows": rows, "columns": listed}, separators=(",", ":")).encode()
@@ -33,7 +34,7 @@ def pack(columns: Columns, defaults: Mapping[str, Any], rows: int) -> bytes:
 
 
 def unpack(stored: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
-    """How many rows there are, and the first rows of each column; the rest are defaults. Raises Unreadable."""
+    """The number of rows, and the first rows of each column; the rest are defaults. Raises Unreadable."""
     body = stored[4:]
     if zlib.crc32(body).to_bytes(4, "big") != stored[:4]:
         raise Unreadable("wrong checksum")

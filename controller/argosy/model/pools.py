@@ -1,4 +1,4 @@
-"""Where can capacity be bought, at what price, and how much of it have we ordered?"""
+"""Where can capacity be bought, at what price, and how much is ordered?"""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Pool:
     cell: str
     instance_type: str
     zone: str
-    fleet_id: str  # "" = it has none: nothing is bought there
-    spot_target: int = 0  # what we want
+    fleet_id: str  # "" = none: nothing is bought there
+    spot_target: int = 0  # the number of instances to keep
     on_demand_target: int = 0
     confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
     confirmed_on_demand: int = -1
     spot_usd_per_hour: float = 0.0  # EC2's price, without disk and address
-    ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
+    ordered_since: float = 0.0  # since when it has owed instances; 0 = it owes none
     grown_at: float = 0.0  # when its targets were last raised
     short_until: float = 0.0  # cool-off after a shortage of spot capacity
-    shortages: float = 0.0  # how many cool-offs lately, as of short_until: each doubles the next, and they fade
-    short_reason: str = ""  # what the cool-off is for, in the words of a message
-    needs_mending: bool = False  # the cool-off is for what lasts until somebody acts: a dead AMI, a missing right
+    shortages: float = 0.0  # number of recent cool-offs, as of short_until: each doubles the next, and they fade
+    short_reason: str = ""  # why it cools off, in the words of a message
+    needs_mending: bool = False  # the cause lasts until a person acts: a dead AMI, a missing right
     history_at: float = 0.0  # when its fleet's history was last asked for
     on_demand_short_until: float = 0.0  # the same for on-demand capacity
     unsettled_until: float = 0.0  # after an interruption: bought from only where it is clearly cheaper
@@ -41,11 +41,11 @@ class Pool:
     instance_hours: float = 0.0  # spot, decayed to rate_at
     rate_at: float = 0.0
     placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
-    registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
+    registered_memory_mib: int = 0  # memory that an instance of it last registered; 0 = none has
     without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
 
     unregistered: int = 0  # instances in a row that never joined the cluster
-    closed: str = ""  # why nothing is launched in its cell any more; "" = the cell is open
+    closed: str = ""  # why nothing is launched in its cell; "" = the cell is open
     surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
 
     @property
@@ -57,7 +57,7 @@ class Pool:
         return self.spot_target + self.on_demand_target
 
     def cools_off(self, now: float) -> bool:
-        """Whether it is not asked for instances of one purchase option at least."""
+        """Whether at least one purchase option is in a cool-off."""
         return max(self.short_until, self.on_demand_short_until) > now
 
     @property
@@ -66,15 +66,15 @@ class Pool:
 
 
 def not_seen_yet(pools: Mapping[str, Pool], fleets: Iterable[tuple[str, str, str]]) -> dict[str, Pool]:
-    """By key, the pools of deployed fleets (cell, instance type, zone) that are not in `pools`: no sweep has shown them
-    yet."""
+    """By key, the pools of deployed fleets (cell, instance type, zone) that are missing from `pools`: no sweep has
+    shown them yet."""
     found = (Pool(*each, "not seen yet", confirmed_spot=0, confirmed_on_demand=0) for each in fleets)
     return {pool.key: pool for pool in found if pool.key not in pools}
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A pool and purchase option at a price now: an instance that does not exist yet."""
+    """A pool and purchase option at its present price: an instance that does not exist yet."""
 
     pool: str
     cell: str
@@ -82,14 +82,14 @@ class Offer:
     zone: str
     purchase: Purchase
     price_usd_per_hour: float  # of the instance with its disk and its address
-    resources: Resources  # what will really register, without what daemons take of it
-    disk_gib: int = 0  # of its volume, for tasks other than daemons'; likewise
-    most_tasks: int | None = None  # at a time, whatever they need; None = as many as its resources take
+    resources: Resources  # what will really register, less what daemons take of it
+    disk_gib: int = 0  # of its volume, for other tasks than daemons'; likewise
+    most_tasks: int | None = None  # at a time, whatever they need; None = as many as its resources allow
     attributes: tuple[tuple[str, str], ...] = ()
-    effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price
+    effective_usd_per_hour: float = 0.0  # price plus the cost of risk; 0 = the price
     interruption_rate: float = 0.0  # expected interruptions per instance-hour
-    for_daemons: Resources = NOTHING  # what they will take of it
-    host_ports: frozenset[Port] = frozenset()  # that they will hold
+    for_daemons: Resources = NOTHING  # what daemons will take of it
+    host_ports: frozenset[Port] = frozenset()  # ports that daemons will hold
 
     @property
     def whole(self) -> Resources:
@@ -98,7 +98,7 @@ class Offer:
 
     @property
     def effective(self) -> float:
-        """What is optimised; what is paid, reserved and shown is the price."""
+        """The price to optimise. What is paid, reserved and shown is `usd_per_hour`."""
         return self.effective_usd_per_hour or self.price_usd_per_hour
 
 
@@ -108,14 +108,14 @@ class OrderNote:
 
     at: float = 0.0  # 0 = nothing was bought yet
     instances: int = 0
-    usd_per_hour: float = 0.0  # with what risk adds
+    usd_per_hour: float = 0.0  # with the cost of risk
     lower_bound_usd_per_hour: float | None = None  # None = not known
     gap: float | None = None  # share above the bound; None where the bound is not known or not all was bought
     method: str = ""  # "run by run", "patterns" or "greedy"
-    patterns: Patterns = ()  # the next allocation begins with these
+    patterns: Patterns = ()  # starting point of the next allocation
 
     def to_json(self) -> dict[str, Any]:
-        """As users are shown it, and as it is stored."""
+        """The form that is shown to users and stored."""
         return {
             "at": self.at,
             "instances": self.instances,

@@ -1,6 +1,7 @@
-"""At which ports is a service's task reached: in its container, and on its instance?
+"""At which ports is a service's task reached?
 
-A task has few ports, so the ports of its instance fit into one number, which is a column of the attempts.
+It has ports in its container and on its instance. A task has few ports, so those of its instance fit into one number, a
+column of the attempts.
 """
 
 from __future__ import annotations
@@ -11,31 +12,30 @@ from typing import NamedTuple
 TCP = "tcp"
 MOST_TASK_PORTS = 4  # of one task: 16 bits each
 BITS, MASK = 16, 0xFFFF
-PORT_VARIABLE = "ARGOSY_PORT_"  # and the container's port: where the program listens
+PORT_VARIABLE = "ARGOSY_PORT_"  # the container's port: where the program listens
 
 
 class TaskPort(NamedTuple):
-    """One that a spec names. host: 0 = the agent chooses a free one."""
+    """A port that a spec names. host: 0 = the agent chooses a free one."""
 
     container: int
     host: int = 0
 
 
 class PortBinding(NamedTuple):
-    """A port of a container, and the one of the instance that leads to it."""
+    """A port of a container, and the instance's port that leads to it."""
 
     container: int
     host: int
 
 
 def packed(ports: Sequence[TaskPort], bindings: Iterable[PortBinding]) -> int:
-    """The ports of the instance, in the order in which the spec names those of the container; 0 where one is not
-    bound."""
+    """The ports of the instance, in the order in which the spec names those of the container; 0 where one is not bound."""
     hosts = {each.container: each.host for each in bindings}
     return sum((hosts.get(port.container, 0) & MASK) << (BITS * place) for place, port in enumerate(ports))
 
 
 def unpacked(ports: Sequence[TaskPort], number: int) -> list[PortBinding]:
-    """Those that are bound."""
+    """The bound ports."""
     found = [PortBinding(port.container, (number >> (BITS * place)) & MASK) for place, port in enumerate(ports)]
     return [each for each in found if each.host]

@@ -1,4 +1,4 @@
-"""How is capacity bought for a run: what does its spec ask for, and what does the controller buy at present?"""
+"""Which purchase option does a run's spec ask for, and which is used at present?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PurchaseMode(StrEnum):
 
     @property
     def mixes(self) -> bool:
-        """Whether the run may use both, so that the controller chooses."""
+        """Whether the run may use both options, so that the controller chooses."""
         return self is PurchaseMode.SPOT_THEN_ON_DEMAND
 
     def allows(self, purchase: Purchase) -> bool:
@@ -27,7 +27,7 @@ class PurchaseMode(StrEnum):
 
 
 class Stance(StrEnum):
-    """What is bought for a run of mode SPOT_THEN_ON_DEMAND."""
+    """The option used for a run of mode SPOT_THEN_ON_DEMAND."""
 
     SPOT = "spot"  # take spot, or wait for it
     ON_DEMAND = "on-demand"  # until spot is worth another try
@@ -36,14 +36,14 @@ class Stance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """The stance of a run, with what the controller has to remember about it. Times are epoch seconds, 0 = never."""
+    """The stance of a run, and the times that the choice of its stance depends on. Epoch seconds, 0 = never."""
 
     stance: Stance = Stance.SPOT
     since: float = 0.0  # when the stance was taken
     reason: str = ""
     short_since: float = 0.0  # when tasks began to wait because spot is short
     try_spot_at: float = 0.0  # when a run on on-demand tries spot again
-    falls: int = 0  # how often in a row spot was left; each doubles the time to the next try
+    falls: int = 0  # how often in a row spot was abandoned; each time doubles the wait for the next try
     late: bool = False  # the deadline has passed
 
     @classmethod

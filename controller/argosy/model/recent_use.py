@@ -1,8 +1,8 @@
-"""What did each sharer use lately, as a mean in which what is long ago counts less and less?
+"""What did each sharer use recently?
 
-A mean over time with a half-life: what was used one half-life ago counts half as much as what is used now. It is moved
-on by one step from the last value, what is used now and the time that has passed, so that it does not matter how often
-that happens. All of it is in whole numbers, 2^-20 of a unit, so that whoever reads it finds the same.
+A mean over time with a half-life: use one half-life ago counts half as much as use now. One step computes it from the
+last value, present use and the time that has passed, so the frequency of steps does not matter. All values are whole
+numbers, 2^-20 of a unit, so that every reader gets the same result.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ Amounts: TypeAlias = tuple[int, ...]  # of cpu units, MiB and GPUs
 
 RECENT_USE = "RECENT_USE"  # of the partition STATE
 UNIT = 1 << 20  # of the whole numbers in which the means are kept
-MOST_SHARERS = 1_000  # that are remembered; those that used most
+MOST_SHARERS = 1_000  # sharers that are remembered; those with the most use
 _DECAY_BITS = 30
 NOTHING: Amounts = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class RecentUse:
-    """at: epoch seconds, when it was last moved on; 0 = nothing is known yet."""
+    """at: epoch seconds of the last step; 0 = nothing is known yet."""
 
     at: float = 0.0
-    whole: Amounts = NOTHING  # what there was of it then, in the cluster
-    means: Mapping[Sharer, Amounts] = field(default_factory=dict)  # in 1 / UNIT; who used nothing is not in it
+    whole: Amounts = NOTHING  # the cluster's total at that time
+    means: Mapping[Sharer, Amounts] = field(default_factory=dict)  # in 1 / UNIT; sharers without use are left out
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time to move it on. A clock that went back does not stop it."""
+        """Whether a step is due. A clock that was set back does not delay it."""
         return not self.at or not 0 <= now - self.at < EVERY_S
 
     def moved_on(self, used: Mapping[Sharer, Amounts], whole: Amounts, now: float, half_life_s: float) -> RecentUse:
-        """used: what each uses now, and so, as far as anybody knows, has used since the last time. Of the time before
-        the first one nothing is known: nobody used anything."""
+        """used: present use of each, assumed constant since the last step. Before the first step, use counts as zero."""
         passed_s = max(0.0, now - self.at) if self.at else 0.0
         kept = int((1 << _DECAY_BITS) * 2.0 ** (-passed_s / half_life_s))
         names = self.means.keys() | used.keys()
@@ -48,7 +47,7 @@ class RecentUse:
         return RecentUse(now, whole, {name: found[name] for name in sorted(most) if any(found[name])})
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         means = [[*name, *amounts] for name, amounts in sorted(self.means.items())]
         stored = {"at": self.at, "whole": self.whole, "means": means}
         return zlib.compress(json.dumps(stored, separators=(",", ":")).encode(), 6)
@@ -62,7 +61,7 @@ class RecentUse:
 
 
 def _mixed(before: Amounts, now: Amounts, kept: int) -> Amounts:
-    """Rounded down, so that what is used no more is nothing one day."""
+    """Rounded down, so that a mean without use reaches zero."""
     fresh = (1 << _DECAY_BITS) - kept
     return tuple((old * kept + new * UNIT * fresh) >> _DECAY_BITS for old, new in zip(before, now, strict=True))
 

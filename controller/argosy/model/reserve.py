@@ -1,7 +1,7 @@
-"""What are the live attempts of a run still expected to cost, and which instances does it pay for now?
+"""What are a run's live attempts still expected to cost?
 
-An instance is paid for until its last attempt ends, so the longest attempt of the run on it counts, and the run's part
-of it is its part of what all live attempts take there.
+An instance is paid for until its last attempt ends, so the run's longest attempt there counts. The run's part is its
+part of what all live attempts take there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.model.runs import Run
 from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
 from argosy.model.state import State
 
-LEAST_LEFT = 0.1  # of the expected duration, of an attempt that has already taken longer
+LEAST_LEFT = 0.1  # of the expected duration, for an attempt that has already taken longer
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Holding:
         return self.usd_per_hour * self.longest_s / 3600
 
     def more(self, share: float, seconds: float) -> float:
-        """Take one attempt more in: what that adds to the reserve."""
+        """Add one attempt; returns what that adds to the reserve."""
         before = self.reserved_usd
         self.share += share
         self.share_of_all += share
@@ -52,7 +52,7 @@ class Holding:
 
 
 class Holdings:
-    """The instances on which a run has live attempts, as columns, of which single ones can be replaced."""
+    """The instances on which a run has live attempts, as columns. Single holdings can be replaced."""
 
     def __init__(
         self, instances: Sequence[Instance], share: FloatArray, share_of_all: FloatArray, longest_s: FloatArray
@@ -75,7 +75,7 @@ class Holdings:
         yield from (name for name in self._replaced if name not in self._place)
 
     def of(self, instance_id: str) -> Holding | None:
-        """A copy."""
+        """A copy of the holding."""
         if (found := self._replaced.get(instance_id)) is not None:
             return replace(found)
         place = self._place.get(instance_id)
@@ -85,24 +85,24 @@ class Holdings:
         return Holding(self.instances[place], *columns)
 
     def put(self, holding: Holding) -> None:
-        """In place of the one of that instance, if there is any. The sums stay as they were."""
+        """Replace the holding of that instance, or add it. The sums stay as they were."""
         self._replaced[holding.instance.id] = holding
 
     def copy(self) -> Holdings:
-        """One that can be changed while this one stays as it is."""
+        """A copy that can be changed independently."""
         found = copy.copy(self)
         found._replaced = {name: replace(holding) for name, holding in self._replaced.items()}
         return found
 
     def sums(self) -> tuple[float, float, float]:
-        """USD an hour of the instances; the run's part of it; what is reserved, USD. As they were counted first."""
+        """USD an hour of the instances; the run's part of it; what is reserved, USD. Without replacements."""
         price = np.array([instance.price_usd_per_hour for instance in self.instances], dtype=np.float64)
         part = np.divide(self._share, self.share_of_all, out=np.zeros_like(price), where=self.share_of_all > 0)
         return float(price.sum()), float((price * part).sum()), float((price * part * self._longest_s).sum() / 3600)
 
 
 class Reserves:
-    """What all runs hold now, and what idles for them."""
+    """What all runs hold now, and the idle instances that they pay for."""
 
     def __init__(self, state: State, needs: Mapping[int, Resources], now: float) -> None:
         """needs: of a task of each open run, by Run.number."""
@@ -118,7 +118,7 @@ class Reserves:
         self.idle = _kept_idle(state)
 
     def held(self, number: int, expected_s: float) -> Holdings:
-        """By one run, in which an attempt is expected to take so many seconds."""
+        """Holdings of one run, in which an attempt is expected to take this many seconds."""
         rows = self._rows(number)
         of, left_s = self._shares.place[rows], np.maximum(expected_s - self._taken_s[rows], LEAST_LEFT * expected_s)
         longest_s = np.full(len(self._instances), -np.inf)
@@ -129,7 +129,7 @@ class Reserves:
         return Holdings(instances, share[place], self._share_of_all[place], longest_s[place])
 
     def longest_so_far(self, number: int) -> float:
-        """Since when, in seconds, the run's oldest live attempt has been running; 0 without any."""
+        """Age of the run's oldest live attempt in seconds; 0 without any."""
         rows = self._rows(number)
         return float(self._taken_s[rows[self._started[rows]]].max(initial=0.0))
 
@@ -139,7 +139,7 @@ class Reserves:
 
 
 def new_holding(state: State, needs: Mapping[int, Resources], instance: Instance, number: int) -> Holding:
-    """As many attempts as the run has there, none of which is expected to take any time yet."""
+    """The run's attempts there, with no time left for any of them yet."""
     here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode()) or {}
     shares = {each: count * needs[each].share_of(instance.total) for each, count in here.items() if each in needs}
     return Holding(instance, shares.get(number, 0.0), sum(shares.values()), 0.0)
@@ -158,7 +158,7 @@ def _kept_idle(state: State) -> Mapping[int, Sequence[Instance]]:
 
 
 def to_come_usd(instance: Instance, boot_s: float, expected_s: float, now: float) -> float:
-    """What an instance that still boots will cost until the end of its first attempt."""
+    """The cost of a booting instance until the end of its first attempt."""
     if instance.status is not InstanceStatus.BOOTING:
         return 0.0
     left_s = max(0.0, boot_s - (now - instance.launched_at)) + expected_s
@@ -166,7 +166,7 @@ def to_come_usd(instance: Instance, boot_s: float, expected_s: float, now: float
 
 
 def to_be_displaced_usd(state: State, run: Run, at: float) -> float:
-    """What the work is worth of attempts that are being stopped for the run: it pays once they have ended."""
+    """The value of the work of attempts that are being stopped for the run: it pays once they have ended."""
     table = state.attempts
     usd = 0.0
     for row in np.flatnonzero((table["for_run"] == run.number) & (table["status"] != AttemptStatus.FREE)).tolist():

@@ -1,7 +1,7 @@
-"""What may change of a run after its submission, and its terms from then on.
+"""What may change of a run after its submission?
 
-What was submitted stays as it is stored. Changes are kept beside it, by the name that the spec has for the field, and
-the run's terms follow from both.
+The submitted spec stays as it is stored. Changes are stored beside it, by the spec's name of the field, and the run's
+terms follow from both.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU
 from argosy.model.run_terms import DEFAULT_QUEUE, Deadline, RunTerms
 
 Changes = Mapping[str, Any]
-"""New values by the name of the field; None: the spec says nothing of it any more."""
+"""New values by the name of the field; None: the field is unset."""
 
-# By the name of a field that may change: the terms that a value of it gives.
+# By the name of a field that may change: the terms that follow from its value.
 _TERMS: Mapping[str, Callable[[RunTerms, Any], dict[str, Any]]] = {
     "priority": lambda terms, value: {"priority": int(value or 0)},
     "queue": lambda terms, value: {"queue": str(value or DEFAULT_QUEUE)},
@@ -28,7 +28,7 @@ _TERMS: Mapping[str, Callable[[RunTerms, Any], dict[str, Any]]] = {
     "memory": lambda terms, value: {"needs": terms.needs._replace(memory_mib=int(value))},
     "vcpus": lambda terms, value: {"needs": terms.needs._replace(cpu_units=round(value * CPU_UNITS_PER_VCPU))},
 }
-WHEN_RETRIED = frozenset({"memory", "vcpus"})  # no task of the run is alive then, and its definition is made again
+WHEN_RETRIED = frozenset({"memory", "vcpus"})  # no task of the run is alive then, and its definition is created again
 OF_OPEN_RUNS = tuple(name for name in _TERMS if name not in WHEN_RETRIED)
 NEVER_ABSENT = frozenset({"priority", "queue", *WHEN_RETRIED})
 

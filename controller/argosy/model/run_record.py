@@ -1,4 +1,4 @@
-"""What is stored of a run besides its spec and its tasks? The same record is what users are shown."""
+"""The stored record of a run, besides its spec and its tasks. Users see the same record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_COUNTS = (0,) * len(TaskStatus)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """One run. Times are epoch seconds, 0 = not yet; money is USD. Fields without a comment mean what they mean in
-    `Run` and `RunTerms`. Those with a default may be missing in what is stored."""
+    `Run` and `RunTerms`. Fields with a default may be missing in a stored record."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class RunRecord:
     task_count: int
     output: str
     number: int = 0  # 0 = the controller has not taken it in yet, or cannot read it
-    image: str | None = None  # None = nothing but the id is known: the run cannot be restored
+    image: str | None = None  # None = only the id is known: the run cannot be restored
     expects_result: bool = False
     status_reason: str = ""
     task_definition: str = ""
@@ -65,8 +65,8 @@ class RunRecord:
     ended_seconds: float = 0.0
     shortest_s: float = 0.0
     longest_s: float = 0.0
-    expected_s: float = 0.0  # how long an attempt is expected to take; 0 = not known
-    shard_size: int | None = None  # the seconds above are for tasks of this size
+    expected_s: float = 0.0  # expected duration of an attempt; 0 = not known
+    shard_size: int | None = None  # the size of task that the seconds above are for
     instances: tuple[str, ...] = ()  # sorted
     used_instances: int = 0
     reasons: tuple[str, ...] = ("",)
@@ -90,25 +90,25 @@ class RunRecord:
     revived_to: int = 0
     manifest_bounds: tuple[ManifestBound, ...] = ()
     manifest_after: str = ""
-    healthy_s: float | None = None  # of a service: after so many seconds a task is healthy; None = it is none
+    healthy_s: float | None = None  # of a service: a task counts as healthy after this time; None = it is no service
     is_daemon: bool = False  # whether its tasks run on every instance that matches
-    has_health: bool = False  # of a service: healthy means that its health command says so
-    ports: tuple[TaskPort, ...] = ()  # of a service: at which its tasks are reached
-    suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
+    has_health: bool = False  # of a service: whether its health command decides that
+    ports: tuple[TaskPort, ...] = ()  # of a service: ports at which its tasks are reached
+    suspended_at: float = 0.0  # when the controller first failed at it (`waiting` says why); 0 = it did not
     depends_on: tuple[Dependency, ...] = ()
     unmet: tuple[str, ...] = ()
     not_before: float = 0.0
     held_until: float = 0.0
     proven_owner: str = ""
-    owner: str = ""  # whom its spec names
+    owner: str = ""  # the owner that its spec names
     queue: str = ""  # "" = not known: an earlier version stored it
     priority: int = 0
     max_instances: int | None = None
     max_concurrent: int | None = None
 
-    # What a reader adds (api). These are never stored.
-    retry_at: float = 0.0  # when a retry was asked for that the controller has not taken in; 0 = none
-    reserved_usd: float = 0.0  # what live attempts and booting instances are still expected to cost
+    # Added by a reader (api), and never stored.
+    retry_at: float = 0.0  # when a pending retry was requested; 0 = none
+    reserved_usd: float = 0.0  # expected cost of live attempts and booting instances
     usd_per_hour: float = 0.0  # what the run pays for now
 
     @property
@@ -117,16 +117,16 @@ class RunRecord:
 
     @property
     def shown_status(self) -> str:
-        """As users are shown it: from the request to cancel it to its end a run is CANCELLING."""
+        """As shown to users: from the request to cancel it to its end, a run is CANCELLING."""
         return CANCELLING if self.cancelled and not self.has_ended else self.status
 
     @property
     def instance_count(self) -> int:
-        """How many it has ever used, named or not."""
+        """How many instances it has ever used, named or not."""
         return max(self.used_instances, len(self.instances))
 
     def with_changes(self, submitted: RunTerms, changes: Changes, reason: str) -> RunRecord:
-        """As it will be once the controller has taken the changes in."""
+        """The record once the controller has taken the changes in."""
         now = {**self.changes, **changes}
         terms = changed(submitted, now)
         at = None if terms.deadline is None else terms.deadline.for_run(self.reopened_at or self.submitted_at)
@@ -134,7 +134,7 @@ class RunRecord:
 
     @classmethod
     def of(cls, run: Run) -> RunRecord:
-        """What is to be stored of the run."""
+        """The record of the run."""
         terms = run.terms
         values = {name: getattr(run, name) for name in _SHARED}
         for name in _LISTS:
@@ -150,7 +150,7 @@ class RunRecord:
 
     @classmethod
     def of_request(cls, request: SubmitRequest) -> RunRecord:
-        """Of a run that the controller has not taken in yet."""
+        """The record of a run that the controller has not taken in yet."""
         terms = request.terms
         return cls(
             id=request.run_id,
@@ -172,7 +172,7 @@ class RunRecord:
 
     @classmethod
     def of_unreadable(cls, run_id: str) -> RunRecord:
-        """Of a run of which nothing but its id can be read."""
+        """The record of a run of which only the id can be read."""
         name = run_id.rsplit("-", 3)[0]
         return cls(
             id=run_id, name=name, status=RunStatus.FAILED, submitted_at=0.0, task_count=0, output="", halted=True
@@ -180,7 +180,7 @@ class RunRecord:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> RunRecord:
-        """Unknown members are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
+        """Unknown members are ignored. Raises KeyError, TypeError or ValueError for damaged data."""
         values = {name: record[name] for name in _STORED if name in record}
         if record.get(_NEW_BUDGET):
             values.setdefault("changes", {"budgetUsd": record[_NEW_BUDGET]})
@@ -197,7 +197,7 @@ class RunRecord:
         }
 
     def to_run(self, spec: Mapping[str, Any], terms: RunTerms, tasks: TaskTable) -> Run:
-        """The run as it was when it was stored. Raises ValueError when nothing but its id is known."""
+        """The run as it was stored. Raises ValueError when only its id is known."""
         if self.image is None:
             raise ValueError("its record names nothing but the run")
         values = {name: getattr(self, name) for name in _SHARED}
@@ -239,7 +239,7 @@ def _failures(rows: list[dict[str, Any]]) -> tuple[Failure, ...]:
     return tuple(Failure(**{name: row[name] for name in known if name in row}) for row in rows)
 
 
-_NEW_BUDGET = "new_budget_usd"  # the one change that earlier versions knew
+_NEW_BUDGET = "new_budget_usd"  # the one change that earlier versions allowed
 _LISTS = (
     "reasons",
     "failures",

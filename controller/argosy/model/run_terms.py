@@ -1,7 +1,7 @@
 """The terms of a run: what its spec asks for.
 
-`spec.terms` reads them from the spec once, when the run is admitted. They are stored with the run, and everything that
-the controller decides by is a field of them: nothing here has a default.
+`spec.terms` reads them from the spec once, when the run is admitted. They are stored with the run. Every decision of
+the controller about the run uses a field of them, and no field here has a default.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from argosy.model.ports import TaskPort
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import Resources
 
-DEFAULT_QUEUE = "default"  # of runs that name none, and of those whose queue is there no more
+DEFAULT_QUEUE = "default"  # of runs that name none, and of those whose queue no longer exists
 FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
 # Of the runner that is every container's init (containers/runner). An instance whose runner speaks the protocol has the
 # attribute with its number.
 RUNNER_PROTOCOL = 1
 RUNNER_ATTRIBUTE = "argosy.runner"
-# The entry point of a container that the runner is to run a program in. Elsewhere there is no such file, so that the
-# task fails at once and does not run half.
+# The entry point of a container in which the runner runs a program. Elsewhere this file does not exist, so that the
+# task fails at once instead of running halfway.
 PROGRAM_ENTRY_POINT = "argosy:program"
 LONGEST_DEADLINE_S = 366 * 86_400.0  # our choice: a deadline more than a year away is a typing error
 
@@ -129,23 +129,23 @@ class HealthTerms:
 
 START_FIRST: Final = "start-first"
 STOP_FIRST: Final = "stop-first"
-SERVICE_GROUP = "env:"  # and the environment's name: the ECS task group of a service's tasks, of all revisions
+SERVICE_GROUP = "env:"  # with the environment's name: the ECS task group of a service's tasks, of all revisions
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTerms:
-    """How a service is kept up and updated. Percentages are of the desired tasks, and are rounded up. Of a daemon they
-    are of the instances that match."""
+    """How a service is kept up and updated. Percentages refer to the desired tasks, for a daemon to the matching
+    instances, and are rounded up."""
 
     desired: int
-    min_healthy_percent: int  # our own acts leave so many healthy tasks
-    max_over_percent: int  # an update may start so many more
-    healthy_s: float  # a task that has run for so long is healthy
-    progress_s: float  # a deployment without progress for so long is stuck
-    rolls_back: bool  # whether a deployment that fails goes back to the revision before
-    target_group: str  # of a load balancer, as the settings name it; "" = none
-    drain_s: float  # from when a task is out of the group until it is told to stop
-    content: str  # digest of what makes its tasks what they are: a revision with the same digest adopts them
+    min_healthy_percent: int  # least healthy tasks that our own actions leave
+    max_over_percent: int  # most extra tasks that an update may start
+    healthy_s: float  # a task that has run this long is healthy
+    progress_s: float  # a deployment without progress for this long is stuck
+    rolls_back: bool  # whether a failed deployment returns to the previous revision
+    target_group: str  # load balancer's, as named in the settings; "" = none
+    drain_s: float  # from a task's removal from the group to its stop
+    content: str  # digest of what defines its tasks: a revision with the same digest adopts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +158,18 @@ class DaemonTerms:
 
 @dataclass(frozen=True, slots=True)
 class RunTerms:
-    """What the spec of a run asks for. Never changes after submission. None: the spec does not say."""
+    """The terms of a run's spec. They never change after submission. None: the spec does not say."""
 
     name: str
     needs: Resources  # of one task, where the spec has a `container`
-    gpu_model: str | None  # the only one that will do
-    gpu_memory_mib: int  # that each of its GPUs has at least; 0 = any
+    gpu_model: str | None  # the only acceptable model
+    gpu_memory_mib: int  # least memory of each of its GPUs; 0 = any
     disk_gib: int  # of its instance's volume, for one task
     architecture: str  # of the image: x86_64 | arm64 | any
-    host_ports: tuple[Port, ...]  # that each task holds on its instance, sorted, so that equal sets are equal
+    host_ports: tuple[Port, ...]  # held by each task on its instance, sorted, so that equal sets are equal
     group: str | None  # the ECS task group
-    needs_runner: bool  # to fetch a program of the user's own, and to bring its result away
-    task_definition: str  # of the user's own, FAMILY or FAMILY:REVISION; "" = Argosy makes one
+    needs_runner: bool  # to fetch the user's program and upload its result
+    task_definition: str  # the user's own, FAMILY or FAMILY:REVISION; "" = Argosy makes one
     items_from: str  # S3 object with one item per task; "" = the items are in the spec, or there are none
     part_suffix: str  # how the names of part objects end
     output: str  # S3 folder to which the run's id is appended; "" = the deployment's own
@@ -184,12 +184,12 @@ class RunTerms:
     anti_affinity: tuple[str, ...]
     # capacity
     purchase: PurchaseMode
-    cells: tuple[str, ...]  # the only ones that it may run in; empty = any
+    cells: tuple[str, ...]  # the only ones allowed; empty = any
     max_instances: int | None
     deadline: Deadline | None
-    on_demand_base: int  # of a service: so many of its tasks run on on-demand instances
+    on_demand_base: int  # of a service: number of its tasks that run on on-demand instances
     fallback_after_s: float | None  # how long tasks wait for spot that is short
-    fallback_losses: int  # a task that was lost this often goes to on-demand itself
+    fallback_losses: int  # a task that was lost this often moves to on-demand by itself
     budget_usd: float | None
     max_hourly_usd: float | None
     drains_at_cap: bool  # whether running tasks are stopped when the budget is used up; otherwise they may finish
@@ -202,25 +202,25 @@ class RunTerms:
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
     service: ServiceTerms | None  # of a service or a daemon. None: its tasks come to an end
-    daemon: DaemonTerms | None  # None: it is none
-    health: HealthTerms | None  # None: a task is healthy once it has run for long enough
+    daemon: DaemonTerms | None  # None: it is no daemon
+    health: HealthTerms | None  # None: a task is healthy once it has run long enough
     ports: tuple[TaskPort, ...]  # at which a task is reached
-    depends_on: tuple[Dependency, ...]  # nothing of it starts before these
-    not_before: Deadline | None  # nothing of it starts earlier
+    depends_on: tuple[Dependency, ...]  # nothing of the run starts before these
+    not_before: Deadline | None  # nothing of the run starts earlier
     # how it shares the cluster with others
     queue: str
     owner: str  # "" = the queue's own
     priority: int  # within its queue, higher first
     preemptible: bool | None  # whether its tasks may be stopped for other queues; None = as its queue says
-    checkpoint_s: float  # its programs save their work every so many seconds of an attempt; 0 = never
+    checkpoint_s: float  # interval between saves of its programs; 0 = never
 
     @property
     def serves(self) -> bool:
-        """Whether its tasks are a service's or a daemon's, and never done."""
+        """Whether its tasks are a service's or a daemon's, and so never done."""
         return self.service is not None
 
     def starts_at(self, submitted_at: float) -> float:
-        """Nothing of the run starts earlier. Epoch seconds; 0 = at once."""
+        """Earliest start of the run. Epoch seconds; 0 = at once."""
         return 0.0 if self.not_before is None else self.not_before.for_run(submitted_at)
 
     @property
@@ -236,7 +236,7 @@ class RunTerms:
         return self.budget_usd is not None or self.max_hourly_usd is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Of JSON values, as it is stored."""
+        """Read from JSON values, as stored."""
         return asdict(self)
 
     @classmethod
@@ -246,11 +246,11 @@ class RunTerms:
         return cls(**values | {name: read(values[name]) for name, read in _READERS.items() if values[name] is not None})
 
 
-TERMS = "terms"  # the member of what is stored of a spec that is not of the spec
+TERMS = "terms"  # the one member of a stored spec that is not of the spec
 
 
 def with_terms(spec: Mapping[str, Any], terms: RunTerms) -> dict[str, Any]:
-    """As a run's spec is stored. An earlier version reads it as the spec alone."""
+    """The stored form of a run's spec. An earlier version reads it as the spec alone."""
     return {**spec, TERMS: terms.to_dict()}
 
 

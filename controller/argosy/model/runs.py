@@ -1,4 +1,4 @@
-"""What was submitted, and how far has it come?"""
+"""What was submitted, and how far has it progressed?"""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
 
 
 class RunStatus(StrEnum):
-    SUBMITTED = "SUBMITTED"  # folded in; definition and results folder being prepared
+    SUBMITTED = "SUBMITTED"  # taken in; definition and results folder are being prepared
     PROVISIONING = "PROVISIONING"  # nothing has run yet
     RUNNING = "RUNNING"
-    SUCCEEDED = "SUCCEEDED"  # every task did
-    PARTIAL = "PARTIAL"  # some did
+    SUCCEEDED = "SUCCEEDED"  # every task succeeded
+    PARTIAL = "PARTIAL"  # some tasks succeeded
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
 
 
-CANCELLING = "CANCELLING"  # shown in place of a status while a run that was cancelled has not ended; never stored
+CANCELLING = "CANCELLING"  # shown instead of a status while a cancelled run has not ended; never stored
 MOST_NAMED = 20_000  # instances, in a run's record: 12 bytes each as stored, and an item holds 400 KB
-SHORTEST_S = 0.1  # the least that an attempt is expected to take
+SHORTEST_S = 0.1  # the least expected duration of an attempt
 TERMINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt that failed, as users are shown it."""
+    """A failed attempt, as shown to users."""
 
     index: int
     attempt: int
@@ -49,7 +49,7 @@ class Failure:
 
 
 class RunFacts(NamedTuple):
-    """What the journal tells of a run, as it was last committed."""
+    """The facts of a run in the journal, as last committed."""
 
     status: RunStatus
     task_definition: str
@@ -80,13 +80,13 @@ class ManifestBound(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """A run and its tasks. What was submitted is `spec` and `submitted_terms`; what holds now is `terms`. What of it
-    its tasks know never changes."""
+    """A run and its tasks. `spec` and `submitted_terms` hold what was submitted; `terms` holds what applies now. The
+    fields of the spec that tasks receive never change."""
 
     id: str
-    number: int  # small, unique in this deployment; how attempt rows name the run
-    spec: Mapping[str, Any]  # validated JSON, which users are shown and tasks are told of
-    submitted_terms: RunTerms  # what it asks for
+    number: int  # small, unique in this deployment; attempt rows name the run by it
+    spec: Mapping[str, Any]  # validated JSON, which users and tasks can read
+    submitted_terms: RunTerms  # the terms of `spec`
     submitted_at: float
     task_count: int
     image: str  # resolved; empty when the spec names a task definition
@@ -98,10 +98,10 @@ class Run:
     task_definition: str = ""  # ARN; empty until prepared
     container: str = "main"  # the container that gets the overrides
     needs: Resources = NOTHING
-    host_ports: tuple[Port, ...] = ()  # that each of its tasks holds on its instance
+    host_ports: tuple[Port, ...] = ()  # ports that each of its tasks holds on its instance
     definition_architecture: str = ""  # x86_64 | arm64, as its own task definition says; "" = as its spec says
-    # Whether its tasks are started so that commands can be run in them. Decided with the definition, and the same for
-    # all launches until it is prepared anew: ECS refuses a client token that comes again with another request.
+    # Whether commands can be run in its tasks. Decided with the definition, and the same for all launches until
+    # the run is prepared again: ECS refuses a client token that is reused with another request.
     takes_exec: bool = False
     prepare_after: float = 0.0  # back-off after a failed preparation
     cancelled: bool = False  # by the user
@@ -110,54 +110,54 @@ class Run:
     attempts: int = 0
     interruptions: int = 0
     preemptions: int = 0  # attempts that were stopped for runs of other queues
-    cost_usd: float = 0.0  # what has been charged; of instances that are alive that is done when either ends
+    cost_usd: float = 0.0  # charged so far; live instances are charged when they or the run end
     on_demand_cost_usd: float = 0.0
     costs: dict[str, Costs] = field(default_factory=dict)  # the same by market (`costs.market_of`)
-    capped_at: float = 0.0  # when its budget was found to be used up; 0 = not
-    ended: int = 0  # attempts that succeeded: how long they took is what the rest of the run is expected to take
+    capped_at: float = 0.0  # when its budget was found to be used up; 0 = it is not
+    ended: int = 0  # successful attempts: their durations give the expected duration of the rest
     ended_seconds: float = 0.0  # of all of them together
     shortest_s: float = 0.0  # 0 = none has ended
     longest_s: float = 0.0
     instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt; at most MOST_NAMED
-    used_instances: int = 0  # how many ever did
+    used_instances: int = 0  # number of all instances that did
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     failure_groups: list[FailureGroup] = field(default_factory=list)  # of all tries
-    history: list[HistoryPart] = field(default_factory=list)  # that lie beside its results
-    history_rows: int = 0  # that were ever appended
-    unfolded_since: float = 0.0  # when the first of those was that are in no part; 0 = there are none
+    history: list[HistoryPart] = field(default_factory=list)  # parts beside its results
+    history_rows: int = 0  # rows that were ever appended
+    unfolded_since: float = 0.0  # when the first row that is in no part was appended; 0 = there are none
     series: Series = field(default_factory=Series)  # a document of its own
     waiting: str = ""
-    unaffordable_since: float = 0.0  # since when its cap on money an hour is below the cheapest instance; 0 = it is not
+    unaffordable_since: float = 0.0  # since when its hourly cap is below the cheapest instance; 0 = it is not
     steering: Steering = UNSTEERED  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
-    changes: dict[str, Any] = field(default_factory=dict)  # what users changed of the spec since (`run_changes`)
+    changes: dict[str, Any] = field(default_factory=dict)  # the users' changes to the spec (`run_changes`)
     change_reason: str = ""  # of the last change
-    retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
-    chosen: list[TaskStretch] = field(default_factory=list)  # the only tasks that the last retry is about; none = all
+    retried: list[int] = field(default_factory=list)  # TaskStatus values that the last retry includes
+    chosen: list[TaskStretch] = field(default_factory=list)  # the only tasks that the last retry includes; none = all
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
-    revived_to: int = 0  # the first task that this has not reached yet
-    manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each part that is written ends
+    revived_to: int = 0  # the first task that the retry has not reached yet
+    manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each written part ends
     manifest_after: str = ""  # name in the run's folder after which the next part begins; "" = where its task does
-    unmet: list[str] = field(default_factory=list)  # ids of runs that it depends on and whose end is not known yet
+    unmet: list[str] = field(default_factory=list)  # ids of runs whose end it still waits for
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
-    held_until: float = 0.0  # when it had waited for all that held it; durations count from here. 0 = nothing did
-    proven_owner: str = ""  # whose it is, as AWS said when it was submitted; "" = what its spec says is unproven
-    terms: RunTerms = field(init=False)  # what it asks for, with the changes
-    committed: RunFacts | None = field(default=None, init=False)  # None = nothing of it was committed yet
+    held_until: float = 0.0  # when everything that held it was over; durations count from here. 0 = nothing did
+    proven_owner: str = ""  # its owner, as AWS said at submission; "" = the owner in its spec is unproven
+    terms: RunTerms = field(init=False)  # the terms that apply now, with the changes
+    committed: RunFacts | None = field(default=None, init=False)  # None = nothing was committed yet
 
     def __post_init__(self) -> None:
         self.terms = changed(self.submitted_terms, self.changes)
         self.tasks.must_meet = all_bits(self.terms.depends_on)
 
     def change_spec(self, spec: Mapping[str, Any], terms: RunTerms) -> None:
-        """To one of the same content (`ServiceTerms.content`): of a service, whose tasks a later revision adopts."""
+        """Adopt a spec of the same content (`ServiceTerms.content`): a later revision of a service adopts its tasks."""
         self.spec, self.submitted_terms = spec, terms
         self.terms = changed(terms, self.changes)
 
     def facts(self) -> RunFacts:
-        """As they are now."""
+        """The facts now."""
         return RunFacts(
             status=self.status,
             task_definition=self.task_definition,
@@ -172,7 +172,7 @@ class Run:
         )
 
     def change(self, changes: Changes, reason: str = "") -> None:
-        """From now on the run is as though its spec said so."""
+        """Apply the changes, as though the run's spec had them."""
         self.changes |= changes
         self.change_reason = reason
         self.terms = changed(self.submitted_terms, self.changes)
@@ -188,7 +188,7 @@ class Run:
 
     @property
     def architecture(self) -> str:
-        """What its image is built for: x86_64, arm64, or any."""
+        """The architecture that its image is built for: x86_64, arm64, or any."""
         return self.definition_architecture or self.terms.architecture
 
     @property
@@ -197,7 +197,7 @@ class Run:
 
     @property
     def ready(self) -> bool:
-        """May be given places."""
+        """Whether its tasks may be placed."""
         return bool(self.task_definition) and not (self.done or self.halted or self.held)
 
     @property
@@ -211,25 +211,25 @@ class Run:
 
     @property
     def halted(self) -> bool:
-        """No task is started any more: cancelled, or given up."""
+        """Whether no more tasks are started: it was cancelled or given up."""
         return self.tasks.halted
 
     @property
     def is_daemon(self) -> bool:
-        """Whether its tasks run on every instance that matches, and never count as its work."""
+        """Whether its tasks run on every matching instance, and never count as the instance's work."""
         return self.terms.daemon is not None
 
     @property
     def may_wait(self) -> bool:
-        """Whether there may be something that it waits for: not once it is halted, and of a service only tasks that
-        are wanted and have no place. A daemon may wait for instances that are large enough."""
+        """Whether the run may be waiting: not once it is halted, and for a service only with wanted tasks that have no
+        place. A daemon may wait for instances that are large enough."""
         if self.terms.service is not None and not self.is_daemon and not int(self.tasks.counts()[TaskStatus.PENDING]):
             return False
         return not self.halted
 
     @property
     def complete(self) -> bool:
-        """No task is pending or live: only the results have to be closed out. A service ends when it is told to."""
+        """Whether no task is pending or live: only the results remain to be closed. A service ends on request only."""
         if self.revives or (self.terms.service and not self.halted):
             return False
         counts = self.tasks.counts()
@@ -237,7 +237,7 @@ class Run:
 
     @property
     def manifest_to(self) -> ManifestBound:
-        """Up to where parts of the manifest are written."""
+        """How far the parts of the manifest are written."""
         return self.manifest_bounds[-1] if self.manifest_bounds else ManifestBound()
 
     @property
@@ -247,12 +247,12 @@ class Run:
 
     @property
     def unfolded_rows(self) -> int:
-        """About how many rows of its history are in no part yet: a part folds amended rows into one."""
+        """Estimated rows of its history that are in no part yet: a part folds amended rows into one."""
         return self.history_rows - sum(part.rows for part in self.history)
 
     @property
     def final_status(self) -> RunStatus:
-        """What a complete run ends as."""
+        """The status with which a complete run ends."""
         succeeded = int(self.tasks.counts()[TaskStatus.SUCCEEDED])
         if succeeded == self.task_count:
             return RunStatus.SUCCEEDED
@@ -261,13 +261,13 @@ class Run:
         return RunStatus.PARTIAL if succeeded else RunStatus.FAILED
 
     def mean_seconds(self, default: float | None = None) -> float | None:
-        """How long a successful attempt took on average; `default` while none has ended."""
+        """Mean duration of a successful attempt; `default` while none has ended."""
         return self.ended_seconds / self.ended if self.ended else default
 
     def expected_seconds(self, guess_s: float) -> float:
-        """How long an attempt will take: as long as earlier ones, else as the spec says; where neither is known, as
-        long as it may if it is to finish whatever it costs, else `guess_s`. Never longer than it may, and never 0: an
-        attempt whose start and end ECS shows at one moment took some time all the same, and budgets divide by it."""
+        """Expected duration of an attempt: the mean of earlier ones, otherwise the spec's. Where neither is known: the
+        longest allowed time if the run is to finish at any cost, otherwise `guess_s`. Never longer than allowed, and
+        never 0: budgets divide by it, and ECS may show start and end of an attempt at one moment."""
         longest_s = self.terms.attempt_timeout_s or math.inf
         said = self.mean_seconds(self.terms.expected_seconds)
         if said is None:
@@ -286,19 +286,19 @@ class Run:
         return self.reopened_at or self.submitted_at
 
     def is_over_time(self, now: float) -> bool:
-        """Whether it has taken longer than it may. Time in which nothing of it could start does not count."""
+        """Whether the run has exceeded its longest duration. Time in which nothing of it could start does not count."""
         limit_s = self.terms.duration_limit_s
         return bool(limit_s) and not self.held and now - max(self.opened_at, self.held_until) >= limit_s
 
     def note_duration(self, seconds: float) -> None:
-        """An attempt succeeded after so long."""
+        """Record the duration of a successful attempt."""
         self.shortest_s = min(self.shortest_s, seconds) if self.ended else seconds
         self.longest_s = max(self.longest_s, seconds)
         self.ended += 1
         self.ended_seconds += seconds
 
     def reason_row(self, reason: str) -> int:
-        """The row of `reasons` that holds the text; the table is bounded, so a flood of texts ends in one."""
+        """The row of `reasons` that holds the text. The table is bounded: once full, further texts share one row."""
         text = reason[:300]
         if text not in self.reasons and len(self.reasons) >= 200:
             text = "(other reasons)"

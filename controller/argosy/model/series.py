@@ -1,9 +1,9 @@
-"""How did a run come along: how many of its tasks were where, and what had it cost, at up to 240 moments?
+"""A run's progress over time: task counts and costs at up to 240 moments.
 
-A sample is taken when something has changed, at most every `interval_s`. When there is no room, every second sample
-goes and the interval doubles: so a run of minutes is seen closely, one of weeks still whole, and both take a few
-kilobytes. Times are kept to the millisecond, money to a millionth of a dollar; stored is what each number adds to the
-one before it, the bytes of one weight together, which takes a third of the numbers themselves.
+A sample is taken when something has changed, at most every `interval_s`. When the series is full, every second sample
+is dropped and the interval doubles. A run of minutes is covered in detail and a run of weeks as a whole, in a few
+kilobytes each. Times are kept to the millisecond, money to a millionth of a dollar. The stored form is the difference
+of each number from the one before it, with the bytes of one weight together, which takes a third of the size.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from argosy.model import packing
 MOST_SAMPLES = 240
 SHORTEST_S = 2.0
 SERIES_BYTES = 10_000  # at most, as stored: 240 samples of 16 numbers
-_DIGITS = (3, *[0] * 7, *[6] * 8)  # behind the point, of each member of a sample
+_DIGITS = (3, *[0] * 7, *[6] * 8)  # digits after the point, of each member of a sample
 _SCALES = 10.0 ** np.array(_DIGITS)
 
 
 class Sample(NamedTuple):
-    """One moment. at: epoch seconds. USD are all that was spent until then, by what it was spent on as in `Costs`."""
+    """One moment. at: epoch seconds. USD are the total until then, by use as in `Costs`."""
 
     at: float
     queued: int = 0
@@ -33,9 +33,9 @@ class Sample(NamedTuple):
     succeeded: int = 0
     failed: int = 0
     cancelled: int = 0
-    instances: int = 0  # on which attempts of the run have their place
+    instances: int = 0  # instances on which attempts of the run take room
     usd_per_hour: float = 0.0  # of these instances, by the run's share of what is used there
-    on_demand: float = 0.0  # what the same time costs on demand
+    on_demand: float = 0.0  # cost of the same time on demand
     useful: float = 0.0
     boot: float = 0.0
     idle: float = 0.0
@@ -50,13 +50,13 @@ class Series:
 
     samples: list[Sample] = field(default_factory=list)
     interval_s: float = SHORTEST_S
-    dirty: bool = False  # since it was last stored
+    dirty: bool = False  # whether it changed since it was last stored
 
     def is_due(self, now: float) -> bool:
         return not self.samples or now - self.samples[-1].at >= self.interval_s
 
     def add(self, sample: Sample) -> None:
-        """A clock that went back makes no sample earlier than the one before it."""
+        """A clock that was set back makes no sample earlier than the one before it."""
         if len(self.samples) >= MOST_SAMPLES:
             del self.samples[1::2]
             self.interval_s *= 2
@@ -84,15 +84,15 @@ class Series:
 
 
 def _differences(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Of each column of (rows, columns) whole numbers, a row of bytes: what each number adds to the one before it,
-    least bytes first; signs are in the lowest bits, so that small numbers have high bytes of zero."""
+    """For each column of (rows, columns) whole numbers, a row of bytes: the differences of successive numbers, least
+    bytes first. Signs are in the lowest bits, so that the high bytes of small numbers are zero."""
     steps = np.diff(values.astype("<i8"), axis=0, prepend=0)
     unsigned = np.ascontiguousarray(((steps << 1) ^ (steps >> 63)).T)
     return unsigned.view("u1").reshape(*unsigned.shape, 8).swapaxes(1, 2).reshape(len(unsigned), -1)
 
 
 def _sums(stored: NDArray[np.uint8], rows: int) -> NDArray[np.int64]:
-    """The inverse of `_differences`. What is missing at the end is zeros."""
+    """The inverse of `_differences`. Missing bytes at the end are zeros."""
     data = np.zeros(8 * rows, "u1")
     data[: len(stored)] = stored
     steps = np.ascontiguousarray(data.reshape(8, rows).T).view("<i8").ravel()

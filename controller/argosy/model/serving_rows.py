@@ -1,6 +1,6 @@
 """Which of a service's tasks are healthy, and which have been unhealthy for too long?
 
-Asked by the controller, which acts on it, and by the api, which shows it: both look at the same columns.
+The controller acts on the answer and the api shows it: both read the same columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def healthy_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, 
 def healthy_for(
     table: AttemptTable, rows: NDArray[np.int64], healthy_s: float, now: float, *, has_command: bool
 ) -> NDArray[np.bool_]:
-    """With a health command: it has said so for long enough. Without: the task has run for long enough."""
+    """With a health command: it has reported healthy for long enough. Without: the task has run for long enough."""
     runs = table["status"][rows] == AttemptStatus.RUNNING
     if has_command:
         said = table["health"][rows] == TaskHealth.HEALTHY
@@ -32,7 +32,7 @@ def healthy_for(
 
 
 def failing_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, now: float) -> NDArray[np.bool_]:
-    """Shape (rows,): for longer than it took to find them unhealthy."""
+    """Shape (rows,): unhealthy for longer than it took to detect."""
     health: HealthTerms | None = terms.health
     if health is None:
         return np.zeros(len(rows), dtype=np.bool_)
@@ -46,5 +46,5 @@ def failing_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, 
 
 
 def all_are_well(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms) -> bool:
-    """Whether no health command says otherwise, as far as there is one."""
+    """Whether no health command reports otherwise."""
     return terms.health is None or bool((table["health"][rows] == TaskHealth.HEALTHY).all())

@@ -1,4 +1,4 @@
-"""What could not be carried out, how often, and when is it tried again?"""
+"""Which actions failed, how often, and when is each tried again?"""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class What(StrEnum):
     FOLD = "fold"  # the history of a run that is open
     LAUNCH = "launch"  # tasks of a run
     RESOLVE = "resolve"  # a wave of launches in doubt
-    TARGET = "target"  # to tell a pool's fleet how many instances it is to keep
+    TARGET = "target"  # to set the target of a pool's fleet
     TERMINATE = "terminate"  # an instance
     DEREGISTER = "deregister"  # a family of task definitions
     TARGETS_IN = "targets-in"  # to register tasks of an environment with their target group
     TARGETS_OUT = "targets-out"  # and to deregister them
 
 
-# These are given up in the end. They are stored, or a controller that starts again would try for ever.
+# These are given up in the end. They are stored, so that a restarted controller does not try for ever.
 LASTING = (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH)
 
 
 class Subject(NamedTuple):
-    """What was tried, and on which run, wave, pool or instance."""
+    """The kind of action, and the run, wave, pool or instance that it concerned."""
 
     what: What
     id: str
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> Subject | None:
-        """None for something that this version does not try."""
+        """None for an action that this version does not have."""
         what, _, name = text.partition(":")
         return cls(What(what), name) if what in list(What) else None
 
@@ -55,5 +55,5 @@ class Setback:
     not_before: float = 0.0  # epoch seconds: when it is tried again
     reason: str = ""
     since: float = 0.0  # epoch seconds of the first failure; 0 = an older record does not say
-    refusals: int = 0  # rounds in which AWS refused for good, as opposed to throttling or not answering
-    refused_since: float = 0.0  # epoch seconds of the first of the refusals without another answer between; 0 = none
+    refusals: int = 0  # rounds in which AWS refused for good, rather than throttled or did not answer
+    refused_since: float = 0.0  # epoch seconds of the first refusal in an unbroken row; 0 = none

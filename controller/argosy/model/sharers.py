@@ -1,4 +1,4 @@
-"""Who shares the cluster, and what does each use? Its queues, and owners within a queue that is shared by owners."""
+"""The sharers and their use: queues, and owners within a queue that is shared by owners."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from argosy.model.state import State
 
 
 def queue_of_run(run: Run, queues: Mapping[str, ShareQueue]) -> str:
-    """A queue that a later document left out is the default one."""
+    """The run's queue, or the default queue if a later document left its queue out."""
     return run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
 
 
 def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> Sharer:
-    """As far as this run is concerned. Owners whom nobody has proven share one place: a name that is made up gains
-    nothing."""
+    """The sharer of this run. Unproven owners share one place, so that an invented name gains nothing."""
     name = queue_of_run(run, queues)
     return name, run.proven_owner if queues[name].by_owner else ""
 
@@ -32,14 +31,14 @@ def live_by_number(state: State) -> dict[int, int]:
 
 
 def taken_by_sharer(state: State, live: Mapping[int, int]) -> dict[Sharer, list[int]]:
-    """What those with open runs use: cpu units, MiB, GPUs; daemons are nobody's. live: from `live_by_number`."""
+    """Use by each sharer with open runs: cpu units, MiB, GPUs; daemons count for none. live: from `live_by_number`."""
     queues = state.sharing.queues()
     found: dict[Sharer, list[int]] = {}
     for run in state.runs.values():
         its = found.setdefault(sharer_of(run, queues), [0, 0, 0])
         for axis, need in enumerate(run.needs if not run.is_daemon else ()):
             its[axis] += live.get(run.number, 0) * need
-    for suspended in state.suspended.values():  # its tasks go on; of its owner nothing is known
+    for suspended in state.suspended.values():  # its tasks continue; its owner is not known
         taken = found.get((suspended.record.queue, ""))
         if taken is not None and not suspended.record.is_daemon:
             for axis, need in enumerate(suspended.record.needs):

@@ -1,4 +1,4 @@
-"""What does each live attempt take of its instance? All at once, as columns."""
+"""What all live attempts take of their instances, as columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttemptShares:
-    """The live attempts that take their place on one of some instances, of runs whose needs are known."""
+    """The live attempts that take room on the given instances, of runs whose needs are known."""
 
     row: IntArray
     """(a,) in the attempt table."""
@@ -57,8 +57,8 @@ class AttemptShares:
         return self.numbers[self.which]
 
     def at_work(self, state: State, at: float) -> tuple[IntArray, IntArray, FloatArray]:
-        """Of what has started: its instance's place, Run.number, and share-seconds until `at`. Several may be of the
-        same instance and run."""
+        """For started attempts: the index of the instance, Run.number, and share-seconds until `at`. Several may have
+        the same instance and run."""
         started_at = state.attempts["started_at"][self.row]
         share_s = self.share * np.maximum(0.0, at - started_at)
         runs = len(self.numbers)
@@ -71,13 +71,13 @@ class AttemptShares:
         return self.place[chosen], self.run[chosen], share_s[chosen]
 
     def summed(self, instances: int, chosen: NDArray[np.bool_] | None = None) -> FloatArray:
-        """(instances,): what they take together of each; only of those `chosen` (a,)."""
+        """(instances,): what attempts take together of each; only of those `chosen` (a,)."""
         place, share = (self.place, self.share) if chosen is None else (self.place[chosen], self.share[chosen])
         return sums(place, share, instances)
 
 
 def sums(group: IntArray, values: FloatArray, groups: int) -> FloatArray:
-    """(groups,): of the (a,) values of each group, by its number."""
+    """(groups,): sums of the (a,) values of each group, by its number."""
     found: FloatArray = np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
     return found
 

@@ -1,4 +1,4 @@
-"""How is the cluster shared? The queues of the document that is in force, and the documents before it."""
+"""How the cluster is shared: the queues of the sharing document in force, and the documents before it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST_EARLIER = 10  # documents that are kept beside the one in force
 MOST_QUEUES, MOST_WEIGHT = 200, 1_000
 DRAIN: Final = "drain"
 PREEMPT: Final = "preempt"  # how room is taken
-UNITS = ("usdPerHour", "vcpus", "gpus", "instances")  # in which caps are said, in the order of `Cap`
+UNITS = ("usdPerHour", "vcpus", "gpus", "instances")  # units of caps, in the order of `Cap`
 
 
 class Cap(NamedTuple):
-    """What a queue may use at most; infinite = any number."""
+    """The most that a queue may use; infinite = any number."""
 
     usd_per_hour: float = math.inf
     vcpus: float = math.inf
@@ -31,48 +31,48 @@ class Cap(NamedTuple):
 
     @property
     def is_any(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a cap."""
         return any(each < math.inf for each in self)
 
 
 class Guarantee(NamedTuple):
-    """What a queue is served with before anybody has a turn by weight."""
+    """What a queue gets before sharing by weight."""
 
     unit: str  # one of `UNITS`
     amount: float
 
 
 class ShareQueue(NamedTuple):
-    """One queue. weight: its share beside the others'; 0 = gets what nobody else wants."""
+    """One queue. weight: its share beside the others'; 0 = gets only what the others leave."""
 
     weight: int = 1
     by_owner: bool = False  # whether its weight is divided among the owners who have open runs in it
     cap: Cap = Cap()
     guarantee: Guarantee | None = None
-    lend: bool = True  # whether others may use what it does not use of its guarantee
+    lend: bool = True  # whether others may use the unused part of its guarantee
     preempts: bool = False  # whether its runs may take room from others (`Reclaim`)
     preemptible: bool | None = None
-    """Whether tasks of its runs may be stopped for others. None: those of a run that says so; True: all but those of a
-    run that refuses; False: none."""
+    """Whether tasks of its runs may be stopped for others. None: only of runs that allow it; True: of all runs but
+    those that refuse; False: of none."""
 
     def gives_up(self, run_says: bool | None) -> bool:
-        """Whether tasks of a run of this queue may be stopped. run_says: its spec; None = nothing."""
+        """Whether tasks of a run of this queue may be stopped. run_says: its spec; None = unset."""
         if self.preemptible is None:
             return run_says is True
         return self.preemptible and run_says is not False
 
 
 class Reclaim(NamedTuple):
-    """How a queue that may takes room from others."""
+    """How a queue with `preempts` takes room from others."""
 
-    after_s: float = 120.0  # a run waits so long before
+    after_s: float = 120.0  # how long a run waits first
     stops: bool = False  # False: instances take no new work of others; True: tasks are stopped
-    per_task: int = 3  # so often a task is stopped at most
-    per_hour_of_spend: float = 0.02  # of what instances cost an hour: so much work is lost in an hour at most
+    per_task: int = 3  # how often one task may be stopped
+    per_hour_of_spend: float = 0.02  # most work lost in an hour, as a part of the hourly cost of instances
 
 
 class SharingDocument(NamedTuple):
-    """As it was applied. document: the validated JSON form."""
+    """A document as applied. document: the validated JSON form."""
 
     revision: int
     applied_at: float  # epoch seconds
@@ -81,18 +81,20 @@ class SharingDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """latest: None = none was ever applied, so that there is one queue."""
+    """latest: None = no document was ever applied: there is one queue."""
 
     latest: SharingDocument | None = None
     earlier: tuple[SharingDocument, ...] = ()  # the latest of them first
-    held_since: Mapping[str, float] = field(default_factory=dict)  # by id, runs that may take room and find none
+    held_since: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by id of the run: when it first found no room to take
     displaced: tuple[tuple[float, float], ...] = ()
-    """(epoch seconds, USD): the work that was lost for runs which took room, of the last hour."""
+    """(epoch seconds, USD): the work lost in the last hour for runs that took room."""
     recent: RecentUse = field(default_factory=RecentUse)  # stored apart: it changes every few minutes
 
     @property
     def revision(self) -> int:
-        """0 = none was ever applied."""
+        """0 = no document was ever applied."""
         return self.latest.revision if self.latest else 0
 
     def queues(self) -> dict[str, ShareQueue]:
@@ -103,25 +105,25 @@ class Sharing:
 
     @property
     def usd_per_hour(self) -> float:
-        """What all instances together may cost; infinite = nothing is said of it."""
+        """The most that all instances together may cost; infinite = no limit."""
         limits = self.latest.document.get("limits", {}) if self.latest else {}
         return float(limits.get("usdPerHour", math.inf))
 
     @property
     def half_life_s(self) -> float:
-        """What was used so long ago counts half as much as what is used now; 0 = only the latter counts."""
+        """The age at which past use counts half as much as present use; 0 = only present use counts."""
         said = self.latest.document.get("halfLife") if self.latest else None
         return (duration_of(said) or 0.0) if said is not None else 0.0
 
     def with_document(self, document: Mapping[str, Any], now: float) -> Sharing:
-        """With another one in force."""
+        """The same with another document in force."""
         before = ((self.latest,) if self.latest else ()) + self.earlier
         latest = SharingDocument(self.revision + 1, now, document)
         return replace(self, latest=latest, earlier=before[:MOST_EARLIER])
 
     @property
     def reclaim(self) -> Reclaim | None:
-        """None: nobody takes room from anybody."""
+        """None: no queue takes room from others."""
         found = self.latest.document.get("reclaim") if self.latest else None
         if found is None:
             return None
@@ -158,7 +160,7 @@ class Sharing:
             found.usd_per_hour,
             found.reclaim,
             found.half_life_s,
-        )  # what cannot be read is found out here
+        )  # an unreadable document raises here
         return found
 
 
@@ -180,6 +182,6 @@ def _cap(said: Mapping[str, Any]) -> Cap:
 
 
 def sharing_in(items: Mapping[str, bytes]) -> Sharing | Damage:
-    """Of the partition STATE. What cannot be read is to be left out: all runs go on in one queue, until another
+    """Read from the partition STATE. An unreadable document is to be left out: all runs share one queue until another
     document is applied."""
     return tried("sharing document", lambda: Sharing.from_bytes(items[SHARING])) if SHARING in items else Sharing()

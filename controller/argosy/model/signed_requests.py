@@ -1,8 +1,8 @@
-"""What does a request say that proves who sends it?
+"""How does a signed request prove its sender?
 
-The client signs a call of sts:GetCallerIdentity and hands it in instead of making it. Whoever is handed it learns from
-AWS whose it is, and can do nothing else with it: the signature covers the deployment, the action and every byte of the
-request.
+The client signs a call of sts:GetCallerIdentity and submits it instead of making it. The receiver learns the client's
+identity from AWS and can do nothing else with the call: the signature covers the deployment, the action and every byte
+of the request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONTENT_TYPE = "application/x-www-form-urlencoded; charset=utf-8"
 DEPLOYMENT, ACTION, REQUEST = "x-argosy-deployment", "x-argosy-action", "x-argosy-request"
 DATE, TOKEN, AUTHORIZATION, HOST, TYPE = "x-amz-date", "x-amz-security-token", "authorization", "host", "content-type"
 DATE_FORMAT = "%Y%m%dT%H%M%SZ"
-TEXT, PROOF = "request", "identity"  # members of what the function is invoked with
+TEXT, PROOF = "request", "identity"  # members of the event that invokes the function
 WITH_SPECS = frozenset(
     {
         "SubmitRun",
@@ -27,12 +27,12 @@ WITH_SPECS = frozenset(
         "UpdateSchedule",
     }
 )
-"""Actions whose requests are signed: they say whose what they start is."""
+"""Actions whose requests are signed: what they start has an owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedFor:
-    """Who is to understand a signature."""
+    """The deployment that a signature is meant for."""
 
     host: str  # of the STS of the deployment's Region
     deployment: str  # account/region/prefix
@@ -43,7 +43,7 @@ class SignedFor:
         return self.deployment.partition("/")[0]
 
     def headers(self, action: str, text: str) -> dict[str, str]:
-        """What is signed about a request, beside the date and the token. text: the whole request."""
+        """The signed content of a request, besides the date and the token. text: the whole request."""
         return {
             HOST: self.host,
             TYPE: CONTENT_TYPE,

@@ -1,4 +1,4 @@
-"""What does the controller know? Everything hangs on one version (DESIGN D3)."""
+"""Everything that the controller stores, under one version (DESIGN D3)."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ class State:
     """A snapshot. Only `lifecycle` changes it; `documents` turns it into bytes and back."""
 
     version: int = 0
-    epoch: str = ""  # tells this state's waves from those of an earlier deployment under the same name
+    epoch: str = ""  # tells this state's waves from those of an earlier deployment of the same name
     lines_at: int = 0  # the last version whose commit had lines for the journal
     next_run: int = 1
     next_wave: int = 1
     runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
     environments: dict[str, Environment] = field(default_factory=dict)  # by name
-    floor: Floor = NO_FLOOR  # what a user wants the cluster to be kept at
+    floor: Floor = NO_FLOOR  # the least number of instances that a user wants to keep
     sharing: Sharing = field(default_factory=Sharing)
     attempts: AttemptTable = field(default_factory=AttemptTable)
     instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
     pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key
-    orphans: dict[str, str] = field(default_factory=dict)  # ARN -> cell: ours by mark, of no live attempt
-    # families of task definitions that a closed run had, the longest unused first -> when it was closed
+    orphans: dict[str, str] = field(default_factory=dict)  # ARN -> cell: tasks with our mark and without a live attempt
+    # families of task definitions of closed runs, the longest unused first -> when the run was closed
     unused_definitions: dict[str, float] = field(default_factory=dict)
-    begun_at: float = 0.0  # when this controller loaded it; what is older was intended by another one; not stored
+    begun_at: float = 0.0  # when this controller loaded it; older intents are another controller's; not stored
     observed_at: float = 0.0  # the last sweep
     spent_usd: float = 0.0  # of instances that are gone
     spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
     unattributed: Costs = field(default_factory=Costs)  # of time that no run used
     interruptions: int = 0  # of spot instances, since the deployment
     sampled_at: float = 0.0  # when the last sample of the cluster was taken,
-    sampled_at_rest: bool = True  # and whether nothing was there
+    sampled_at_rest: bool = True  # and whether the cluster was empty
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
-    # by instance that is not known yet: what EC2 has announced of it (`lifecycle.announcements`)
+    # by instance that is not known yet: what EC2 has announced about it (`lifecycle.announcements`)
     announced: dict[str, list[float]] = field(default_factory=dict)
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored
     health_looks: dict[bytes, float] = field(default_factory=dict)  # by id of a task: the latest; not stored
@@ -73,9 +73,9 @@ class State:
     quarantined: dict[str, RunRecord] = field(default_factory=dict)  # records of runs that had to be set aside
     suspended: dict[str, Suspension] = field(default_factory=dict)  # open runs at which the controller's code failed
     left_out: list[tuple[str, Exception]] = field(default_factory=list)  # what our code failed at in this tick
-    damaged: dict[str, bytes] = field(default_factory=dict)  # what was stored in place of such records
+    damaged: dict[str, bytes] = field(default_factory=dict)  # the stored bytes of such records
 
-    # what changed since the last commit; documents reads and clears it
+    # changes since the last commit; `documents` reads and clears them
     new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
     changed_runs: set[str] = field(default_factory=set)
     changed_instances: ChangedIds = field(default_factory=ChangedIds)
@@ -87,7 +87,7 @@ class State:
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
     sample: ClusterSample | None = None  # of the cluster
     orders: list[PlacedOrder] = field(default_factory=list)
-    committed: Committed = field(default_factory=Committed)  # how capacity was committed last; not stored itself
+    committed: Committed = field(default_factory=Committed)  # capacity as last committed; not stored itself
 
     def run_by_number(self, number: int) -> Run | None:
         return next((run for run in self.runs.values() if run.number == number), None)
@@ -117,22 +117,22 @@ class State:
         return {found.record.number for found in self.suspended.values()}
 
     def unprepared(self) -> list[Run]:
-        """Runs that have no task definition yet and will get one."""
+        """Runs without a task definition that will get one."""
         return [run for run in self.runs.values() if not (run.task_definition or run.halted)]
 
     def definitions_in_use(self) -> set[str]:
-        """The families of the task definitions that open and suspended runs are pinned to."""
+        """The families of the task definitions that open and suspended runs use."""
         pinned = [run.task_definition for run in self.runs.values() if not run.done]
         pinned += [found.record.task_definition for found in self.suspended.values()]
         return {family_of(arn) for arn in pinned}
 
     def needs_by_number(self) -> dict[int, Resources]:
-        """What a task of each open run takes, by Run.number; tasks of suspended runs go on."""
+        """What a task of each open run takes, by Run.number; tasks of suspended runs continue."""
         suspended = {found.record.number: found.record.needs for found in self.suspended.values()}
         return suspended | {run.number: run.needs for run in self.runs.values()}
 
     def has_work(self, instance_id: str) -> bool:
-        """Whether any attempt other than a daemon's takes its place there. What only daemons use is idle."""
+        """Whether any attempt other than a daemon's takes room there. An instance with daemons only is idle."""
         return self._is_work(self.attempts.runs_on_instance.get(instance_id.encode(), {}))
 
     def _is_work(self, runs: Mapping[int, int]) -> bool:
@@ -154,7 +154,7 @@ class State:
         self.daemons.update([found.record.number] if found.record.is_daemon else [])
 
     def note_daemon(self, run: Run) -> None:
-        """Every run that comes into the state passes here."""
+        """Add a run to the state; every run enters here."""
         if run.is_daemon:
             self.daemons.add(run.number)
 
@@ -176,7 +176,7 @@ class State:
 
     def held(self) -> Counter[tuple[str, Purchase]]:
         """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""
-        # Two passes a tick: alike ones are counted first, by what is quick to look up and to hash.
+        # Two passes a tick: equal instances are counted first, by keys that are quick to look up and to hash.
         alike = Counter(
             (each.cell, each.instance_type, each.zone, each.fleet_id, each.purchase is Purchase.SPOT)
             for each in self.instances.values()
@@ -194,13 +194,13 @@ class State:
         return bool(self.setbacks) and Subject(What.TERMINATE, instance.id) in self.setbacks
 
     def is_counted_by_fleet_alone(self, instance: Instance) -> bool:
-        """It was warned, or EC2 will not end it, and it still lives: its fleet counts it, we do not."""
+        """Whether only its fleet counts it: it was warned, or EC2 refuses to end it, and it still lives."""
         leaves = instance.interrupted_at and not instance.released_at
         here = instance.owned and instance.alive and not instance.absent_since
         return bool(here and (leaves or self.is_stubborn(instance))) and self.in_pools_fleet(instance)
 
     def warned(self) -> Counter[tuple[str, Purchase]]:
-        """Instances that were warned, or cannot be ended, and still live: their fleets count them, we do not."""
+        """Live instances that only their fleets count: they were warned, or cannot be ended."""
         return Counter(
             (instance.pool, instance.purchase)
             for instance in self.instances.values()
@@ -208,13 +208,13 @@ class State:
         )
 
     def owed(self) -> Counter[tuple[str, Purchase]]:
-        """Instances that the targets promise and EC2 has not shown yet, by (pool, purchase)."""
+        """Instances that the targets include and EC2 has not shown yet, by (pool, purchase)."""
         return self.owed_beyond(self.held(), self.warned())
 
     def owed_beyond(
         self, held: Mapping[tuple[str, Purchase], int], warned: Mapping[tuple[str, Purchase], int]
     ) -> Counter[tuple[str, Purchase]]:
-        """`owed`, where `held` and `warned` are known."""
+        """`owed`, for known `held` and `warned`."""
         owed: Counter[tuple[str, Purchase]] = Counter()
         for pool in self.pools.values():
             for purchase, target in ((Purchase.SPOT, pool.spot_target), (Purchase.ON_DEMAND, pool.on_demand_target)):
@@ -224,7 +224,7 @@ class State:
         return owed
 
     def lasting_setbacks(self) -> dict[Subject, Setback]:
-        """Those to be stored: a few for each open run and, where there are very many, those that failed most."""
+        """The set-backs to store: a few for each open run and, where there are very many, those with the most failures."""
         found = {
             subject: setback
             for subject, setback in self.setbacks.items()
@@ -234,17 +234,17 @@ class State:
         return {subject: found[subject] for subject in most}
 
     def may_try(self, what: What, name: str, now: float) -> bool:
-        """Whether an action that failed before may be tried again yet."""
+        """Whether an action that failed before may be tried again now."""
         setback = self.setbacks.get(Subject(what, name))
         return setback is None or setback.not_before <= now
 
     def started_by(self, wave: int) -> str:
-        """A wave's id as ECS is told it: at most 36 characters of [A-Za-z0-9-_/]."""
+        """A wave's id as sent to ECS: at most 36 characters of [A-Za-z0-9-_/]."""
         return f"argosy-{self.epoch}-{wave:x}"
 
     @property
     def dirty_bytes(self) -> int:
-        """About how many bytes the next commit writes."""
+        """Estimated bytes of the next commit."""
         tables = [self.attempts, *(run.tasks for run in self.runs.values())]
         damaged = sum(map(len, self.damaged.values()))
         bucket = max(10_000, BYTES_PER_INSTANCE * len(self.instances) // 16)
@@ -255,13 +255,13 @@ class State:
 
     @property
     def _journal_bytes(self) -> int:
-        """About how many bytes its lines take at most."""
+        """Estimated most bytes of its lines."""
         writes = self.attempts.writes + sum(run.tasks.writes for run in self.runs.values())
         return BYTES_PER_WRITE * writes + 100 * (len(self.changed_runs) + len(self.changed_instances))
 
     @property
     def dirty_documents(self) -> int:
-        """About how many items the next commit writes; ticks stop taking work in before this reaches the limit."""
+        """Estimated items of the next commit; ticks stop taking work in before this reaches the limit."""
         chunks = sum(len(run.tasks.dirty) for run in self.runs.values()) + len(self.attempts.dirty)
         instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)

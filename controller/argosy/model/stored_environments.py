@@ -1,7 +1,7 @@
-"""Where do environments lie in the store, and how are they read?
+"""How are environments stored and read?
 
-What is left of a deleted one is a mark with its last revision. It tells a name that was given free from one that was
-created a moment ago, and of which the controller does not know yet.
+A deleted environment leaves a mark with its last revision. The mark tells a free name from the name of an environment
+that was created a moment ago and that the controller has not taken in yet.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from argosy.model.damage import Damage, tried
 from argosy.model.environments import Environment
 from argosy.model.state import State
 
-ENVIRONMENT = "ENVIRONMENT#"  # of the partition STATE; and its name
-MARK_KEPT_S = 30 * 86_400.0  # of a deleted one; a revision that is older than this belongs to one that was deleted
+ENVIRONMENT = "ENVIRONMENT#"  # of the partition STATE; followed by its name
+MARK_KEPT_S = 30 * 86_400.0  # of a deleted one; an older revision belongs to the deleted environment
 EVERY_REVISION = 10**6
 _DELETED = "deleted"  # the only member of a mark: the last revision
 
 
 def environment_from(body: bytes) -> Environment | None:
-    """None for one that is deleted. Raises one of `damage.FAULTS`."""
+    """None for a deleted environment. Raises one of `damage.FAULTS`."""
     record = json.loads(zlib.decompress(body))
     return None if _is_mark(record) else Environment.from_json(record)
 
 
 def environment_records(state: State) -> Iterator[tuple[str, dict[str, Any]]]:
-    """By key, what has to be stored of those that were changed or deleted."""
+    """By key, the documents of changed or deleted environments."""
     for name in state.changed_environments & state.environments.keys():
         yield ENVIRONMENT + name, state.environments[name].to_json()
     for name in state.gone_environments.keys() - state.environments.keys():
@@ -36,7 +36,7 @@ def environment_records(state: State) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def last_revision_of_deleted(body: bytes) -> int | None:
-    """None for one that is not deleted. Raises one of `damage.FAULTS`."""
+    """None for an environment that is not deleted. Raises one of `damage.FAULTS`."""
     record = json.loads(zlib.decompress(body))
     if not _is_mark(record):
         return None
@@ -49,8 +49,8 @@ def _is_mark(record: Any) -> bool:
 
 
 def environments_in(items: Mapping[str, bytes]) -> Iterator[Environment | Damage]:
-    """Of the partition STATE, those that there are. One that cannot be read is to be left out: its tasks go on, and
-    nothing is changed about them."""
+    """The environments of the partition STATE. An unreadable one is to be left out: its tasks continue, and nothing
+    about them changes."""
     for key in sorted(items):
         if key.startswith(ENVIRONMENT):
             body, name = items[key], f"environment {key.removeprefix(ENVIRONMENT)}"

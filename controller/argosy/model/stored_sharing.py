@@ -1,4 +1,4 @@
-"""Where does it lie in the store how the cluster is shared: the documents, and apart from them what was used lately?"""
+"""How are the sharing documents and recent use stored?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from argosy.model.state import State
 
 
 def sharing_bodies(state: State) -> Iterator[tuple[str, bytes]]:
-    """By key, what was changed."""
+    """By key, the changed documents."""
     if state.changed_sharing:
         yield SHARING, state.sharing.to_bytes()
     if state.changed_recent_use:
@@ -20,7 +20,7 @@ def sharing_bodies(state: State) -> Iterator[tuple[str, bytes]]:
 
 
 def all_sharing_in(items: Mapping[str, bytes]) -> Iterator[Sharing | Damage]:
-    """Of the partition STATE. What was used lately begins anew where it cannot be read."""
+    """Read from the partition STATE. Unreadable recent use starts again from nothing."""
     sharing = sharing_in(items)
     recent: RecentUse | Damage = RecentUse()
     if RECENT_USE in items:

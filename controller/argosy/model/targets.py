@@ -1,7 +1,7 @@
-"""What is registered with a load balancer's target group? An instance and a port of it, under the group's name.
+"""What is registered with a load balancer's target group?
 
-The name is one of the settings. An entry is stored before the first call is sent, so that what may be registered is
-known as long as it may be, also when its task has ended meanwhile.
+A target is an instance and a port of it, under the group's name from the settings. An entry is stored before the first
+call is sent. It is kept as long as the target may be registered, even after its task has ended.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MOST_TARGETS = 1_000  # of an environment: what a target group takes, unless the account's quota was raised
+MOST_TARGETS = 1_000  # of an environment: a target group's quota, unless the account's was raised
 
 
 class TargetPlace(NamedTuple):
     """Where requests go: a port of an instance."""
 
-    group: str  # as the settings name it
+    group: str  # as named in the settings
     instance: str  # EC2 id
     port: int
 
@@ -32,11 +32,11 @@ class TargetPlace(NamedTuple):
 
 @dataclass(slots=True)
 class TargetEntry:
-    """How far a place has come. Epoch seconds, 0 = not yet."""
+    """How far a target has progressed. Epoch seconds, 0 = not yet."""
 
-    registered_at: float = 0.0  # when AWS had said so; until then it may be
-    leaves_since: float = 0.0  # it is to be taken out
-    left_at: float = 0.0  # when AWS had said that it is out: from then on its task is given `drainSeconds`
+    registered_at: float = 0.0  # when AWS confirmed it; it may be registered before
+    leaves_since: float = 0.0  # when it was chosen for removal
+    left_at: float = 0.0  # when AWS confirmed its removal: from then on its task has `drainSeconds`
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TargetsRegistered:
 
 @dataclass(frozen=True, slots=True)
 class TargetsDeregistered:
-    """The target groups do not have them, or are gone themselves."""
+    """The target groups do not have these targets, or no longer exist."""
 
     environment: str
     places: tuple[TargetPlace, ...]

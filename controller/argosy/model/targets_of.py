@@ -1,4 +1,4 @@
-"""At which places of target groups are the live tasks of an environment?"""
+"""Which targets lead to the live tasks of an environment?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlacedTask(NamedTuple):
 
 
 def places_of(state: State, env: Environment) -> Iterator[PlacedTask]:
-    """Of its runs that are worked on."""
+    """Of its runs that are not suspended."""
     for run_id in env.all_runs():
         run = state.runs.get(run_id)
         if run is None or run.terms.service is None or not run.terms.service.target_group:

@@ -1,4 +1,4 @@
-"""What is the state of every task of a run? Row *i* is task *i*."""
+"""The state of every task of a run: row *i* is task *i*."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TaskStatus(IntEnum):
     PENDING = 0  # waits for a place, or for its back-off to end (`not_before`)
     STARTING = 1  # an attempt is intended or launched, not yet running
     RUNNING = 2
-    VERIFYING = 3  # the program ended well; its result is being looked up
+    VERIFYING = 3  # the program exited with code 0; its result is being looked up
     SUCCEEDED = 4
     FAILED = 5
     CANCELLED = 6
@@ -24,7 +24,7 @@ class TaskStatus(IntEnum):
 
 TERMINAL = (TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED)
 NO_EXIT_CODE = -32768
-CHUNKS_AT_ONCE = 12  # of one run that a tick may touch by its own choice; a transaction holds 100 items
+CHUNKS_AT_ONCE = 12  # chunks of one run that a tick may touch by its own choice; a transaction holds 100 items
 
 
 class TaskTable(ColumnTable):
@@ -45,18 +45,18 @@ class TaskTable(ColumnTable):
         "instance": ("S19", b""),  # EC2 id of the latest ended attempt
         "stop_cause": ("u1", 0),  # StopCause of an attempt that is VERIFYING; INTERRUPTED too if its host was lost
         "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it
-        "preempted": ("u1", 0),  # attempts that were stopped for a run of another queue: nobody's failure, and no loss
-        "met": ("u1", 0),  # bit j: what it waits for of the j-th run that its run depends on task by task has come
+        "preempted": ("u1", 0),  # attempts stopped for a run of another queue: neither a failure nor a loss
+        "met": ("u1", 0),  # bit j: the j-th run that its run depends on task by task has provided what it waits for
     }
     watched: ClassVar[tuple[str, ...]] = ("status", "attempts", "user_failures", "losses")
 
     def __init__(self, rows: int, halted: bool = False) -> None:
         super().__init__(rows)
-        self.halted = halted  # nothing is started any more: what is pending counts as cancelled, without a write
-        self.must_meet = 0  # what `met` is of a task that may start
+        self.halted = halted  # nothing more is started: pending tasks count as cancelled, without a write
+        self.must_meet = 0  # the value of `met` at which a task may start
 
     def statuses(self, rows: slice = slice(None)) -> NDArray[np.uint8]:
-        """TaskStatus of each row, as users are to see it; shape (rows,)."""
+        """TaskStatus of each row, as shown to users; shape (rows,)."""
         status = self["status"][rows]
         return np.where(status == TaskStatus.PENDING, TaskStatus.CANCELLED, status) if self.halted else status
 
@@ -69,8 +69,8 @@ class TaskTable(ColumnTable):
         return counts
 
     def startable(self, now: float, limit: int, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The first rows that are pending and past their back-off, in index order: at most `limit`, and no more
-        than lie in a few chunks, so that one commit can hold them. `among`: which rows count; None = all."""
+        """The first rows that are pending and past their back-off, in index order: at most `limit`, and only from a few
+        chunks, so that one commit can hold them. `among`: which rows count; None = all."""
         ready = self._ready(now)
         if among is not None:
             ready &= among

@@ -1,4 +1,4 @@
-"""How are figures written in sentences for users: money, times of day, durations?"""
+"""Figures in sentences for users: money, times of day and durations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def dollars(usd: float | None) -> str:
-    """`$5.00`, `$0.50`, `$0.0123`: no more digits than say something."""
+    """`$5.00`, `$0.50`, `$0.0123`: only significant digits."""
     if not usd or usd >= 1 or round(usd, 2) == usd:
         return f"${usd or 0.0:,.2f}"
     return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.2g}"

@@ -1,1 +1,1 @@
-"""What has changed from commit to commit, and how is that stored?"""
+"""What changed from commit to commit, and how is that stored?"""

@@ -1,4 +1,4 @@
-"""Which lines say what a commit changes in instances, pools, orders and the floor?"""
+"""Lines about changes of instances, pools, orders and the floor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.model.pools import OrderNote, Pool
 
 
 class InstanceFacts(NamedTuple):
-    """What the journal tells of an instance of ours."""
+    """The facts of one of our instances in the journal."""
 
     status: InstanceStatus
     is_connected: bool
@@ -24,7 +24,7 @@ class InstanceFacts(NamedTuple):
 
 
 class PoolFacts(NamedTuple):
-    """What the journal tells of a pool."""
+    """The facts of a pool in the journal."""
 
     spot_target: int
     on_demand_target: int
@@ -35,9 +35,9 @@ class PoolFacts(NamedTuple):
 
 @dataclass(slots=True)
 class Committed:
-    """Instances, pools, the last order and the floor as they were last committed."""
+    """Instances, pools, the last order and the floor as last committed."""
 
-    instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, those that are ours
+    instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, our instances
     pools: dict[str, PoolFacts] = field(default_factory=dict)  # by Pool.key
     ordered_at: float = 0.0
     floor: FloorFacts = field(default_factory=NO_FLOOR.facts)
@@ -50,7 +50,7 @@ class Committed:
         order: OrderNote,
         floor: Floor,
     ) -> None:
-        """They are committed as they are. changed: the instances that may differ from what is known here."""
+        """Record the present facts as committed. changed: the instances that may differ from the facts here."""
         for name in changed:
             instance = instances.get(name)
             if is_told(instance):
@@ -63,7 +63,7 @@ class Committed:
 
 
 def is_told(instance: Instance | None) -> TypeGuard[Instance]:
-    """Whether the journal tells of it: it is there, and ours."""
+    """Whether the journal covers it: it exists and is ours."""
     return instance is not None and instance.owned
 
 

@@ -1,4 +1,4 @@
-"""What does a commit write: which documents have changed, and which lines say so?"""
+"""The changed documents of a commit, and the journal's lines about the changes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Expiries = dict[tuple[str, str], float]
 
 
 def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -> tuple[Documents, Expiries]:
-    """What the next commit puts, and which of it expires when.
+    """The documents of the next commit, and their expiry.
 
-    refused: requests that it sets aside. The state must be committed next, or dropped. Raises InconsistentState for one
-    that contradicts itself, which is never stored.
+    refused: requests that it sets aside. The state must be committed next, or dropped. Raises InconsistentState for a
+    state that contradicts itself, which is never stored.
     """
     check(state)
     lines = lines_of_commit(state, refused)
@@ -42,7 +42,7 @@ def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -
 
 
 def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:
-    """What it changes; damage first, since a reader begins anew at it, and the ends of runs last."""
+    """The lines of the commit: damage first, since a reader starts again there, and the ends of runs last."""
     runs = run_lines(state)
     closed = [each for each in runs if each["type"] == LineType.RUN_CLOSED]
     return [
@@ -63,7 +63,7 @@ def _capacity_lines(state: State) -> list[Line]:
         instance = state.instances.get(name)
         if is_told(instance):
             found += instance_lines(instance, before.instances.get(name))
-        elif name in before.instances:  # said without a call about it: the controller's code may fail at this instance
+        elif name in before.instances:  # tested without a call: the controller's code may fail at this instance
             found.append(line(LineType.INSTANCE_FORGOTTEN, instance=name))
     if state.changed_pools:
         for key, pool in state.pools.items():

@@ -1,4 +1,4 @@
-"""The lines that a commit writes about runs and environments."""
+"""Lines about runs and environments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.model.state import State
 
 
 def environment_lines(state: State) -> list[Line]:
-    """Lines of the environments that changed."""
+    """Lines of the changed environments."""
     found: list[Line] = []
     for name in sorted(state.changed_environments):
         env = state.environments.get(name)
@@ -59,7 +59,7 @@ _FIGURES = re.compile(r"[0-9][0-9.,:]*")
 
 
 def run_lines(state: State) -> list[Line]:
-    """Of open runs, and of records that are written for others."""
+    """Lines of open runs, and of records that are written for other runs."""
     found = [each for run in state.runs.values() if run.id in state.changed_runs for each in _changes(run)]
     return found + [_of_record(record) for record in state.quarantined.values()]
 
@@ -94,7 +94,7 @@ def _changes(run: Run) -> Iterator[Line]:
 
 
 def _retried(run: Run, before: RunFacts, now: RunFacts) -> Iterator[Line]:
-    """Halted while its tasks are looked through."""
+    """Whether it is halted while a retry looks through its tasks."""
     if now.retries != before.retries:
         yield _line(LineType.RUN_REOPENED, run, retries=now.retries)
     if (before.halted or now.retries != before.retries) and not now.halted:
@@ -112,12 +112,12 @@ def _line(kind: LineType, run: Run, **facts: object) -> Line:
 
 
 def _of_record(record: RunRecord) -> Line:
-    """Of a run that the controller leaves alone, or has set aside."""
+    """Lines of a run that is suspended or set aside."""
     if record.has_ended:
         return line(LineType.RUN_CLOSED, runId=record.id, status=str(record.status), reason=record.status_reason)
     return line(LineType.RUN_SUSPENDED, runId=record.id, status=str(record.status), reason=record.waiting)
 
 
 def _words(sentence: str) -> str:
-    """A sentence in which only figures change is no news."""
+    """Whether more than the figures in a sentence changed."""
     return _FIGURES.sub("0", sentence)

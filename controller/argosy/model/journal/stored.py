@@ -1,9 +1,9 @@
-"""How is the journal stored, and how is it read? One item for each commit that has lines, put by its transaction.
+"""How is the journal stored and read?
 
-`CHANGES / <version, 12 digits>` holds the lines of the commit that made this version; where they are many, more items
-follow as `<version>#001` and so on. Each names the version of the item before it: a reader that goes on from a version
-knows by that whether something is missing. Items expire after KEPT_S; DynamoDB deletes them some time later, so readers
-go by the time as well. Reasons, which may be long and many times the same, stand in an item once each. A line's
+Each commit with lines puts one item in its transaction. `CHANGES / <version, 12 digits>` holds the lines of the commit
+that made this version; more items follow as `<version>#001` and so on where one is too small. Each names the version of
+the item before it, so that a reader can detect a gap. Items expire after KEPT_S; DynamoDB deletes them some time later,
+so readers also check the time. An item stores each reason once, since reasons can be long and repeated. A line's
 sequence is `<version>.<number of the line in its commit>`, counted from 1.
 """
 
@@ -25,11 +25,11 @@ MOST_BYTES = 300_000  # of an item; DynamoDB takes 400 KB
 
 @dataclass(frozen=True, slots=True)
 class JournalItem:
-    """Lines of one commit. `first`: the number of the first of them."""
+    """Lines of one commit. `first`: the number of its first line."""
 
     version: int
     at: float  # epoch seconds of the commit
-    previous: int  # the version of the last commit before it that had lines
+    previous: int  # the version of the previous commit with lines
     first: int
     lines: Sequence[Line]
 
@@ -38,7 +38,7 @@ class JournalItem:
 
 
 class Place(NamedTuple):
-    """Up to where a reader has read: the number of the last line of a version; ALL of them."""
+    """A reader's position: the number of the last line read of a version; ALL of them."""
 
     version: int
     line: int
@@ -61,12 +61,12 @@ def key_of(version: int, part: int = 0) -> str:
 
 
 def after_version(version: int) -> str:
-    """A sort key that follows all items of a version, and no other."""
+    """A sort key that follows all items of a version and precedes all others."""
     return f"{version:012d}~"
 
 
 def items(version: int, at: float, previous: int, lines: Sequence[Line]) -> Documents:
-    """What the commit that makes `version` puts; nothing without lines."""
+    """The items of the commit that makes `version`; none without lines."""
     documents: Documents = {}
     for part, body in enumerate(_bodies(at, previous, 1, lines) if lines else ()):
         documents[CHANGES, key_of(version, part)] = body
@@ -88,7 +88,7 @@ def _bodies(at: float, previous: int, first: int, lines: Sequence[Line]) -> list
 
 
 def item_from(key: str, body: bytes) -> JournalItem:
-    """Raises one of `damage.FAULTS` for an item that was not written by `items`."""
+    """Raises one of `damage.FAULTS` for an item that `items` did not write."""
     record = decode(body)
     reasons = dict(enumerate(record["reasons"]))
     return JournalItem(

@@ -1,4 +1,4 @@
-"""Which lines say what a commit changes in tasks and attempts?"""
+"""Lines about changes of tasks and attempts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST_RANGES = 2_000  # of one line: about 30 KB
 
 
 def grouped(keys: Sequence[NDArray[Any]], indexes: NDArray[Any]) -> Iterator[tuple[tuple[Any, ...], list[list[int]]]]:
-    """The values of `keys` that occur together, and the ranges of the indexes of the rows with them. What has more than
-    MOST_RANGES comes in several pieces. keys: columns of equal length, `indexes` as well."""
+    """The distinct values of `keys`, and the index ranges of the rows with each. More than MOST_RANGES ranges are split
+    into several pieces. keys: columns of equal length, including `indexes`."""
     if not len(indexes):
         return
     order = np.lexsort([indexes, *keys[::-1]])
@@ -64,7 +64,7 @@ _WELL = (TaskStatus.SUCCEEDED, TaskStatus.VERIFYING)
 
 
 def task_lines(state: State) -> list[Line]:
-    """Ends first, since what has ended may have been placed again in the same commit."""
+    """Ends first, since a task that ended may have been placed again in the same commit."""
     touched = [run for run in state.runs.values() if run.tasks.dirty]
     if not touched and not state.attempts.dirty:
         return []
@@ -77,7 +77,7 @@ def task_lines(state: State) -> list[Line]:
 
 
 class _Attempts:
-    """What changes in the table of attempts."""
+    """Changes in the table of attempts."""
 
     def __init__(self, state: State, changes: Mapping[int, Differences]) -> None:
         """changes: in the tasks of each run, by Run.number."""
@@ -98,7 +98,7 @@ class _Attempts:
         self._new = (new["status"] != AttemptStatus.FREE) & ~same
 
     def of_run(self, number: int) -> Rows:
-        """Indexes of the tasks whose status the lines about attempts tell."""
+        """Indexes of the tasks whose new status the lines about attempts give."""
         old, new = self._table.old, self._table.new
         runs = new["status"] == AttemptStatus.RUNNING
         told = self._new | (self._same & runs & (old["status"] != AttemptStatus.RUNNING))
@@ -136,7 +136,7 @@ class _Attempts:
             )
 
     def moved(self) -> Iterator[Line]:
-        """Attempts that stay, and come further."""
+        """Attempts that stay and have advanced."""
         old, new = self._table.old, self._table.new
         for status, kind in _MOVES.items():
             moved = (new["status"] == status) & ((old["status"] != status) | self._new)
@@ -153,7 +153,7 @@ class _Attempts:
         yield from self._lines(LineType.TASK_RETURNED, self._same & had_left & ~left)
 
     def _whom(self, number: int) -> dict[str, Any]:
-        """The run that takes the room, and its queue where that is known."""
+        """The run that takes the room, and its queue if known."""
         run = self._runs.get(number)
         return {"forRun": self._names.get(number), "forQueue": run.terms.queue if run is not None else None}
 
@@ -165,12 +165,12 @@ class _Attempts:
             yield line(kind, **who, tasks=indexes, attempt=attempt, instance=instance.decode(), **facts)
 
     def _run(self, number: int) -> dict[str, Any]:
-        """A run that is set aside is not known by name any more."""
+        """Whether the run is set aside: its name is no longer known."""
         return {"runId": self._names[number]} if number in self._names else {"runNumber": number}
 
 
 def _ends(run: Run, changes: Differences, old: Mapping[str, Rows]) -> Iterator[Line]:
-    """Of attempts whose rows are free, or another attempt's."""
+    """Attempts whose rows are free or hold another attempt."""
     tasks, indexes = run.tasks, old["index"]
     charged = _charged(changes, indexes)
     status = tasks["status"][indexes]
@@ -194,7 +194,7 @@ def _ends(run: Run, changes: Differences, old: Mapping[str, Rows]) -> Iterator[L
 
 
 def _settled(run: Run, changes: Differences, told: Rows) -> Iterator[Line]:
-    """Tasks whose status changes, and no line about an attempt says so."""
+    """Tasks with a new status that no line about an attempt gives."""
     rows, old, new = changes
     changed = (old["status"] != new["status"]) & ~np.isin(rows, told)
     indexes = rows[changed]
@@ -220,8 +220,8 @@ _ACCOUNTS = (None, "user", "infrastructure")
 
 
 def _charged(changes: Differences, indexes: Rows) -> NDArray[np.int64]:
-    """On whose account an attempt of each task has failed since the last commit: a place in `_ACCOUNTS`. changes: in
-    the tasks of the run."""
+    """Who is charged for the attempt of each task that failed since the last commit: an index into `_ACCOUNTS`.
+    changes: in the tasks of the run."""
     rows, old, new = changes
     charged = np.zeros(len(indexes), dtype=np.int64)
     known = np.flatnonzero(np.isin(indexes, rows))

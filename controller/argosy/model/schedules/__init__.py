@@ -1,1 +1,1 @@
-"""When is something started by the clock, and what is remembered of it?"""
+"""When does the clock start something, and what is remembered of it?"""

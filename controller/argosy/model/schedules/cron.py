@@ -1,7 +1,7 @@
-"""On which days and minutes does a cron expression of EventBridge Scheduler fall? Six fields, `? L W #` included.
+"""On which days and minutes does a cron expression of EventBridge Scheduler fall?
 
-https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html. Where AWS says nothing (a range that wraps
-around, a step within a range, L, W or # within a list), the expression is refused.
+Six fields, `? L W #` included: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html. Expressions
+whose meaning AWS leaves open (a range that wraps around, a step within a range, L, W or # within a list) are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BadExpression(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One of the six fields: its least and greatest value, and the names that stand for numbers."""
+    """One of the six fields: its least and greatest value, and the names of its numbers."""
 
     name: str
     least: int
@@ -42,7 +42,7 @@ class _Kind:
         return value
 
     def values(self, text: str) -> frozenset[int]:
-        """All that a field of numbers, ranges, steps and lists names."""
+        """All values that a field of numbers, ranges, steps and lists names."""
         return frozenset(value for part in text.split(",") for value in self._part(part))
 
     def _part(self, text: str) -> range:
@@ -71,9 +71,9 @@ _DAYS_OF_WEEK, _YEARS = _Kind("day-of-week", 1, 7, _DAYS), _Kind("year", FIRST_Y
 
 @dataclass(frozen=True)
 class Cron:
-    """The six fields as AWS writes them. Raises BadExpression for what it would refuse."""
+    """The six fields in AWS's notation. Raises BadExpression for what AWS would refuse."""
 
-    text: str  # what stands between the brackets
+    text: str  # the text between the brackets
 
     def __post_init__(self) -> None:
         if len(self._fields) != len(NAMES):
@@ -81,7 +81,7 @@ class Cron:
             raise BadExpression(f"a cron expression has six fields ({' '.join(NAMES)}); this has {count}")
         if (self._days == "?") == (self._weekdays == "?"):
             raise BadExpression("of the fields day-of-month and day-of-week exactly one has to be ?")
-        _ = self.times, self._months, self._years  # their values are looked at
+        _ = self.times, self._months, self._years  # this checks their values
         self._days_of(2024, 2)
 
     @property
@@ -98,7 +98,7 @@ class Cron:
 
     @cached_property
     def times(self) -> list[tuple[int, int]]:
-        """(hour, minute) of a day on which it falls, ascending."""
+        """(hour, minute) of each time on a day, ascending."""
         minutes, hours = _MINUTES.values(self._fields[0]), _HOURS.values(self._fields[1])
         return [(hour, minute) for hour in sorted(hours) for minute in sorted(minutes)]
 
@@ -158,7 +158,7 @@ def _on_weekday(year: int, month: int, last: int, weekday: int) -> set[int]:
 
 
 def _nearest_weekday(year: int, month: int, number: int, last: int) -> int:
-    """Monday to Friday, and within the month: the 1st, a Saturday, gives the 3rd."""
+    """The nearest weekday, Monday to Friday, in the same month: the 1st, a Saturday, gives the 3rd."""
     day = date(year, month, number)
     if weekday_of(day) == SATURDAY:
         return number - 1 if number > 1 else number + 2

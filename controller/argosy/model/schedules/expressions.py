@@ -1,7 +1,8 @@
-"""When does a schedule fire next? `cron(...)`, `rate(...)` and `at(...)` as EventBridge Scheduler takes them.
+"""When does a schedule fire next?
 
-Daylight saving as it documents it: a time that the clock leaves out in spring is skipped, and one that it shows twice
-in autumn comes once. A rate knows no changes of the clock: a day is 24 hours.
+It takes `cron(...)`, `rate(...)` and `at(...)` like EventBridge Scheduler, and treats daylight saving as documented
+there: a local time that is skipped in spring does not fire, and one that occurs twice in autumn fires once. A rate
+ignores changes of the clock: a day is 24 hours.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _HINT = "write cron(0 3 * * ? *), rate(6 hours) or at(2026-12-24T18:00:00)"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Every so many seconds from the beginning of the schedule on."""
+    """Fires at a fixed interval from the beginning of the schedule."""
 
     every_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """At one moment, as a clock in the schedule's zone shows it."""
+    """Fires once, at a local time in the schedule's zone."""
 
     at: datetime
 
@@ -41,7 +42,7 @@ Expression = Cron | Rate | Once
 
 
 def parsed(text: str, zone: str = "UTC") -> Expression:
-    """Raises BadExpression, also for one that never fires in this zone, and for a zone that does not exist."""
+    """Raises BadExpression, also for an expression that never fires in this zone, and for an unknown zone."""
     expression = _read(text)
     zone_of(zone)
     if not isinstance(expression, Rate) and next_time(text, zone, -math.inf) is None:
@@ -61,7 +62,7 @@ def zone_of(name: str) -> ZoneInfo:
 def next_time(text: str, zone: str, after: float, begins: float = 0.0) -> float | None:
     """The first time later than `after` and not before `begins`, in epoch seconds; None = there is none.
 
-    begins: when the schedule was made or resumed; rates count from there. Raises BadExpression.
+    begins: when the schedule was created or resumed; rates count from there. Raises BadExpression.
     """
     expression = _read(text)
     if isinstance(expression, Rate):
@@ -71,7 +72,7 @@ def next_time(text: str, zone: str, after: float, begins: float = 0.0) -> float 
 
 
 def next_times(text: str, zone: str, after: float, begins: float = 0.0, count: int = 5) -> list[float]:
-    """The next few."""
+    """The next few times."""
     found: list[float] = []
     while len(found) < count and (moment := next_time(text, zone, found[-1] if found else after, begins)) is not None:
         found.append(moment)
@@ -106,7 +107,7 @@ def _once(text: str) -> Once:
 
 
 def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[float]:
-    """Those later than `after`. They ascend: what the clock shows twice counts once, the first time."""
+    """The times later than `after`, ascending. A local time that occurs twice counts once, the first time."""
     for shown in _shown(expression, _day_before(after, zone)):
         moment = shown.replace(tzinfo=zone).timestamp()
         is_there = datetime.fromtimestamp(moment, zone).replace(tzinfo=None) == shown
@@ -115,7 +116,7 @@ def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[
 
 
 def _shown(expression: Cron | Once, first: date) -> Iterator[datetime]:
-    """What a clock on the wall shows at each of its times, from a day on."""
+    """The local times of the expression, from a day on."""
     if isinstance(expression, Once):
         yield expression.at
         return
@@ -125,7 +126,7 @@ def _shown(expression: Cron | Once, first: date) -> Iterator[datetime]:
 
 
 def _day_before(after: float, zone: ZoneInfo) -> date:
-    """Where to begin looking."""
+    """The first day to look at."""
     if after <= datetime(FIRST_YEAR, 1, 3, tzinfo=UTC).timestamp():
         return date(FIRST_YEAR, 1, 1)
     if after >= datetime(LAST_YEAR, 12, 31, tzinfo=UTC).timestamp():

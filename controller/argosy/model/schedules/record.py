@@ -1,4 +1,6 @@
-"""What is remembered of a schedule: what it starts and when, and what became of its times?"""
+"""What is stored of a schedule?
+
+It is stored with its spec, its expression, and the verdicts of its times."""
 
 from __future__ import annotations
 
@@ -13,16 +15,16 @@ from argosy.model.damage import UnreadableState
 from argosy.model.schedules.expressions import Rate, next_times, parsed
 
 SCHEDULES = "SCHEDULES"  # partition; sort key = the schedule's name
-WRITTEN = "SCHEDULES-WRITTEN"  # one item per written version of a schedule: who creates it may replace the schedule
-FIRES = "FIRES"  # partition; sort key = name#time: created by the first who decides about a time
+WRITTEN = "SCHEDULES-WRITTEN"  # one item per written version of a schedule: its creator may replace the schedule
+FIRES = "FIRES"  # partition; sort key = name#time: created by the first process that decides about a time
 WAITING = "SCHEDULES-WAITING"  # partition; sort key = name, body = whether a firing of it waits for a run to end
 FIRES_SHOWN = 20
-RUNS_WATCHED = 100  # that may still be open; an older one is in nobody's way any more
+RUNS_WATCHED = 100  # runs that may still be open; older ones hold up no firing
 DEFAULT_START_WITHIN_S = 1800.0
 
 
 class Overlap(StrEnum):
-    """What happens at a time at which a run of the schedule is still open."""
+    """What happens at a time when a run of the schedule is still open."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -31,7 +33,7 @@ class Overlap(StrEnum):
 
 
 class ScheduleState(StrEnum):
-    """DELETED ones are kept for a while, so that a late delivery finds out."""
+    """DELETED schedules are kept for a while, so that a late delivery finds out."""
 
     ENABLED = "ENABLED"
     PAUSED = "PAUSED"
@@ -39,7 +41,7 @@ class ScheduleState(StrEnum):
 
 
 class FireVerdict(StrEnum):
-    """What became of a time. MISSED: nobody came for it while it could have started something."""
+    """The outcome of a time. MISSED: no delivery came while it could have started something."""
 
     RAN = "ran"
     SKIPPED = "skipped"
@@ -50,7 +52,7 @@ class FireVerdict(StrEnum):
     MISSED = "missed"
 
 
-TO_BE_SEEN = frozenset({FireVerdict.LATE, FireVerdict.REFUSED, FireVerdict.MISSED})  # these somebody has to be told of
+TO_BE_SEEN = frozenset({FireVerdict.LATE, FireVerdict.REFUSED, FireVerdict.MISSED})  # shown as needing attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Fire:
     decided_at: float
     verdict: FireVerdict
     run_id: str = ""
-    """Of the run that it started or, where none was, of the one that was in its way."""
+    """The run that it started, or the run that prevented a start."""
     because: str = ""
     replaces: tuple[str, ...] = ()
     """Runs that had to end for it."""
@@ -81,51 +83,51 @@ class Schedule:
     created_at: float
     changed_at: float
     begins: float
-    """No time before it counts; a rate counts from it. It moves when the schedule is changed or resumed."""
+    """Earlier times do not count; a rate counts from here. It moves when the schedule is changed or resumed."""
     state: ScheduleState = ScheduleState.ENABLED
     revision: int = 1
-    """Of what a user has set."""
+    """Revision of the user's settings."""
     armed: int = 0
-    """The last revision of which the clock was told."""
+    """The last revision sent to the clock."""
     version: int = 1
-    """Of the stored document."""
+    """Version of the stored document."""
     seen_until: float = 0.0
     """Every time up to here has a verdict."""
     fires: tuple[Fire, ...] = ()
-    """The last ones, the newest last."""
+    """The last verdicts, the newest last."""
     runs: tuple[str, ...] = ()
-    """Ids of runs that were open when somebody last looked, the newest last."""
+    """Ids of runs that were open when last checked, the newest last."""
     proven_owner: str = ""
-    """Of its runs: who has written its spec, as AWS said; "" = nobody has proven it."""
+    """Owner of its runs: the writer of its spec, as AWS said; "" = unproven."""
     waits: float = 0.0
     """The time whose start waits for a run to end; 0 = none."""
 
     def with_fire(self, fire: Fire) -> Schedule:
-        """The same, with one more verdict, or another one about the same time."""
+        """A copy with one more verdict, or a new one about the same time."""
         others = [each for each in self.fires if each.time != fire.time or each.by_hand != fire.by_hand]
         kept = sorted([*others, fire], key=lambda each: each.time)[-FIRES_SHOWN:]
         runs = (*self.runs, fire.run_id)[-RUNS_WATCHED:] if fire.verdict is FireVerdict.RAN else self.runs
         return replace(self, fires=tuple(kept), runs=runs)
 
     def next_times(self, now: float, count: int = 5) -> list[float]:
-        """When it will fire, as far as its expression says; none while it is paused."""
+        """When it will fire next by its expression; none while it is paused."""
         if self.state is not ScheduleState.ENABLED:
             return []
         return next_times(self.expression, self.zone, max(now, self.seen_until), self.begins, count)
 
     def overdue(self, now: float) -> float | None:
-        """The first time for which nobody came in time; it has no verdict before the next one fires."""
+        """The first time without a delivery in time; it has no verdict before the next one fires."""
         times = self.unseen(now - self.start_within_s, 1)
         return times[0] if times else None
 
     def just_before(self, time: float) -> float:
-        """When the time before this one was at the latest. AWS does not promise the very second of a rate."""
+        """The latest possible moment of the previous time. AWS does not promise the exact second of a rate."""
         expression = parsed(self.expression, self.zone)
         return time - (expression.every_s / 2 if isinstance(expression, Rate) else 1)
 
     def unseen(self, until: float, count: int) -> list[float]:
-        """The first times without a verdict, up to a moment. A rate is expected from its last firing on, because AWS
-        does not say from when exactly it counts."""
+        """The first times without a verdict, up to a moment. A rate counts from its last firing, because AWS does not
+        say exactly when it starts to count."""
         if self.state is not ScheduleState.ENABLED:
             return []
         since = max(self.seen_until, self.begins)
