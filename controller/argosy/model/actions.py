@@ -42,7 +42,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class ResolveLaunches:
-    """Settle the attempts of a wave whose replies were lost: list, adopt, and send again those that are young enough."""
+    """Settle the attempts of a wave whose replies were lost: list, adopt, and send again while young enough."""
 
     wave: int
     started_by: str

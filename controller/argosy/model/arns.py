@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def arn_of(service: str, region: str, account: str, resource: str) -> str:
-    """An ARN in the partition `aws`, as local mode makes them. Services without regions, such as IAM, have region ""."""
+    """An ARN in the partition `aws`, as local mode makes them. Global services, such as IAM, have region ""."""
     return f"arn:aws:{service}:{region}:{account}:{resource}"
 
 

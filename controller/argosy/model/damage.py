@@ -44,7 +44,7 @@ UNREADABLE = (CorruptChunk, UnreadableState, NewerFormat, OlderFormat)  # what r
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One unreadable document. `run_id`: its run; `record`: that run's record if readable, otherwise `body`, its bytes."""
+    """One unreadable document. `run_id`: its run; `record`: its record if readable, or `body`, its bytes."""
 
     document: str
     reason: str

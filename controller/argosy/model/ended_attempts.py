@@ -126,7 +126,7 @@ _FIRST_TIME = EndedAttempt._fields.index("launched_at")
 
 
 def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
-    """Times before 1970 count as unknown. Ids other than 32 hex digits, which ECS does not give to tasks, are left out."""
+    """Times before 1970 count as unknown. Ids other than 32 hex digits, which ECS never gives, are left out."""
     origin = float(int(min((at for row in rows for at in row[_FIRST_TIME : _FIRST_TIME + 3] if at), default=1.0)) - 1)
     places = _places({(row.instance, row.cell) for row in rows})
     number = {place: at for at, place in enumerate(places)}

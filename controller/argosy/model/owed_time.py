@@ -17,7 +17,7 @@ from argosy.model.state import State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwedTime:
-    """A row for each part of an instance's time that one payer owes; several rows may have the same instance and payer."""
+    """A row for each part of an instance's time that one payer owes; rows may share both."""
 
     instances: Sequence[Instance]
     payers: Sequence[int]

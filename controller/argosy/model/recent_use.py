@@ -38,7 +38,7 @@ class RecentUse:
         return not self.at or not 0 <= now - self.at < EVERY_S
 
     def moved_on(self, used: Mapping[Sharer, Amounts], whole: Amounts, now: float, half_life_s: float) -> RecentUse:
-        """used: present use of each, assumed constant since the last step. Before the first step, use counts as zero."""
+        """used: present use of each, assumed constant since the last step; before the first, it counts as zero."""
         passed_s = max(0.0, now - self.at) if self.at else 0.0
         kept = int((1 << _DECAY_BITS) * 2.0 ** (-passed_s / half_life_s))
         names = self.means.keys() | used.keys()

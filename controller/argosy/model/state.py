@@ -224,7 +224,7 @@ class State:
         return owed
 
     def lasting_setbacks(self) -> dict[Subject, Setback]:
-        """The set-backs to store: a few for each open run and, where there are very many, those with the most failures."""
+        """The set-backs to store: a few for each open run and, if there are very many, those with most failures."""
         found = {
             subject: setback
             for subject, setback in self.setbacks.items()
