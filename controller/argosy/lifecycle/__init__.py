@@ -1,1 +1,1 @@
-"""How do facts and actions change the state? No other package changes it. Entries: `apply.apply`, `begin.begin`."""
+"""How facts and actions change the state. No other package changes it. Entries: `apply.apply`, `begin.begin`."""

@@ -1,6 +1,7 @@
-"""What does the end of an attempt mean for its task: done, tried again or given up, and who is charged with it?
+"""What does the end of an attempt mean for its task, and who is charged for it?
 
-Two budgets (DESIGN D9): the user's attempts, and losses to infrastructure, which never use up a user attempt.
+The task is done, tried again or given up. There are two budgets (DESIGN D9): the user's attempts, and losses to
+infrastructure, which never use up a user attempt.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from argosy.model.tasks import TaskStatus
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
 MOST_COUNTED = 255  # preemptions of a task
-# Names of the agent's errors about a container that could not be made (aws.md 9.6).
+# The agent's error names for a container that could not be created (aws.md 9.6).
 CANNOT_START = (
     "CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError",
     "HostConfigError", "DockerClientConfigError", "InvalidVolumeError",
 )  # fmt: skip
-# What a registry says to too many pulls at once (reliability.md row 49).
+# A registry's replies to too many pulls at once (reliability.md row 49).
 REGISTRY_IS_BUSY = re.compile(r"toomanyrequests|too many requests|rate exceeded|rate limit|\b429\b", re.I)
 HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth"})  # stop codes of a lost host
 
@@ -40,8 +41,8 @@ class Account(Enum):
     SUCCESS = "success"
     USER = "user"
     LOST = "lost"  # infrastructure: spot, host, agent
-    START = "start"  # infrastructure, but one that rarely heals: the image, the log group, the container's set-up, S3
-    BUSY = "busy"  # the registry asks to go slower: it heals by itself
+    START = "start"  # infrastructure, but rarely temporary: the image, the log group, the container's set-up, S3
+    BUSY = "busy"  # the registry throttles pulls: temporary
     CANCELLED = "cancelled"
     PREEMPTED = "preempted"  # stopped for a run of another queue, which pays
 
@@ -51,17 +52,17 @@ _OURS = {
     StopCause.CAPPED: Account.CANCELLED,
     StopCause.REPLACED: Account.CANCELLED,
     StopCause.PREEMPTED: Account.PREEMPTED,
-}  # whatever the task answered
+}  # whatever its exit code
 
 
 def account_for(
     seen: TaskSeen, cause: StopCause, instance: Instance | None, *, has_runner: bool = False, serves: bool = False
 ) -> Account:
-    """Classify a stopped task (aws.md 9.6). An exit code of 0 is success whatever else was going on.
+    """Classify a stopped task (aws.md 9.6). Exit code 0 is a success, except of a server.
 
-    A host that went while we asked for the stop leaves open how the attempt would have ended: not the user's.
-    has_runner: the runner ends with an exit code of its own when S3 fails it, which is not the user's either. serves:
-    a server is never done; it may answer SIGTERM with exit code 0, whoever sent that, and else it has failed.
+    A host that ended after we asked for the stop leaves open how the attempt would have ended: it is not the user's.
+    has_runner: the runner has its own exit code for failures of S3, which are not the user's either. serves: a server
+    is never done. It may answer SIGTERM from any sender with exit code 0; without such a cause, it has failed.
     """
     if seen.exit_code == 0 and not serves:
         return Account.SUCCESS
@@ -76,13 +77,14 @@ def account_for(
     if seen.exit_code is None:
         return Account.LOST  # it never started, or its end was not seen
     if has_runner and seen.exit_code == TEMPORARY:
-        return Account.START  # it has tried for a minute, so that a few more tries are enough
+        return Account.START  # the runner has tried for a minute, so a few more tries are enough
     return Account.USER
 
 
 def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
-    """Whether the attempt ended with its instance, as far as is known. On one that goes, any failure counts as that: a
-    program may answer SIGTERM with an exit code of its own. Memory runs out without any help."""
+    """Whether the attempt ended with its instance, as far as is known. On an instance that is ending, any failure
+    counts as that: a program may answer SIGTERM with its own exit code. Running out of memory does not: it has its
+    own cause."""
     if seen.stop_code in HOST_CODES or seen.reason.startswith("Host EC2"):
         return True
     return instance is not None and instance.leaves and OUT_OF_MEMORY not in seen.reason
@@ -90,8 +92,9 @@ def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
 
 def account_without_result(cause: StopCause, instance: Instance | None) -> Account:
     """Classify an exit code of 0 that left no result. A program may answer SIGTERM with it, so it is the user's only if
-    neither we nor the end of its instance may have sent that. cause: as `TaskTable` keeps it. That we released it says
-    nothing, since it was idle by then; unless it was about to go anyhow, when it is released as soon as it is idle."""
+    neither Argosy nor the end of its instance may have sent SIGTERM. cause: as in `TaskTable`. A release by us says
+    nothing, since the instance was idle by then, unless it was about to end: then it is released as soon as it is
+    idle."""
     if cause in (StopCause.CANCELLED, StopCause.CAPPED):
         return Account.CANCELLED
     if cause is StopCause.PREEMPTED:
@@ -103,12 +106,12 @@ def account_without_result(cause: StopCause, instance: Instance | None) -> Accou
 
 
 def _was_to_go(instance: Instance) -> bool:
-    """Its agent drains it when it sees an interruption, which may be before we hear of one."""
+    """The agent drains its instance when it sees an interruption, which may be before the warning reaches us."""
     return bool(instance.interrupted_at or instance.rebalance_at or instance.draining_since)
 
 
 def shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
-    """What users are told of an end."""
+    """The reason of an end, as shown to users."""
     if cause is StopCause.TIMED_OUT:
         return f"the attempt took longer than {run.terms.attempt_timeout_s:.0f} s"
     if seen.reason == SAYS_NOTHING or not (seen.reason or seen.exit_code is None):
@@ -117,14 +120,13 @@ def shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
 
 
 def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None, *, serves: bool = False) -> bool:
-    """Whether the failure would be the user's, unless its instance turns out to be going down."""
+    """Whether the failure is the user's, unless its instance turns out to be ending."""
     may_go = instance is not None and instance.owned and not instance.leaves and OUT_OF_MEMORY not in seen.reason
     return may_go and cause is StopCause.NONE and account_for(seen, cause, instance, serves=serves) is Account.USER
 
 
 def is_result_open(cause: StopCause, instance: Instance | None) -> bool:
-    """Whether an exit code of 0 that left no result would be the user's, unless its instance turns out to be going
-    down."""
+    """Whether an exit code of 0 that left no result is the user's, unless its instance turns out to be ending."""
     return cause is StopCause.NONE and instance is not None and instance.owned and not instance.leaves
 
 
@@ -148,13 +150,13 @@ class AttemptEnd:
     index: int
     account: Account
     cause: StopCause
-    reason: str  # as users are shown it
-    seen: TaskSeen  # what the rules of `evaluateOnExit` look at
+    reason: str  # as shown to users
+    seen: TaskSeen  # what the rules of `evaluateOnExit` match
     instance: str | None = None
 
 
 def charge_user(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy) -> None:
-    """An attempt failed on the user's account. Try again if rules and budget allow it, else give the task up."""
+    """Charge a failed attempt to the user. Try again if rules and budget allow it, otherwise give the task up."""
     failures = int(run.tasks["user_failures"][end.index]) + 1
     attempt, seen = int(run.tasks["attempts"][end.index]), end.seen
     _show(run, Failure(end.index, attempt, seen.exit_code, end.reason, end.instance, seen.arn or None))
@@ -164,7 +166,7 @@ def charge_user(state: State, run: Run, end: AttemptEnd, now: float, policy: Pol
 
 
 def charge_infrastructure(state: State, run: Run, end: AttemptEnd, limit: int, not_before: float) -> None:
-    """An attempt was lost through no fault of its own. limit: the number of losses at which the task is given up."""
+    """Record an attempt lost through no fault of its own. limit: the number of losses at which the task is given up."""
     losses = int(run.tasks["losses"][end.index]) + 1
     if losses >= limit:
         end = replace(end, reason=f"given up after {losses} losses: {end.reason}")
@@ -173,7 +175,7 @@ def charge_infrastructure(state: State, run: Run, end: AttemptEnd, limit: int, n
 
 
 def charge_nobody(state: State, run: Run, end: AttemptEnd, now: float) -> None:
-    """An attempt was stopped for another queue's run: its task waits again, with all its tries."""
+    """Record an attempt stopped for another queue's run: its task waits again, with all its tries."""
     run.preemptions += 1
     preempted = min(MOST_COUNTED, int(run.tasks["preempted"][end.index]) + 1)
     _again_or_never(state, run, end, _next_status(run, True), not_before=now, preempted=preempted)

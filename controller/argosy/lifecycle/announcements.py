@@ -1,8 +1,8 @@
 """What has EC2 announced about instances that are not known yet?
 
-A warning or advice may come before anything else about its instance, and its message is deleted once a commit holds it.
-EC2 announces this of every spot instance in the account, and most of them are none of ours: so what is kept here is
-bounded in number and time.
+A warning or advice may come before any other fact about its instance, and its message is deleted once a commit holds
+it. EC2 announces this for every spot instance in the account, and most of them are not ours. So announcements are kept
+for a limited number of instances and a limited time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ KEPT_S = 900.0  # a sweep shows a new instance within minutes
 
 
 class Announced(NamedTuple):
-    """Of one instance, as epoch seconds; 0 = not announced. JSON stores it as a list."""
+    """Announcements of one instance, as epoch seconds; 0 = none. JSON stores it as a list."""
 
     warned_at: float = 0.0
     advised_at: float = 0.0
-    heard_at: float = 0.0  # the last one
+    heard_at: float = 0.0  # the last announcement
 
 
 def keep(state: State, instance_id: str, announced: Announced) -> None:
-    """Until the instance is met. Of very many the oldest are dropped."""
+    """Keep the announcement until the instance is known. If there are too many, the oldest are dropped."""
     earlier = Announced(*state.announced.pop(instance_id, ()))
     warned_at, advised_at = earlier.warned_at or announced.warned_at, earlier.advised_at or announced.advised_at
     state.announced[instance_id] = [warned_at, advised_at, announced.heard_at]
@@ -33,12 +33,12 @@ def keep(state: State, instance_id: str, announced: Announced) -> None:
 
 
 def take(state: State, instance_id: str) -> Announced:
-    """What is kept about an instance that is met now; from then on the instance says it."""
+    """Remove and return the announcements of an instance that is now known."""
     return Announced(*state.announced.pop(instance_id, ()))
 
 
 def drop_old(state: State, now: float) -> None:
-    """Those of instances that nothing has shown since."""
+    """Drop announcements of instances that no sweep has shown in time."""
     for instance_id, kept in list(state.announced.items()):
         if now - Announced(*kept).heard_at > KEPT_S:
             del state.announced[instance_id]

@@ -1,7 +1,7 @@
-"""How does a fact change the state, and how does the time that passes?
+"""How do facts, and the passing of time, change the state?
 
 Facts may be late, doubled or out of order: a fact about an attempt applies only if attempt, ARN and a higher version
-match (DESIGN D5). What applies to nothing is dropped here and nowhere else.
+match (DESIGN D5). Only this module drops facts that apply to nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from argosy.model.state import State
 from argosy.model.targets import TargetsDeregistered, TargetsRegistered
 from argosy.model.tasks import TaskStatus
 
-QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: whether the definition exists by now is asked again
+QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: the next try checks again whether the definition exists
 
 
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
@@ -53,12 +53,12 @@ def apply(state: State, event: events.Event, now: float, policy: Policy) -> None
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """What follows from the time alone, once the facts of a tick are known.
+    """Apply what follows from the time alone, once the facts of a tick are known.
 
-    Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
-    not joined are given up, tasks that nobody watches over are stopped, what EC2 announced of instances that nothing
-    has shown since is dropped, a floor ends when its time is over, what the sharers use is noted, and the intents of
-    runs that start nothing more are dropped: once all outcomes are known, what is left was never sent.
+    Settle lost instances, book failures once their cause is known, note late orders, give up instances that have not
+    joined, stop tasks of runs suspended for too long, drop old announcements of unknown instances, end an expired
+    floor, note the sharers' use, and drop the unsent intents of runs that start nothing more: after all outcomes are
+    known, an intent that is left was never sent.
     """
     hosts.settle_lost(state, policy)
     open_ends.settle_open_ends(state, now, policy)
@@ -77,7 +77,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
 
 @singledispatch
 def _apply(event: object, state: State, now: float, policy: Policy) -> None:
-    """A kind of fact that this version does not know changes nothing."""
+    """Ignore a kind of fact that this version does not have."""
 
 
 @_apply.register
@@ -168,7 +168,7 @@ def run_not_prepared(event: events.RunNotPrepared, state: State, now: float, pol
     run = state.runs.get(event.run_id)
     if run is None or run.task_definition:
         return
-    if event.queued:  # no set-back: nobody has said no
+    if event.queued:  # no set-back: AWS was not called
         run.waiting, run.prepare_after = event.reason, now + QUEUE_PAUSE_S
         state.changed_runs.add(run.id)
         return
@@ -188,7 +188,7 @@ def definition_deregistered(event: events.DefinitionDeregistered, state: State, 
 
 @_apply.register
 def manifest_part_written(event: events.ManifestPartWritten, state: State, now: float, policy: Policy) -> None:
-    """Of the run's present try, and the part that was due: then the next one is."""
+    """Accept the part that was due, of the run's present try; then the next part is due."""
     run = state.runs.get(event.run_id)
     if run is None or run.done or (run.retries, run.manifest_to) != (event.retries, event.begin):
         return
@@ -204,7 +204,7 @@ def manifest_part_written(event: events.ManifestPartWritten, state: State, now: 
 
 @_apply.register
 def history_part_written(event: events.HistoryPartWritten, state: State, now: float, policy: Policy) -> None:
-    """The part that was due. What a controller wrote that has been overtaken counts for nothing."""
+    """Accept the part that was due. A part from a controller that was overtaken is ignored."""
     carried_out(state, What.FOLD, event.run_id)
     run = state.runs.get(event.run_id)
     if run is None or run.done or run.history_to != event.begin:
@@ -251,9 +251,9 @@ def controller_started(event: events.ControllerStarted, state: State, now: float
 
 @_apply.register
 def not_carried_out(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
-    """The intent stays as it is and is decided again, after a pause if it is known what failed. Closing a run, or
-    looking up its results, is not tried for ever. A stop that was never sent, or was throttled, is sent in the next
-    tick: what waits in ECS would begin meanwhile."""
+    """The intent stays and is decided again, after a pause if the failure has a subject. Closing a run and looking up
+    its results are given up in the end. A stop that was never sent, or was throttled, is sent in the next tick,
+    before a task that waits in ECS can start."""
     if event.key and event.passing:
         _stop_at_once(state, event.key)
     if not event.about:
@@ -379,7 +379,7 @@ def history_read(event: events.HistoryRead, state: State, now: float, policy: Po
 
 @_apply.register
 def observed(event: events.Observed, state: State, now: float, policy: Policy) -> None:
-    """A sweep: everything it shows, then what its complete listings do not show any more."""
+    """A sweep: everything it shows, then everything that its complete listings no longer show."""
     for fleet in event.fleets:
         pools.see_fleet(state, fleet, event.at)
     for host in event.hosts:

@@ -44,9 +44,10 @@ def accept(state: State, event: LaunchAccepted, now: float) -> None:
 
 
 def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> None:
-    """ECS started nothing. The task is placed again and nobody is charged. Our picture was wrong: look again soon.
+    """ECS started nothing. The task is placed again without a charge. Our view of the instance was wrong: sweep again
+    soon.
 
-    Where ECS refuses the run as such, it is asked again after pauses that grow, for a quarter of an hour.
+    If ECS refuses the run itself, Argosy retries after growing pauses, for a quarter of an hour.
     """
     run = state.runs.get(event.key.run_id)
     if event.whole_run and run is not None:
@@ -93,7 +94,7 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
 
 
 def note_missed(state: State, key: AttemptKey, now: float) -> None:
-    """A complete listing does not show a launch in doubt; it is looked for once more before that counts as proof."""
+    """A complete listing does not show a launch in doubt. It counts as proof only after a second look."""
     row = state.row_of(key)
     if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
@@ -104,8 +105,8 @@ def note_missed(state: State, key: AttemptKey, now: float) -> None:
 
 
 def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:
-    """A launch in doubt that ECS does not show: it never happened, as long as ECS would still show it if it had been.
-    Later it may have happened and ended, unseen by anybody: then it was an attempt, and is lost."""
+    """ECS does not show a launch in doubt. It never happened, as long as ECS would still show it otherwise. Later, it
+    may have happened and ended unseen: then it was an attempt, and is lost."""
     row = state.row_of(key)
     if row is None or now - float(state.attempts["intended_at"][row]) < policy.ecs_memory_s:
         disprove(state, key, now, "the launch never happened")
@@ -136,7 +137,7 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     if seen.version <= state.attempts["version"][row]:
         return True
     if _is_open(state, row, seen, now, policy):
-        return True  # the version stays: a controller that starts anew sees it as news
+        return True  # the version stays: to a controller that starts again, the task is news
     state.attempts.set(row, version=seen.version)
     _note_gpus(state, row, seen.gpu_ids)
     if seen.last_status == "RUNNING":
@@ -147,9 +148,9 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
 
 
 def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> bool:
-    """Whether the end is to wait until the fate of its instance is known (`lifecycle.open_ends`)."""
+    """Whether the end waits until it is known whether its instance was ending (`lifecycle.open_ends`)."""
     cause, instance = _cause_in(state, row, seen), state.instance_of(row)
-    if state.attempts["left_at"][row]:  # what became of its instance has been heard while its run was suspended
+    if state.attempts["left_at"][row]:  # the fate of its instance became known while its run was suspended
         return False
     run = state.run_by_number(int(state.attempts["run"][row]))
     serves = run is not None and run.terms.serves
@@ -162,13 +163,13 @@ def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy)
 
 
 def _is_of_its_cluster(state: State, row: int, task_arn: str) -> bool:
-    """As far as the instance's own ARN can tell."""
+    """As far as the instance's own ARN shows."""
     instance = state.instance_of(row)
     return instance is None or not instance.arn or cluster_of(instance.arn) == cluster_of(task_arn)
 
 
 def see_all(state: State, sweep: Observed, policy: Policy) -> None:
-    """A sweep's tasks: ours without a live attempt are orphans, and those that stay away for long are lost."""
+    """A sweep's tasks: ours without a live attempt are orphans, and those that stay absent for long are lost."""
     shown = set()
     for seen in sweep.tasks:
         shown.add(name_of(seen.arn).encode())
@@ -190,7 +191,7 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
     for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
         is_suspended = int(table["run"][row]) in suspended
         if is_suspended and table["left_at"][row]:
-            continue  # nobody asks about it before its run is tried again
+            continue  # its end is looked up when its run is tried again
         if bytes(table["task_id"][row]) in shown or at - table["launched_at"][row] < policy.absence_s:
             continue
         since = float(table["absent_since"][row])
@@ -204,9 +205,8 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
 
 
 def _miss_launches(state: State, at: float, policy: Policy) -> None:
-    """Launches on instances that are not known, because their documents were damaged, cannot be sent or asked about.
-    Those too old to be sent again, of which no task runs for the quiet time: what was sent may have ended unseen, and
-    counts as lost."""
+    """Launches on unknown instances (their documents were damaged) cannot be sent or looked up. They end once they are
+    too old to send and show no task for the quiet time: one that was sent may have ended unseen, and counts as lost."""
     table = state.attempts
     for row in table.with_status(AttemptStatus.INTENT, AttemptStatus.IN_DOUBT).tolist():
         key = state.key_of(row)
@@ -223,7 +223,7 @@ def _miss_launches(state: State, at: float, policy: Policy) -> None:
 
 
 def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:
-    """The attempt is over, and its end was not seen."""
+    """End the attempt as one whose end was not seen."""
     end(state, row, TaskSeen("", 0, "STOPPED", stop_code="TerminationNotice", reason=reason), now, policy)
 
 
@@ -232,7 +232,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     table = state.attempts
     run = state.run_by_number(int(table["run"][row]))
     instance = state.instance_of(row)
-    if run is not None:  # else it is closed; of a suspended one nothing comes here
+    if run is not None:  # otherwise the run is closed; facts about suspended runs do not reach this
         ran = _book(state, run, row, seen, now)
         ended = _end_of(run, row, seen, state)
         history.note_end(state, run, row, ended, ran)
@@ -246,8 +246,8 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
 
 
 def miss_result(state: State, run: Run, index: int, now: float, policy: Policy) -> None:
-    """The task's attempt ended with exit code 0, and its result is not there. Whose that is may have to wait until the
-    fate of its instance is known (`lifecycle.open_ends`)."""
+    """The task's attempt ended with exit code 0 and left no result. The charge may have to wait until it is known
+    whether its instance was ending (`lifecycle.open_ends`)."""
     instance_id = bytes(run.tasks["instance"][index]).decode()
     cause = StopCause(int(run.tasks["stop_cause"][index]))
     if policy.fate_s and is_result_open(cause, state.instances.get(instance_id)):
@@ -274,7 +274,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
 
 
 def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
-    """The end of the attempt in a row, and on whose account it is."""
+    """The end of the attempt in a row, and who is charged for it."""
     table, instance = state.attempts, state.instance_of(row)
     cause = _cause_in(state, row, seen)
     return AttemptEnd(
@@ -288,14 +288,14 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
 
 
 def _cause_in(state: State, row: int, seen: TaskSeen) -> StopCause:
-    """Why we asked for its stop. An attempt that had ended by itself before did not take too long."""
+    """Why we asked for its stop. An attempt that ended by itself before the stop did not time out."""
     cause = StopCause(int(state.attempts["stop_cause"][row]))
     by_itself = cause in (StopCause.TIMED_OUT, StopCause.UNHEALTHY) and seen.stop_code == "EssentialContainerExited"
     return StopCause.NONE if by_itself else cause
 
 
 def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy) -> None:
-    """What becomes of the task."""
+    """The new status of the task."""
     index, account = end.index, end.account
     if run.terms.service is not None:
         services.settle(state, run, end, now)
@@ -322,7 +322,7 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
 
 
 def _cause_of(state: State, end: AttemptEnd) -> StopCause:
-    """What may have stopped the attempt, should it turn out to have written nothing."""
+    """What may have stopped the attempt, if it turns out to have written nothing."""
     return StopCause.INTERRUPTED if host_was_lost(end.seen, state.instances.get(end.instance or "")) else end.cause
 
 
@@ -342,7 +342,7 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
 
 
 def _take_place_again(state: State, row: int) -> None:
-    """It had given its place back while its run was suspended, because nobody could resolve it."""
+    """Take room again: the launch was in doubt while its run was suspended, and gave its room back."""
     instance = state.instance_of(row)
     state.attempts.come_back(row)
     if instance is not None:
@@ -372,7 +372,7 @@ def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
 
 
 def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> tuple[float, float]:
-    """What the attempt used: seconds, instance, GPUs. Answers from when to when it ran; 0 = not known."""
+    """Book what the attempt used: seconds, instance, GPUs. Returns from when to when it ran; 0 = not known."""
     table = state.attempts
     started_at = seen.started_at or float(table["started_at"][row])
     ended_at = seen.stopped_at or float(table["left_at"][row]) or now

@@ -109,7 +109,7 @@ def stop_orphan(action: StopOrphan, state: State, now: float, policy: Policy) ->
 def set_target(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     pool = state.pools[action.pool]
     if action.fleet_id:
-        return  # a surplus fleet's: it is told to keep nothing until it has heard
+        return  # a surplus fleet's: its target is 0 until EC2 confirms it
     if action.gives_up:
         run_short(state, pool, PoolShort(pool.key, GAVE_UP), now, policy)
     if action.spot_target > pool.spot_target or action.on_demand_target > pool.on_demand_target:
@@ -134,7 +134,7 @@ def terminate(action: Terminate, state: State, now: float, policy: Policy) -> No
 
 @_begin.register
 def let_go(action: LetGo, state: State, now: float, policy: Policy) -> None:
-    """No work comes any more, and its daemons are told to end (`scheduler.upkeep.upkeep`); then it is terminated."""
+    """The instance gets no more work. `scheduler.upkeep.upkeep` stops its daemons; then it is terminated."""
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
         instance.status, instance.released_at, instance.let_go_at = InstanceStatus.RELEASING, now, now

@@ -1,8 +1,8 @@
-"""Who is charged for the time of instances, and when? When an instance ends, every run that worked there; when a run
-ends, that run, for its part of every instance that lives on. A run never pays for waiting before it came.
+"""Who is charged for the time of instances, and when?
 
-Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to no run
-add up to what instances cost, whatever happens (decision 12).
+When an instance ends, every run that worked there is charged. When a run ends, it is charged for its part of every live
+instance. A run never pays for waiting before it came. Charged time is noted on the instance, so that it is charged
+once: the ledgers of all runs and the unattributed time add up to what instances cost (decision 12).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ OTHER_MARKETS = "(other pools)"
 
 
 def book(state: State, run: Run | RunRecord, instance: Instance, seconds: float, work: Work) -> None:
-    """An attempt ended on the instance. What is gone has been charged already, on what was known then.
-    run: a suspended run's record."""
+    """Book an attempt that ended on the instance. An instance that has ended is charged already, by what was known
+    then. run: a suspended run's record."""
     if seconds > 0 and not instance.is_settled:
         done = instance.work.setdefault(run.number, [0.0] * len(Work))
         done[work] += seconds * run.needs.share_of(instance.total)
@@ -32,14 +32,14 @@ def book(state: State, run: Run | RunRecord, instance: Instance, seconds: float,
 
 
 def book_for(state: State, payer: Run, instance: Instance, share_s: float, work: Work) -> None:
-    """Share-seconds of another run's attempt that this one pays for."""
+    """Book share-seconds of another run's attempt that this run pays for."""
     if share_s > 0 and not instance.is_settled:
         instance.work.setdefault(payer.number, [0.0] * len(Work))[work] += share_s
         state.changed_instances.add(instance.id)
 
 
 def unbook(state: State, run: Run, index: int, work: Work) -> None:
-    """The task's last attempt, booked as useful, turns out to have written nothing. work: what it was instead."""
+    """The task's last attempt, booked as useful, turns out to have written nothing. work: its new kind."""
     instance = state.instances.get(bytes(run.tasks["instance"][index]).decode())
     if instance is None:
         return
@@ -58,12 +58,12 @@ def unbook(state: State, run: Run, index: int, work: Work) -> None:
 
 
 def count_on(state: State, run: Run, instance: Instance, now: float) -> None:
-    """The run counts on the instance from now on, or comes to work there. What waiting there has cost until now is the
-    others': of those who have worked there, or who it was bought for, or nobody's. It is noted now, because later
-    nobody could tell it from the waiting that the newcomer shares."""
+    """The run counts on the instance from now on, or starts work there. The cost of waiting until now belongs to the
+    others: to runs that worked there, to the run it was bought for, or to no run. It is noted now, because later it
+    could not be separated from the waiting that the newcomer shares."""
     if not _counts_on(state, run, instance):
         _note_waiting(state, instance, now, booting=instance.launched_at < run.opened_at)
-    instance.bought_for = instance.bought_for or (NOBODY if run.is_daemon else run.number)  # it is never bought for one
+    instance.bought_for = instance.bought_for or (NOBODY if run.is_daemon else run.number)  # never bought for a daemon
     state.changed_instances.add(instance.id)
 
 
@@ -73,10 +73,10 @@ def _counts_on(state: State, run: Run, instance: Instance) -> bool:
 
 
 def _note_waiting(state: State, instance: Instance, now: float, booting: bool) -> None:
-    """Idle time until now, without what is left of the first minute; with the boot, if it was not for the newcomer.
+    """Note idle time until now, less what is left of the first minute; with the boot, if it was not for the newcomer.
 
-    Nobody is charged at once. Runs are when they or the instance end: one launch would else write the records of all
-    runs that worked there.
+    Runs are charged only when they or the instance end: otherwise one launch would write the records of all runs that
+    worked there.
     """
     before = split(instance, now, running_on(state, instance, now))
     idle_s = sum(spent.idle for spent in before.values())
@@ -93,8 +93,8 @@ def _note_waiting(state: State, instance: Instance, now: float, booting: bool) -
 
 
 def charge_next(state: State, instance: Instance) -> None:
-    """It is gone and has many payers: one of them pays its part. Idle time is shared in proportion to work, so that
-    what is left over is shared among the others as it would have been with all of them at once."""
+    """The instance has ended and has many payers: one of them pays its part. Idle time is shared in proportion to work,
+    so the others' parts stay the same as if all paid at once."""
     number = next(iter(instance.work))
     spent = split(instance, instance.stopped_at).get(number)
     if spent is not None:
@@ -105,7 +105,7 @@ def charge_next(state: State, instance: Instance) -> None:
 
 
 def close_instance(state: State, instance: Instance) -> None:
-    """It is gone: all of its time that is left is charged."""
+    """The instance has ended: charge all of its remaining time."""
     for number, spent in split(instance, instance.stopped_at).items():
         _charge(state, number, instance, spent)
     instance.charged_s = instance.billed_s(instance.stopped_at)  # without the rounding
@@ -114,7 +114,7 @@ def close_instance(state: State, instance: Instance) -> None:
 
 
 def close_run(state: State, run: Run | RunRecord, at: float) -> None:
-    """The run is over: it pays its part of every instance that is alive. run: a suspended run's record."""
+    """The run is over: it pays its part of every live instance. run: a suspended run's record."""
     running = running_work(state, state.needs_by_number(), at)
     for instance in state.instances.values():
         if instance.owes and (run.number in instance.work or instance.bought_for == run.number):
@@ -143,7 +143,7 @@ def _charge(state: State, number: int, instance: Instance, spent: Spent) -> None
 
 
 def _charge_suspended(state: State, number: int, market: str, costs: Costs) -> bool:
-    """Into the record of a suspended run, with which it is resumed or closed. False: no such run is suspended."""
+    """Charge a suspended run's record, with which it is resumed or closed. False: no such run is suspended."""
     for run_id, found in state.suspended.items():
         if found.record.number == number:
             ledger = copy.deepcopy(dict(found.record.costs))

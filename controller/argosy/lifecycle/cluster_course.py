@@ -1,4 +1,4 @@
-"""What is noted of the cluster as a whole? A sample every five minutes, and each order when it is placed."""
+"""What a commit records about the cluster: a sample every five minutes, and each order when it is placed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _STARTING, _RUNNING = (TaskStatus.STARTING,), (TaskStatus.RUNNING, TaskStatus.VE
 
 
 def note(state: State, now: float) -> None:
-    """Into the commit that is about to be made: its orders, and a sample if one is due."""
+    """Add the orders to the coming commit, and a sample if one is due."""
     state.orders = _orders(state, now)[:MOST_ORDERS]
     counts = _task_counts(state)
     instances = [each for each in state.instances.values() if each.owned and each.alive]
     is_at_rest = not (counts or instances)
-    is_due = not 0 <= now - state.sampled_at < EVERY_S  # a clock that went back does not stop it
+    is_due = not 0 <= now - state.sampled_at < EVERY_S  # a clock that was set back does not delay it
     if is_at_rest == state.sampled_at_rest and (is_at_rest or not is_due):
         return
     state.sample = _sample(state, now, counts, instances)
@@ -39,7 +39,7 @@ def note(state: State, now: float) -> None:
 
 
 def _task_counts(state: State) -> list[tuple[int, ...]]:
-    """Of each open run, its tasks by TaskStatus. Tasks of suspended runs go on."""
+    """The tasks of each open run by TaskStatus. Tasks of suspended runs continue."""
     suspended = [found.record.counts for found in state.suspended.values()]
     return [tuple(run.tasks.counts().tolist()) for run in state.runs.values() if not run.done] + suspended
 
@@ -72,7 +72,7 @@ def _sample(state: State, now: float, counts: list[tuple[int, ...]], instances: 
 
 
 def _pool_counts(pools: Mapping[str, Pool], instances: list[Instance]) -> list[PoolCount]:
-    """Of the largest, by what they hold or were told to hold."""
+    """The largest pools, by what they hold or their targets."""
     held = Counter((each.pool, each.purchase) for each in instances)
     names = {pool for pool, _ in held} | {key for key, pool in pools.items() if pool.target}
     found = [
@@ -100,7 +100,7 @@ def _orders(state: State, now: float) -> list[PlacedOrder]:
 
 
 def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, float]]:
-    """What was added to its targets since the last commit: (purchase, instances, EC2's price of one)."""
+    """The increase of its targets since the last commit: (purchase, instances, EC2's price of one)."""
     spot, on_demand = _as_met(pool) if before is None else (before.spot_target, before.on_demand_target)
     grown = (
         (Purchase.SPOT, pool.spot_target - spot, pool.spot_usd_per_hour),
@@ -110,14 +110,14 @@ def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, f
 
 
 def _as_met(pool: Pool) -> tuple[int, int]:
-    """The targets of a fleet that this commit is the first to know: somebody else told it those."""
+    """The targets of a fleet that is new in this commit: an earlier controller set them."""
     told = (pool.confirmed_spot, pool.spot_target), (pool.confirmed_on_demand, pool.on_demand_target)
     spot, on_demand = (target if confirmed < 0 else confirmed for confirmed, target in told)
     return spot, on_demand
 
 
 def _why(state: State, now: float) -> str:
-    """In words, as far as the tick has noted it."""
+    """The reason of the order in words, as far as the tick has noted it."""
     order = state.last_order
     if order.at != now:
         return "to keep as many instances as are to be kept"

@@ -1,8 +1,8 @@
-"""When may a run begin that waits for a time, or for other runs?
+"""When may a run start that waits for a time, or for other runs?
 
-As a whole it waits for the end of each run that it depends on (ALL). Task by task (N_TO_N), task *i* waits for task *i*
-of the other run: rows are marked as that goes on, as many as a commit can hold. What was met stays so, whatever becomes
-of the other run later; a run that is tried again waits anew.
+It waits as a whole for the end of each run that it depends on (ALL). Task by task (N_TO_N), task *i* waits for task *i*
+of the other run: rows are marked as these end, as many as a commit can hold. A met dependency stays met, whatever
+happens to the other run later; a retried run waits again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Statuses = NDArray[np.uint8]
 
 
 def begin_waiting(run: Run, asked_at: float) -> None:
-    """Of a run that was just submitted, or is tried again. asked_at: epoch seconds of its submission."""
+    """Set the waits of a run that was just submitted, or is retried. asked_at: epoch seconds of its submission."""
     run.unmet = [each.run_id for each in run.terms.depends_on]
     run.not_before, run.held_until = run.terms.starts_at(asked_at), 0.0
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """What the time, and the runs that are open, have brought."""
+    """Release runs whose time has come, or whose dependencies among the open runs are met."""
     for run in list(state.runs.values()):
         if not (run.unmet or run.not_before) or run.halted:
             continue
@@ -49,7 +49,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
 
 def _look_at(state: State, run: Run, dependency: Dependency, policy: Policy) -> None:
     other = state.runs.get(dependency.run_id)
-    if other is None or other.revives:  # what is tried again is not what it was
+    if other is None or other.revives:  # a retried run may end differently from before
         return
     if dependency.one_to_one:
         statuses = other.tasks.statuses() if other.done else other.tasks["status"]
@@ -61,7 +61,7 @@ def _look_at(state: State, run: Run, dependency: Dependency, policy: Policy) -> 
 
 
 def note_end(state: State, event: DependencyEnded, now: float, policy: Policy) -> None:
-    """A run that is not open has ended. What a commit has no room for comes with the next one."""
+    """A run that is not open has ended. Changes beyond this commit's room follow in the next one."""
     for run in list(state.runs.values()):
         if event.run_id not in run.unmet or run.halted:
             continue
@@ -84,7 +84,7 @@ def cancelled_with(state: State, run_id: str, request: CancelRequest) -> list[Ru
     for run in sorted(state.runs.values(), key=lambda each: each.number):  # a run can name only runs before it
         its = run.terms.queue if run.terms.queue in queues else DEFAULT_QUEUE
         if request.queue not in ("", its):
-            continue  # it fails by itself, unless it starts whatever becomes of what it depends on
+            continue  # it fails by itself, unless it starts at any end of its dependency
         if run.id not in gone and gone & {each.run_id for each in run.terms.depends_on}:
             gone.add(run.id)
             found.append(run)
@@ -96,15 +96,15 @@ def pack_statuses(statuses: Statuses) -> str:
 
 
 def _statuses_of(event: DependencyEnded, tasks: int) -> Statuses:
-    """Of so many tasks. Of a run whose record could not be read not even their number is known: they count as
+    """Task statuses of a dependency with this many tasks. An unreadable run has no known number of tasks: they count as
     cancelled."""
     known = np.frombuffer(zlib.decompress(base64.b64decode(event.statuses)), dtype=np.uint8)[:tasks]
     return np.concatenate([known, np.full(tasks - len(known), TaskStatus.CANCELLED, dtype=np.uint8)])
 
 
 def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, policy: Policy) -> bool:
-    """Mark the tasks whose own one has ended: those that may start now, and those that never will. Whether that is all
-    of them."""
+    """Mark the tasks whose counterpart has ended: those that may start now, and those that never will. Returns whether
+    that is all of them."""
     bit = next(each.bit for each in bits_of(run.terms.depends_on) if each.dependency == dependency)
     table = run.tasks
     over = statuses >= min(TERMINAL)
@@ -142,7 +142,7 @@ def _meet(state: State, run: Run, dependency: Dependency) -> None:
 
 
 def _note_release(state: State, run: Run, was_held: bool, now: float) -> None:
-    """Whether it waited so far and does not any more."""
+    """Whether its wait has just ended."""
     if was_held and not run.held and not run.halted:
         run.held_until, run.waiting = now, ""
         state.changed_runs.add(run.id)

@@ -1,4 +1,4 @@
-"""How do users' requests and what is decided about them change an environment?"""
+"""How do requests and decisions change an environment?"""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from argosy.model.tasks import TaskStatus, TaskTable
 
 
 def ask(state: State, request: EnvironmentRequest) -> None:
-    """Fold a request in. One that is about nothing there is, or comes again, changes nothing; nor does one about what
-    cannot be read: it would be written over."""
+    """Fold a request in. A repeated request, or one about nothing that exists, changes nothing. Neither does one about
+    an unreadable environment, which it would overwrite."""
     if f"environment {request.name}" not in state.losses.kept:
         _fold_in(state, request)
 
@@ -52,8 +52,8 @@ def _fold_in(state: State, request: EnvironmentRequest) -> None:
 
 
 def _create(state: State, env: Environment | None, request: EnvironmentRequest) -> None:
-    """It takes over what a deleted one of its name has left: what it has cost, and its tasks, until the first
-    deployment adopts or replaces them."""
+    """Take over the cost and tasks that a deleted environment of the same name has left, until the first deployment
+    adopts or replaces the tasks."""
     if env is not None and not env.left:
         _note_lost(state, env, request)
         return
@@ -72,8 +72,8 @@ def _create(state: State, env: Environment | None, request: EnvironmentRequest) 
 
 
 def _note_lost(state: State, env: Environment | None, request: EnvironmentRequest) -> None:
-    """A revision that the api has stored for an environment that is going, or is gone: its number is not free any more,
-    and no sign of an environment that is to come."""
+    """The api has stored a revision for an environment that is being deleted, or is deleted: the number is used up, and
+    does not announce a new environment."""
     if request.change not in ("create", "update"):
         return
     if env is not None:
@@ -91,7 +91,8 @@ def _delete(env: Environment, request: EnvironmentRequest) -> None:
 
 
 def _revise(state: State, env: Environment, revision: Revision) -> None:
-    """The oldest are forgotten, unless they are to run or their runs are still there: their tasks would be nobody's."""
+    """Drop the oldest revisions, unless they should run or their runs still exist: their tasks would belong to no
+    revision."""
     if env.revision(revision.number) is not None:
         return
     env.revisions.append(revision)
@@ -109,14 +110,14 @@ def _freeze(env: Environment, why: str) -> None:
 
 
 def _freeze_by_itself(env: Environment, why: str) -> None:
-    """What a user has frozen keeps his reason."""
+    """Set the controller's own freeze; "" ends it. A freeze set by a user keeps its reason."""
     if not env.frozen_by_user:
         env.frozen_reason = why
 
 
 def _thaw(env: Environment, now: float) -> None:
-    """What failed or was stopped is tried again, watched as any deployment is; of what was under way the clock of its
-    progress stood still."""
+    """Try again what failed or was stopped, as a deployment. The progress clock of a deployment under way
+    stood still while frozen."""
     was_frozen, env.frozen_reason, env.frozen_by_user = env.frozen_reason, "", False
     deployment, target = env.deployment, env.target
     if deployment is None or target is None or not was_frozen:
@@ -152,14 +153,14 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     wanted = env.spec_desired if env.is_daemon else service.desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted
-    if revision.run_id not in state.suspended:  # else it is used as soon as it is worked on again
+    if revision.run_id not in state.suspended:  # otherwise it is used once its run is no longer suspended
         _give_run(state, env, revision, submit)
     begin_deployment(env, revision, request.requested_at, token=request.token)
 
 
 def _give_run(state: State, env: Environment, revision: Revision, submit: SubmitRequest) -> None:
-    """A new run, unless it has one that goes on. What is left of one that was given up is stopped: as a service's, its
-    tasks would never end."""
+    """Start a new run, unless the revision has one that continues. The rest of a run that was given up is stopped: a
+    service's tasks would never end."""
     run = state.runs.get(revision.run_id)
     if run is not None and not run.halted:
         return
@@ -172,15 +173,15 @@ def _give_run(state: State, env: Environment, revision: Revision, submit: Submit
 
 
 def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRequest) -> bool:
-    """Whether another revision's tasks are what this one asks for: then their run is this one's from now on, and none
-    of them is started anew. What else its spec says holds for what is decided next."""
+    """Whether another revision has the same tasks: then this revision takes over its run and restarts none of them. The
+    rest of the new spec applies to later decisions."""
     for other in env.revisions:
         run = state.runs.get(other.run_id)
         if run is None or run.halted or not _is_alike(run, submit):
             continue
         revision.run_id, other.run_id = run.id, ""
         env.completed = revision.number if env.completed == other.number else env.completed
-        run.change_spec({**submit.spec, "array": run.spec["array"]}, submit.terms)  # tasks are told the array's size
+        run.change_spec({**submit.spec, "array": run.spec["array"]}, submit.terms)  # tasks receive the array's size
         run.proven_owner = submit.proven_owner
         state.new_runs.add(run.id)  # its spec is stored again
         state.changed_runs.add(run.id)
@@ -189,7 +190,7 @@ def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRe
 
 
 def _is_alike(run: Run, submit: SubmitRequest) -> bool:
-    """Whether its tasks are what the request asks for."""
+    """Whether its tasks are the same as the request's."""
     mine, theirs = run.terms.service, submit.terms.service
     if mine is None or theirs is None:
         return False
@@ -205,7 +206,7 @@ def begin_deployment(
         ServiceDeployment(number, revision.number, now, token, reason=reason, progress_at=now, is_rollback=is_rollback)
     )
     del env.deployments[: max(0, len(env.deployments) - MOST_DEPLOYMENTS)]
-    _freeze_by_itself(env, "")  # a deployment of what a user has frozen waits for his thaw
+    _freeze_by_itself(env, "")  # a deployment of an environment that a user has frozen waits for the thaw
     env.failures = 0
 
 
@@ -235,7 +236,7 @@ def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus 
 
 
 def set_slots(state: State, action: SetSlots) -> None:
-    """Rows are added and never taken away: (run, index, attempt, launch) names one launch for ever."""
+    """Rows are added and never removed: (run, index, attempt, launch) names one launch for ever."""
     run = state.runs[action.run_id]
     if action.rows > run.task_count:
         run.tasks.grow_to(action.rows)
@@ -248,7 +249,7 @@ def set_slots(state: State, action: SetSlots) -> None:
 
 
 def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
-    """How the latest deployment has come along."""
+    """Note the progress of the latest deployment."""
     env = state.environments[action.name]
     deployment = env.deployment
     if deployment is None:
@@ -275,7 +276,7 @@ def note_recovered(state: State, name: str) -> None:
 
 
 def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, now: float) -> None:
-    """Back to what ran before; where there is nothing, or that fails too, everything stays as it is."""
+    """Return to the revision that ran before. If there is none, or it fails too, everything stays as it is."""
     revision = env.revision(back_to) if back_to else None
     if revision is not None:
         reason = f"deployment {failed.number} failed: {failed.reason}"
@@ -285,7 +286,7 @@ def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, no
 
 
 def note_closed(state: State, run: Run | RunRecord) -> None:
-    """A run is closed: what it has cost is known for good. Its record may be forgotten by its environment then."""
+    """A run is closed and its cost is final. The environment may then drop the run's record."""
     env = state.environments.get(run.name)
     if env is not None and run.id in env.all_runs():
         env.past_usd += run.cost_usd
@@ -294,6 +295,6 @@ def note_closed(state: State, run: Run | RunRecord) -> None:
 
 
 def forget(state: State, name: str) -> None:
-    """It was deleted, and nothing of it runs any more."""
+    """The environment was deleted, and none of its tasks run any more."""
     state.gone_environments[name] = state.environments.pop(name).latest.number
     state.changed_environments.add(name)

@@ -1,11 +1,11 @@
 """How much work may an instance be given?
 
-- A broken instance fails tasks fast and so attracts every task there is. After a few quick failures in a row nothing
-  more is placed there, unless the tasks fail elsewhere too: then the program is at fault.
-- Tasks that are not ours, such as a service that somebody else placed on our instances, take what ECS has neither left
-  nor given to our attempts. Our picture may be some seconds behind or ahead of what an event shows. So they count only
-  when every sighting for a while has shown them, or once ECS has refused a task.
-- An instance that refuses tasks is left alone for a while.
+- A broken instance fails tasks fast and so attracts all tasks. After a few quick failures in a row, no more work is
+  placed there, unless the tasks fail elsewhere too: then the program is at fault.
+- Other owners' tasks, such as a service on our instances, take what ECS has neither left nor given to our attempts. Our
+  view may differ by some seconds from what an event shows. So they count only when every sighting for a while has shown
+  them, or once ECS has refused a task.
+- An instance that refuses tasks is paused.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
 MAX_PAUSE_S = 300.0
-SETTLED_S = 5.0  # after a launch, sightings have caught up with it
-PATIENT_REFUSALS = 2  # this many in a row are tolerated if they are not about room: they may concern a single launch
+SETTLED_S = 5.0  # by then, sightings include a launch
+PATIENT_REFUSALS = 2  # tolerated in a row for reasons other than room: they may concern a single launch
 
 
 def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy: Policy) -> None:
-    """An attempt ended on the instance. Its seconds are booked already; 0 = it never started."""
+    """Note an attempt that ended on the instance. Its seconds are booked already; 0 = it never started."""
     if run.is_daemon:
-        return  # one that crashes everywhere would take every instance from all others
+        return  # a daemon that crashes everywhere would take every instance from all other runs
     account, seconds = end.account, float(run.tasks["seconds"][end.index])
     own = end.cause is StopCause.NONE and account in (Account.USER, Account.START) and not _is_on_trial(state, run)
     at_once = own and seconds < policy.quick_failure_s
@@ -43,7 +43,7 @@ def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy
 
 
 def _is_on_trial(state: State, run: Run) -> bool:
-    """Whether it is the revision that a deployment brings: what fails at once then is the revision."""
+    """Whether a deployment is trying out the run's revision: a quick failure is then the revision's fault."""
     env = state.environments.get(run.name) if run.terms.service else None
     if env is None or env.deployment is None or env.target is None or env.deployment.has_ended:
         return False
@@ -51,9 +51,9 @@ def _is_on_trial(state: State, run: Run) -> bool:
 
 
 def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
-    """Elsewhere the run's tasks fare better, as far as is known: one has succeeded, no other instance that is there
-    fails them, or one is left that could take them and has not been tried. Strikes on instances that are gone, or that
-    never had a task of this run, say nothing about its program."""
+    """Whether the run's tasks do better elsewhere, as far as is known: one has succeeded, they fail on no other live
+    instance, or an untried instance could take them. Strikes on ended instances, or on instances without a task of
+    this run, say nothing about its program."""
     if run.tasks.counts()[TaskStatus.SUCCEEDED]:
         return True
     others = [other for other in state.instances.values() if other.alive and other is not instance]
@@ -65,13 +65,13 @@ def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
 def note_remaining(
     state: State, instance: Instance, remaining: tuple[int, int, int] | None, now: float, policy: Policy
 ) -> None:
-    """ECS has so much left to give on the instance."""
+    """Note how much ECS has left to give on the instance."""
     if remaining is None or not _is_calm(state, instance, now):
         return
     taken = instance.total.minus(Resources(*remaining)).minus(state.used_on(instance.id))
     taken = Resources(*(max(0, amount) for amount in taken))
     less = Resources(*map(min, taken, instance.foreign))
-    instance.foreign = less  # room that is there again is used at once
+    instance.foreign = less  # freed room is used at once
     if taken == less:
         instance.foreign_since, instance.foreign_seen = 0.0, NOTHING
         return
@@ -84,7 +84,7 @@ def note_remaining(
 
 
 def _is_calm(state: State, instance: Instance, now: float) -> bool:
-    """No launch is under way there: ECS may or may not have counted it yet."""
+    """Whether no launch is under way there: ECS may or may not have counted it yet."""
     rows = state.attempts.on_instance(instance.id)
     unsure = (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
     return not any(
@@ -93,8 +93,8 @@ def _is_calm(state: State, instance: Instance, now: float) -> bool:
 
 
 def note_refusal(state: State, instance_id: str, reason: str, now: float, policy: Policy) -> None:
-    """ECS refused a task there. For want of room, or for any reason again and again (it may not be in the cluster any
-    more): it is left alone for a while, each time for longer. What is refused within a pause was sent before it."""
+    """ECS refused a task there. For lack of room, or after repeated refusals of any kind (it may have left the
+    cluster), the instance is paused, each time for longer. A task refused within a pause was sent before it."""
     instance = state.instances.get(instance_id)
     if instance is None or now < instance.paused_until:
         return
@@ -107,7 +107,7 @@ def note_refusal(state: State, instance_id: str, reason: str, now: float, policy
 
 
 def note_acceptance(state: State, instance_id: str) -> None:
-    """ECS took a task there: it is an instance like any other again."""
+    """ECS took a task there: earlier refusals no longer count."""
     instance = state.instances.get(instance_id)
     if instance is not None and instance.refusals:
         instance.refusals, instance.paused_until = 0, 0.0

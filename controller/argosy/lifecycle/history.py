@@ -1,7 +1,7 @@
-"""What is noted of an attempt that is over?
+"""What is recorded of an attempt that ended?
 
-One row for each that was an attempt: ECS started a task for it, or may have. A launch that was refused or disproved is
-none. `model.documents` appends the rows in the commit in which the attempts ended.
+One row for each attempt: ECS started a task for it, or may have. A launch that was refused or disproved is no attempt.
+`model.documents` appends the rows in the commit in which the attempts ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OUTCOMES = {
 
 
 def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float, float]) -> None:
-    """The attempt in a row of the table has ended. ran: from when to when, epoch seconds, 0 = not known."""
+    """Record that the attempt in a row of the table has ended. ran: from when to when, epoch seconds, 0 = not known."""
     seen = end.seen
     went = host_was_lost(seen, state.instance_of(row)) if seen.arn else seen.reason.startswith("Host EC2")
     outcome = _outcome(end, went)
@@ -42,12 +42,12 @@ def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float
 
 
 def note_lost(state: State, run_id: str, row: int, stopped_at: float) -> None:
-    """An attempt of a suspended run went with its instance. Nothing is said of why: the reasons are the run's."""
+    """Record that an attempt of a suspended run ended with its instance. It has no reason: reasons are the run's."""
     state.ended.setdefault(run_id, []).append(_known_of(state, row)._replace(stopped_at=stopped_at))
 
 
 def amend(state: State, run: Run, end: AttemptEnd, now: float) -> None:
-    """The task's latest attempt, noted as a success, has left no result."""
+    """Record that the task's latest attempt, so far a success, left no result."""
     amended = EndedAttempt(
         index=end.index,
         attempt=int(run.tasks["attempts"][end.index]),
@@ -76,7 +76,7 @@ def _outcome(end: AttemptEnd, with_its_instance: bool) -> Outcome:
 
 
 def _known_of(state: State, row: int) -> EndedAttempt:
-    """What the table says of the attempt; its outcome, unless another is known, is that it was interrupted."""
+    """The attempt as in the table. Its outcome, unless another is known, is that it was interrupted."""
     table, instance = state.attempts, state.instance_of(row)
     return EndedAttempt(
         index=int(table["index"][row]),

@@ -69,7 +69,7 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
 
 
 def _meet(state: State, seen: ContainerInstanceSeen, now: float, policy: Policy) -> Instance:
-    """An instance that ECS knows before EC2 told us: not ours until a sweep shows it with our tag."""
+    """An instance that ECS shows before EC2 does: it counts as ours once a sweep shows it with our tag."""
     kind = seen.attributes.get("ecs.instance-type", "")
     zone = seen.attributes.get("ecs.availability-zone", "")
     instance = Instance(seen.instance_id, seen.cell, kind, zone, launched_at=seen.registered_at)
@@ -109,7 +109,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         instance.launched_at = seen.launched_at or instance.launched_at or now
         _price(state, instance, policy)
         pools.note_delivery(state, instance, now)
-        if instance.interrupted_at:  # before it was known to be ours
+        if instance.interrupted_at:  # from before it was known to be ours
             pools.note_interruption(state, instance, instance.interrupted_at, policy)
         state.changed_instances.add(instance.id)
     if seen.fleet_id and instance.fleet_id != seen.fleet_id:
@@ -118,13 +118,13 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
     _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     _note_addresses(state, instance, seen)
     if seen.state == "running" and state.open_ends:
-        # It ran when EC2 was asked: that tells whose the attempts were that failed there before.
+        # It ran when EC2 was asked: that decides who is charged for attempts that failed there before.
         state.open_ends.ran_at[instance.id] = max(seen.at, state.open_ends.ran_at.get(instance.id, 0.0))
     _follow(state, instance, seen.state, now, policy)
 
 
 def _note_addresses(state: State, instance: Instance, seen: HostSeen) -> None:
-    """One that goes has none any more, and nobody asks for it."""
+    """An ended instance has no price any more, and none is looked up."""
     known = instance.private_ip, instance.public_ip
     told = seen.private_ip or known[0], seen.public_ip or known[1]
     if told != known:
@@ -149,7 +149,7 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
 
 
 def change_host_state(state: State, event: HostStateChanged, now: float, policy: Policy) -> None:
-    """EC2 reports every instance of the account. Those we do not know are not ours, or the sweep will show them."""
+    """EC2 reports every instance of the account. Unknown ones are not ours, or the next sweep shows them."""
     instance = state.instances.get(event.instance_id)
     if instance is not None:
         _follow(state, instance, event.state, event.at or now, policy)
@@ -167,7 +167,7 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
 
 
 def hear(state: State, instance_id: str, announced: Announced, policy: Policy) -> None:
-    """A warning, or the advice to leave. Of an instance that is not known yet it is kept until it is met."""
+    """A warning, or the advice to leave. For an unknown instance it is kept until the instance is known."""
     instance = state.instances.get(instance_id)
     if instance is None:
         announcements.keep(state, instance_id, announced)
@@ -184,7 +184,7 @@ def _note(state: State, instance: Instance, announced: Announced, policy: Policy
 
 
 def warn(state: State, instance: Instance, at: float, now: float, policy: Policy) -> None:
-    """The instance is about to go: what was intended for it and never sent is placed again."""
+    """The instance is about to end: its unsent intents are placed again."""
     if not instance.alive or instance.interrupted_at:
         return
     instance.interrupted_at = at
@@ -192,14 +192,14 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
     state.changed_instances.add(instance.id)
     for row in state.attempts.on_instance(instance.id):
         if not may_settle_more(state, policy):
-            return  # the others are stopped like what runs there
+            return  # the others are stopped like running tasks
         if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
             disprove(state, key, now, f"instance {instance.id} was warned before the task was sent")
 
 
 def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 confirms that it is gone: only now are its attempts lost (reliability.md row 20), as many as this
-    commit has room for."""
+    """EC2 confirms that it has ended: only now are its attempts lost (reliability.md row 20), as many as this commit
+    has room for."""
     if not instance.interrupted_at and instance.status is not InstanceStatus.RELEASING:
         pools.note_interruption(state, instance, at, policy)  # the warning was lost, or there was none
     pools.note_end(state, instance, at, policy)
@@ -214,7 +214,8 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
 
 
 def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
-    """Instances that complete listings do not show are gone once the quiet time is over; young ones may be late."""
+    """An instance that complete listings do not show has ended once the quiet time is over; new ones may be listed
+    late."""
     if not sweep.hosts_complete:
         return
     shown = {host.instance_id for host in sweep.hosts}
@@ -235,13 +236,13 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
         instance.absent_since = at
         state.changed_instances.add(instance.id)
     elif at - instance.absent_since >= policy.absence_s:
-        lose_instance(state, instance, instance.absent_since, policy)  # no run pays for the time of doubt
+        lose_instance(state, instance, instance.absent_since, policy)  # no run pays for the time in doubt
 
 
 def _forget(state: State, instance: Instance, policy: Policy) -> None:
-    """Kept while an open run may still name it in its manifest; of the very many that a run of weeks has used up only
-    as many as one stored record can name. The manifest then says which instance it was, and not of which type.
-    No instance is forgotten that an attempt names."""
+    """Keep ended instances while an open run may name them in its manifest. If a long run used very many, keep as many
+    as one stored record can name; the manifest then gives the id of the others and not their type. An instance that
+    an attempt names is always kept."""
     for run in state.runs.values():
         if len(run.instances) > policy.max_named_instances and instance.id in run.instances:
             run.instances.discard(instance.id)
@@ -255,14 +256,14 @@ def _forget(state: State, instance: Instance, policy: Policy) -> None:
 
 
 def settle_lost(state: State, policy: Policy) -> None:
-    """Go on with every instance that was lost in an earlier tick and is not settled yet."""
+    """Continue with every instance that was lost in an earlier tick and is not settled yet."""
     for instance in state.instances.values():
         if instance.losing:
             settle(state, instance, policy)
 
 
 def settle(state: State, instance: Instance, policy: Policy) -> None:
-    """Attempts first, since what they did decides who pays what; then the payers, the last of whom takes the rest."""
+    """Attempts first, since their work decides who pays; then the payers, the last of whom pays the rest."""
     for row in state.attempts.on_instance(instance.id):
         if state.attempts["status"][row] not in ENDS_WITH_HOST:
             continue
@@ -291,17 +292,17 @@ def _end_attempt_on(state: State, instance: Instance, row: int, policy: Policy) 
 
 
 def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bool:
-    """Whether another ARN than the one we know is the instance's registration now. The one it gave up may stay listed
-    beside the new one, without an agent: the younger counts."""
+    """Whether an ARN other than the recorded one is the instance's registration now. An abandoned registration may stay
+    listed without an agent: the younger one counts."""
     if cluster_of(seen.arn) != cluster_of(instance.arn):
-        return seen.listed  # no instance changes clusters: the first message named another one
+        return seen.listed  # an instance never changes clusters: the first message named another one
     since = instance.arn_since or instance.registered_at
     return seen.registered_at > since or (seen.listed and seen.registered_at in (0.0, since))
 
 
 def miss_registrations(state: State, sweep: Observed, policy: Policy) -> None:
-    """Registered instances that complete listings of ECS do not show, for the quiet time and in two looks: nothing is
-    placed there, and unless they show again they are let go like any whose agent is silent."""
+    """Registered instances that complete listings of ECS do not show, for the quiet time and in two looks. Nothing is
+    placed there, and unless they reappear they are let go like any instance with a silent agent."""
     if not sweep.container_instances_complete:
         return
     shown = {seen.arn for seen in sweep.container_instances}
@@ -320,7 +321,7 @@ def miss_registrations(state: State, sweep: Observed, policy: Policy) -> None:
 
 
 def _note_agent(instance: Instance, connected: bool, now: float) -> None:
-    """The agent was seen connected, or not."""
+    """Note whether the agent was seen connected."""
     instance.agent_connected = connected
     if connected:
         instance.disconnected_at = 0.0
@@ -337,7 +338,7 @@ def measure(state: State) -> None:
 
 
 def shares_in_use(state: State) -> tuple[float, float, float]:
-    """Of the cpu, memory and GPUs of the active instances, what attempts take: 0..1 each."""
+    """Attempts' share of the cpu, memory and GPUs of the active instances: 0..1 each."""
     tasks, runs_on = Counter[int](), state.attempts.runs_on_instance
     active = [instance for instance in state.instances.values() if instance.status is InstanceStatus.ACTIVE]
     for instance in active:

@@ -1,4 +1,4 @@
-"""Which changes do several facts share, and has the commit room for more? Each marks the documents that it touches."""
+"""Small changes that several facts share, and the room in a commit. Each marks the documents that it touches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
 from argosy.model.state import State
 
 MAX_PAUSE_S = 60.0
-REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: nobody asked for so long that the next refusal is a new one
+REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: with no try for this long, the next refusal starts a new count
 
 
 def set_task(state: State, run: Run, index: int, **values: Any) -> None:
@@ -22,8 +22,8 @@ def set_task(state: State, run: Run, index: int, **values: Any) -> None:
 
 
 def note_instance(state: State, run: Run, name: str) -> None:
-    """An attempt of the run was started there. Where a record names as many as it can hold, those that are gone make
-    room: far more than can be alive at a time."""
+    """An attempt of the run was started there. When a record names as many instances as it can hold, ended ones make
+    room: far fewer can be alive at a time."""
     if name in run.instances:
         return
     if len(run.instances) >= MOST_NAMED:
@@ -42,8 +42,8 @@ def end_attempt(state: State, row: int, now: float) -> None:
 
 
 def note_idle(state: State, instance: Instance | None, now: float) -> None:
-    """An attempt has left it: without another one it is idle from now on. Daemons' make no difference: one that
-    crashes again and again on an idle instance would keep it for ever."""
+    """An attempt has left the instance, which is idle from now on unless it has another one. Daemons' attempts do not
+    count: a daemon that crashes repeatedly would keep an idle instance for ever."""
     if instance is not None and instance.alive and not instance.idle_since and not state.has_work(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)
@@ -51,16 +51,16 @@ def note_idle(state: State, instance: Instance | None, now: float) -> None:
 
 @contextmanager
 def left_out_if_it_fails(state: State, what: str) -> Iterator[None]:
-    """For what is done for suspended runs: whatever is raised in here is told, and the tick goes on without it."""
+    """For actions on suspended runs: record any exception and continue the tick without the action."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs go on
         state.left_out.append((what, error))
 
 
 def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:
-    """`about` could not be carried out: it is tried again after a pause that grows. A tick may try hundreds of one
-    kind: what fails while the pause lasts starts no further round. `passing`: the fault says nothing about `about`."""
+    """`about` failed: it is tried again after a growing pause. A tick may try hundreds of one kind: failures during the
+    pause start no further round. `passing`: the fault says nothing about `about`."""
     setback = state.setbacks.setdefault(about, Setback())
     setback.reason = reason[:MAX_REASON]
     if now >= setback.not_before:
@@ -76,39 +76,39 @@ def set_back(state: State, about: Subject, reason: str, now: float, passing: boo
 
 
 def carried_out(state: State, what: What, name: str) -> None:
-    """It worked: earlier failures do not count any more."""
+    """The action succeeded: earlier failures no longer count."""
     state.setbacks.pop(Subject(what, name), None)
 
 
 def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
-    """Refused in so many rounds in a row; or tried in as many for so long, whatever the answers were: a controller that
-    slept has not tried."""
+    """Whether this many rounds in a row were refused, or it was tried as often for so long, whatever the answers were:
+    time in which the controller did not run is no try."""
     return setback.refusals >= policy.max_setbacks or has_outlasted(setback, now, policy)
 
 
 def has_outlasted(setback: Setback, now: float, policy: Policy) -> bool:
-    """Whether it was tried again and again for so long that an outage would be over."""
+    """Whether it was tried repeatedly for longer than an outage lasts."""
     return setback.count >= policy.max_setbacks and now - setback.since >= policy.outage_patience_s
 
 
 def is_refused_for_long(setback: Setback, now: float, policy: Policy) -> bool:
-    """Whether AWS has said no, and nothing else, for so long that it means it."""
+    """Whether AWS has only refused, for long enough to be final."""
     return bool(setback.refused_since) and now - setback.refused_since >= policy.refusal_patience_s
 
 
 def has_room(state: State, policy: Policy, deletions: int = 0) -> bool:
-    """Whether this commit holds more facts, and what the tick decides beside them. deletions: items that it removes."""
+    """Whether this commit has room for more facts, besides the tick's decisions. deletions: items that it removes."""
     few = state.dirty_documents + deletions < policy.max_dirty_documents
     return few and state.dirty_bytes < policy.max_dirty_bytes
 
 
 def may_settle_more(state: State, policy: Policy) -> bool:
-    """Whether this commit holds the end of one more attempt, or one more payer: one fact may bring hundreds of them."""
+    """Whether this commit has room for the end of one more attempt, or one more payer: one fact may bring hundreds."""
     few = state.dirty_documents < policy.max_settling_documents
     return few and state.dirty_bytes < policy.full_commit_bytes
 
 
 def has_room_for_series(state: State, policy: Policy, deletions: int) -> bool:
-    """Whether this commit holds one more series of a run. It comes after everything else, which never waits for it."""
+    """Whether this commit has room for one more series of a run. Series come last, and nothing waits for them."""
     few = state.dirty_documents + deletions < policy.full_commit_documents
     return few and state.dirty_bytes < policy.full_commit_bytes

@@ -1,10 +1,10 @@
-"""Open ends: failures on instances that may have been going down, booked once that is known.
+"""Open ends: failures on instances that may have been ending, booked once that is known.
 
-An operating system that shuts down ends the containers before EC2 says that the instance ends, and the agent may still
-report their exit codes: 143, 137, or whatever a program answers to SIGTERM. So a failure is not booked on the user
-before its instance is seen to run some seconds later; nor is an exit code of 0 that left no result, which is a failure
-as well. EC2 is asked for just these instances, because a sweep of thousands takes too long. Meanwhile an attempt that
-failed keeps its row and its place, and a task whose result is missing stays VERIFYING.
+An operating system that shuts down ends the containers before EC2 reports the end of the instance, and the agent may
+still report their exit codes: 143, 137, or the program's answer to SIGTERM. So a failure is booked on the user only
+after its instance is seen running some seconds later. The same applies to an exit code of 0 that left no result. EC2 is
+asked for just these instances, because a sweep of thousands takes too long. Meanwhile a failed attempt keeps its row
+and its room, and a task without a result stays VERIFYING.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from argosy.model.tasks import TaskStatus
 
 
 def settle_open_ends(state: State, now: float, policy: Policy) -> None:
-    """Book the failures of which it is known, or will not be known any more, whether their instances went down."""
+    """Book the failures for which it is known, or can no longer be known, whether their instances were ending."""
     for row, open_end in list(state.open_ends.failures.items()):
         if not may_settle_more(state, policy):
             return

@@ -1,4 +1,4 @@
-"""What does a pool remember of its shortages and interruptions? Cool-offs that double and fade, counts that decay."""
+"""A pool's shortages and interruptions: cool-offs that double and fade, counts that decay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSED = "its cell is closed: "  # begins the cordon of an instance
 
 
 def close_cells(state: State, closed: Mapping[str, str]) -> None:
-    """closed: cell -> why, for all cells that are closed now. Those that are not in it are open (again)."""
+    """closed: cell -> why, for all cells that are closed now. Missing cells are open (again)."""
     for pool in state.pools.values():
         reason = closed.get(pool.cell, "")
         if pool.closed != reason:
@@ -31,13 +31,13 @@ def close_cells(state: State, closed: Mapping[str, str]) -> None:
 
 
 NEVER_JOINED = "it never joined the cluster"
-_FORGOTTEN = 20  # half-lives after which nothing is left of a count
+_FORGOTTEN = 20  # half-lives after which a count is negligible
 GAVE_UP = "instances that were ordered and did not come"
 
 
 def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
-    """A fleet that we meet for the first time keeps its targets until the next decision. A pool is steered by the fleet
-    that it was steered by: others of the same pool are only told to keep nothing."""
+    """A new fleet keeps its targets until the next decision. A pool keeps its fleet; other fleets of the same pool get
+    the target 0."""
     met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target, seen.on_demand_target)
     pool = state.pools.setdefault(met.key, met)
     before = _shown(pool)
@@ -59,7 +59,7 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
 
 def _adopt(pool: Pool, seen: FleetSeen) -> None:
     """From now on this fleet is the pool's, with the targets that it has."""
-    if pool.needs_mending:  # what was wrong was wrong with the fleet before this one
+    if pool.needs_mending:  # earlier trouble belongs to the previous fleet
         pool.short_until = pool.on_demand_short_until = 0.0
         pool.needs_mending = False
     pool.fleet_id, pool.ordered_since = seen.fleet_id, 0.0
@@ -74,9 +74,9 @@ def _shown(pool: Pool) -> tuple[object, ...]:
 
 
 def miss_fleets(state: State, sweep: Observed) -> None:
-    """A pool whose fleet a whole listing of its cell does not show is retired: nothing is bought there, nothing is
-    confirmed any more, and its instances may go; unless there is another fleet of it, of several the one whose
-    name sorts first. So is every pool of a cell that the controller does not work in any more."""
+    """Retire a pool whose fleet is missing from a complete listing of its cell: nothing is bought there, nothing is
+    confirmed, and its instances may end. If the pool has other fleets, it continues with the one whose name sorts
+    first. Pools of cells that the controller no longer works in are retired as well."""
     shown: dict[str, dict[str, FleetSeen]] = {}
     for fleet in sweep.fleets:
         shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
@@ -93,7 +93,7 @@ def miss_fleets(state: State, sweep: Observed) -> None:
 
 
 def fleet_told(state: State, told: TargetAccepted) -> None:
-    """EC2 has taken a target. A surplus fleet is told one thing only: to keep nothing."""
+    """EC2 has accepted a target. A surplus fleet's target is always 0."""
     pool = state.pools[told.pool]
     if told.fleet_id:
         pool.surplus = [name for name in pool.surplus if name != told.fleet_id]
@@ -121,9 +121,9 @@ def _avoid_quota(state: State, full: Pool, event: PoolShort, now: float, policy:
 
 
 def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Policy) -> None:
-    """It cannot deliver what it owes: we stop waiting for that, and order nothing there for a while.
+    """The pool cannot deliver what it owes: stop waiting for it, and order nothing there for a while.
 
-    Where EC2 does not say which purchase option ran short, what was owed did, and spot if nothing was.
+    If EC2 does not say which purchase option ran short, it is the one that was owed, or spot if none was.
     """
     owed = state.owed()
     short = {purchase for purchase in Purchase if owed[pool.key, purchase]} or {Purchase.SPOT}
@@ -133,7 +133,7 @@ def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Po
         cool_off(pool, purchase, event.reason, now, policy)
     if short:
         explain(state, pool, event, now, policy)
-    # What was asked for stands at EC2 until it has acknowledged less, whether or not its first answer was heard.
+    # The earlier target stands at EC2 until EC2 acknowledges a lower one, whether or not its first answer was received.
     if Purchase.SPOT in short:
         pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
         pool.spot_target -= owed[pool.key, Purchase.SPOT]
@@ -144,8 +144,8 @@ def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Po
 
 
 def cool_off(pool: Pool, purchase: Purchase, reason: str, now: float, policy: Policy) -> None:
-    """Twice as long as the last time, unless that was long ago. A shortage that is reported again during a cool-off is
-    the same one."""
+    """Twice as long as the last time, unless that was long ago. A shortage reported again during a cool-off is the same
+    one."""
     if now < (pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until):
         return
     until = now + _next_pause_s(pool, now, policy)
@@ -157,8 +157,8 @@ def cool_off(pool: Pool, purchase: Purchase, reason: str, now: float, policy: Po
 
 
 def explain(state: State, pool: Pool, event: PoolShort, now: float, policy: Policy) -> None:
-    """The reason of a cool-off that goes on, when it is told after the cool-off began. What somebody has to mend keeps
-    the pool, both ways of purchase, for the longest pause; and a later shortage does not hide it."""
+    """Set the reason of a cool-off that has already begun. A cause that a person must fix closes the pool, for both
+    purchase options, for the longest pause; a later shortage does not hide it."""
     if not pool.cools_off(now) or (pool.needs_mending and not event.lasting):
         return
     pool.short_reason, pool.needs_mending = event.reason, event.lasting
@@ -172,14 +172,14 @@ def explain(state: State, pool: Pool, event: PoolShort, now: float, policy: Poli
 
 
 def note_history(state: State, event: HistoryRead, now: float, policy: Policy) -> None:
-    """What EC2 has told of a fleet that runs short: its reason, where there was none or a vaguer one."""
+    """Apply what EC2's history says about a short fleet: its reason, if there was none or a vaguer one."""
     pool = state.pools.get(event.pool)
     if pool is not None and event.shortage is not None:
         explain(state, pool, event.shortage, now, policy)
 
 
 def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
-    """Counts one more trouble and answers how long the pool is avoided for it."""
+    """Count one more problem, and return how long the pool is avoided for it."""
     quiet_s = max(0.0, now - max(pool.short_until, pool.on_demand_short_until, pool.unsettled_until))
     pool.shortages = pool.shortages * 0.5 ** (quiet_s / policy.cool_off_fade_s) + 1
     doubled = policy.cool_off_s * 2.0 ** min(pool.shortages - 1, _FORGOTTEN)
@@ -187,7 +187,7 @@ def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
 
 
 def note_orders(state: State, now: float) -> None:
-    """Since when each pool has owed us instances: patience is measured from there, and ends when all have come."""
+    """Note since when each pool has owed instances. Patience is measured from there, and ends when all have come."""
     owed = state.owed()
     for pool in state.pools.values():
         owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
@@ -198,7 +198,7 @@ def note_orders(state: State, now: float) -> None:
 
 
 def note_delivery(state: State, instance: Instance, now: float) -> None:
-    """An instance has come: if it was ordered since the last cool-off, that has half been made good."""
+    """An instance has come: if it was ordered since the last cool-off, it halves the count of shortages."""
     pool = state.pools.get(instance.pool)
     if pool is None or not pool.shortages or max(pool.short_until, pool.on_demand_short_until) > now:
         return
@@ -217,8 +217,8 @@ def note_registered(state: State, instance: Instance) -> None:
 
 
 def note_unregistered(state: State, now: float, policy: Policy) -> None:
-    """Those that have not joined the cluster in time are given up, each counted once. After some in a row it is the
-    image, the network or the role of all of them, and more would only cost money (reliability.md row 41)."""
+    """Give up instances that have not joined the cluster in time, and count each once. After some in a row the cause is
+    their image, network or role, and more would only cost money (reliability.md row 41)."""
     for instance in state.instances.values():
         late = instance.status is InstanceStatus.BOOTING and now - instance.launched_at >= policy.register_patience_s
         if late and instance.owned and not instance.cordon:
@@ -240,8 +240,8 @@ def _count_unregistered(state: State, instance: Instance, now: float, policy: Po
 
 
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 took a spot instance back: counted, and the pool is unsettled for a while. Many at once are one reason to be
-    unsettled, and as many for the rate."""
+    """EC2 took a spot instance back: count it, and mark the pool as unsettled for a while. Many at once count once for
+    unsettledness, and each for the rate."""
     if instance.purchase is not Purchase.SPOT or not instance.owned:
         return
     state.interruptions += 1
@@ -256,7 +256,7 @@ def note_interruption(state: State, instance: Instance, at: float, policy: Polic
 
 
 def note_end(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """A spot instance is gone: its hours that were not counted yet."""
+    """A spot instance has ended: count its remaining hours."""
     pool = state.pools.get(instance.pool)
     if pool is None or instance.purchase is not Purchase.SPOT or not instance.owned:
         return
@@ -266,7 +266,7 @@ def note_end(state: State, instance: Instance, at: float, policy: Policy) -> Non
 
 
 def note_memory(state: State, instance: Instance) -> None:
-    """What instances of the type really register: offers and orders count on that from now on."""
+    """What instances of the type really register: offers and orders use it from now on."""
     pool = state.pools.get(instance.pool)
     if pool is not None and pool.registered_memory_mib != instance.total.memory_mib:
         pool.registered_memory_mib = instance.total.memory_mib
@@ -274,8 +274,8 @@ def note_memory(state: State, instance: Instance) -> None:
 
 
 def note_runner(state: State, instance: Instance) -> None:
-    """It has just joined, with the runner or without: `market/offers.py` counts on what the last ones had that started
-    from the same AMI in the same cell."""
+    """An instance has just joined, with or without the runner: `market/offers.py` uses what the last ones with the same
+    AMI in the same cell had."""
     if instance.attributes.get(RUNNER_ATTRIBUTE) == str(RUNNER_PROTOCOL):
         image = image_of(instance.instance_type)
         for pool in state.pools.values():
@@ -290,7 +290,7 @@ def note_runner(state: State, instance: Instance) -> None:
 
 
 def count_hours(state: State, now: float, policy: Policy) -> None:
-    """The hours of the spot instances that live, into the counts of their pools; at most once a sweep's period."""
+    """Add the hours of live spot instances to the counts of their pools, at most once a sweep's period."""
     living: dict[str, list[Instance]] = {}
     for instance in state.instances.values():
         if instance.owned and instance.alive and instance.purchase is Purchase.SPOT:
@@ -311,7 +311,7 @@ def _hours_since(instance: Instance, since: float, until: float) -> float:
 
 
 def _weight(pool: Pool, at: float, policy: Policy) -> float:
-    """What something that happens at `at` counts in counts that are decayed to `rate_at` only."""
+    """The weight of an event at `at` in counts that are decayed only to `rate_at`."""
     halvings = (at - pool.rate_at) / policy.rate_half_life_s
     if halvings > _FORGOTTEN:
         pool.interruptions = pool.instance_hours = 0.0

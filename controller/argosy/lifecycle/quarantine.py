@@ -1,9 +1,9 @@
-"""What becomes of runs and attempts whose stored state cannot be read?
+"""What happens to runs and attempts whose stored state cannot be read?
 
-A run that cannot be read is set aside: it counts as FAILED, its record says why, its documents stay as they are for a
-person to restore. Its tasks that still run belong to no run then and are stopped as orphans. A lost chunk of attempts
-costs each of them one infrastructure loss: they are done again under the next number, and their instances count as
-idle. Everybody else carries on.
+An unreadable run is set aside: it counts as FAILED, its record says why, and its documents stay for a person to
+restore. Its running tasks then belong to no run and are stopped as orphans. A lost chunk of attempts costs each of them
+one infrastructure loss: they are repeated under the next number, and their instances count as idle. All other runs
+continue.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from argosy.model.runs import Run, RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
-MOST_KEPT_BYTES = 399_000  # of a record: what an item holds beside its key
+MOST_KEPT_BYTES = 399_000  # most bytes of a record: what an item holds beside its key
 FORGOTTEN = "the record of its attempt was lost"
 NOBODY_SAW = TaskSeen(arn="", version=0, last_status="STOPPED")
 
 
 def set_aside(state: State, now: float, policy: Policy) -> None:
-    """Close the runs that cannot be read, as far as records can say it, and as many as this commit can hold: until
-    then the root goes on naming the others."""
+    """Close the unreadable runs as far as records allow, as many as this commit can hold: until then the root continues
+    to name the others."""
     while state.losses.runs and has_room(state, policy):
         damage = state.losses.runs.pop(0)
         where = ""
@@ -53,8 +53,8 @@ def _closed_record(damage: Damage, where: str, now: float) -> RunRecord:
 
 
 def mend(state: State, now: float, policy: Policy) -> None:
-    """The next attempts without an open run, tasks without an attempt, and instances that seem to be at work without
-    one, as many as this commit can hold."""
+    """Repair the next attempts without an open run, tasks without an attempt, and instances that only seem busy, as
+    many as this commit can hold."""
     set_aside(state, now, policy)
     left = bool(state.losses.runs)
     for remedy in (_strays(state, now), _forgotten(state, now, policy), _seeming_busy(state, now)):
@@ -74,7 +74,7 @@ def _strays(state: State, now: float) -> Iterator[None]:
 
 
 def _seeming_busy(state: State, now: float) -> Iterator[None]:
-    """Their attempts were lost, so that no end of one ever makes them idle: they are from now on."""
+    """Their attempts were lost, so that no end of one would make them idle: they are idle from now on."""
     for instance in state.instances.values():
         busy = instance.alive and instance.registered_at and not instance.idle_since
         if busy and not state.has_work(instance.id):

@@ -1,4 +1,4 @@
-"""What is noted of room that is taken from one queue for another, and who pays for the work that is lost by it?"""
+"""How is room taken from one queue for another recorded, and who pays for the lost work?"""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HOUR_S = 3600.0
 
 
 def begin_stop(state: State, action: StopAttempt, row: int, now: float) -> None:
-    """The attempt is asked to stop. For whom stays as it was where it is asked again."""
+    """Ask the attempt to stop. A repeated request keeps the run that it was stopped for."""
     state.attempts.set(row, stop_at=now, stop_cause=action.cause)
     if action.for_run and action.for_run in state.runs:
         state.attempts.set(row, for_run=state.runs[action.for_run].number)
 
 
 def begin_yield(state: State, action: YieldInstance, now: float) -> None:
-    """The instance is kept for a run from now on. That run counts on it, and so pays for no waiting of before."""
+    """Keep the instance for a run from now on. The run counts on it, so it does not pay for earlier waiting."""
     instance, run = state.instances[action.instance_id], state.runs[action.run_id]
     charges.count_on(state, run, instance, now)
     instance.yields_to, instance.yields_tasks, instance.yields_until = run.number, action.tasks, action.until
@@ -38,7 +38,7 @@ def begin_yield(state: State, action: YieldInstance, now: float) -> None:
 
 
 def note_launch(state: State, run: Run, instance: Instance) -> None:
-    """One of the tasks has come for which the instance was kept. After the last one it takes everybody's again."""
+    """One of the tasks that the instance was kept for has come. After the last one it takes work of any run again."""
     if instance.yields_to == run.number and instance.yields_tasks:
         instance.yields_tasks -= 1
         if not instance.yields_tasks:
@@ -48,15 +48,15 @@ def note_launch(state: State, run: Run, instance: Instance) -> None:
 
 
 def note_held(state: State, action: NoteHeld, now: float) -> None:
-    """Since when each of them waits."""
+    """Note since when each of these runs waits."""
     before = state.sharing.held_since
     state.sharing = replace(state.sharing, held_since={run_id: before.get(run_id, now) for run_id in action.run_ids})
     state.changed_sharing = True
 
 
 def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) -> None:
-    """The time of an attempt that is over, and settled. What was displaced is paid by the run that it was stopped for;
-    by its own where that is over by now. Until its last checkpoint, it was of use to its own run."""
+    """Book the time of an attempt that ended and is settled. Work until its last checkpoint was useful to its own run.
+    The run that it was stopped for pays for the displaced rest, or its own run if that run is over."""
     table, seconds = state.attempts, float(run.tasks["seconds"][end.index])
     payer = state.run_by_number(int(table["for_run"][row])) if end.account is Account.PREEMPTED else None
     work = work_of(run, end)
@@ -74,7 +74,7 @@ def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) 
 
 
 def work_of(run: Run, end: AttemptEnd) -> Work:
-    """What the attempt was good for, now that its task is settled. A loss that is not done again is a failure."""
+    """What the attempt was good for, now that its task is settled. A loss that is not repeated is a failure."""
     if run.terms.service is not None:
         return services.work(run, end)
     account, status = end.account, TaskStatus(int(run.tasks["status"][end.index]))

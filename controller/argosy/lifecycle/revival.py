@@ -1,7 +1,7 @@
-"""How does a run that has ended come back to life, so that what did not succeed is tried again? (decision 11)
+"""How does a retry reopen an ended run? (decision 11)
 
-The run itself is reopened: same id, same results folder, same task table. What succeeded is not touched. What is tried
-again gets a fresh budget and its next attempt number, so that no token, no prefix and no late event can be mistaken.
+The run keeps its id, results folder and task table. Successful tasks are not touched. Retried tasks get a fresh budget
+and their next attempt number, so that no token, prefix or late event can be mistaken.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from argosy.model.state import State
 from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
 
 LIVE = (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING)
-PENDING = int(TaskStatus.PENDING)  # among what is revived: what is pending stays so
+PENDING = int(TaskStatus.PENDING)  # included in what is revived: pending tasks stay pending
 Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     """O(1): a mark on the run. Its tasks follow a few chunks at a time (`revive`), then it is prepared again.
 
-    stored: the run as it is stored, when it is not among the open ones, whether or not it counts as ended. A run that
-    succeeded is left alone, and so is one at work, unless it was just reopened for other tasks: then these follow.
+    stored: the run in the store, unless it is open, whether or not it counts as ended. A successful run is left alone.
+    So is a run at work, unless it was just reopened for other tasks: then these follow.
     """
     open_run = state.runs.get(request.run_id)
     run = open_run or stored
@@ -43,12 +43,12 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     _change(run, request)
     run.chosen = [TaskStretch(*each) for each in request.tasks]
     run.retried, run.revives, run.revived_to = wanted, [*wanted, *_never_started(run)], 0
-    run.tasks.halted = True  # nothing starts before every task has been looked at
+    run.tasks.halted = True  # nothing starts before every task has been checked
     run.retries += 1
     run.status, run.status_reason, run.waiting = RunStatus.SUBMITTED, "", ""
     run.cancelled, run.stopped_at, run.capped_at, run.unaffordable_since = False, 0.0, 0.0, 0.0
     run.reopened_at, run.steering = request.requested_at, UNSTEERED
-    run.task_definition, run.prepare_after = "", 0.0  # and with it the marker goes
+    run.task_definition, run.prepare_after = "", 0.0  # this also removes the marker
     run.failures.clear()
     run.manifest_bounds.clear()
     run.manifest_after = ""
@@ -59,7 +59,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
 
 
 def _change(run: Run, request: RetryRequest) -> None:
-    """By a size, its definition is made anew when it is prepared. No attempt of the old size is alive."""
+    """A changed size is put into a new definition when the run is prepared. No attempt of the old size is alive."""
     if request.changes:
         run.change(request.changes)
     if request.size:
@@ -67,9 +67,9 @@ def _change(run: Run, request: RetryRequest) -> None:
 
 
 def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> None:
-    """Two requests with different wishes were both left while the run counted as ended: the later one's tasks are
-    revived as well. A run that is being given up again is left alone, and so is one of which tasks were chosen, or are
-    now: what is to run again would be said twice, in different ways."""
+    """Two different retries were sent while the run counted as ended: revive the tasks of the later one as well. A run
+    that is being given up again is left alone. So is a run where either request chose tasks, since the two could
+    contradict each other."""
     if run.chosen or request.tasks:
         return
     more = [status for status in wanted if status not in run.retried]
@@ -84,7 +84,7 @@ def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> 
 
 
 def adopt(state: State, stored: Run | None) -> Run | None:
-    """A run that is stored as open and is not in the state is taken in as it is, to be cancelled."""
+    """Take in a run that is stored as open and missing from the state, so that it can be cancelled."""
     if stored is None or stored.done:
         return None
     _take_in(state, stored)
@@ -93,7 +93,7 @@ def adopt(state: State, stored: Run | None) -> Run | None:
 
 
 def _take_in(state: State, run: Run) -> None:
-    """Among the open ones. Its number may have been given away: a root that was restored may be older than the run."""
+    """Add the run to the open ones. Its number may be in use: a restored root may be older than the run."""
     if any(other.number == run.number for other in state.runs.values() if other is not run):
         run.number = state.next_run
     state.next_run = max(state.next_run, run.number + 1)
@@ -102,7 +102,7 @@ def _take_in(state: State, run: Run) -> None:
 
 
 def _never_started(run: Run) -> list[int]:
-    """Of a run that had to be set aside what was pending waits on; in one that was halted it counts as cancelled."""
+    """Pending tasks of a run that was set aside continue to wait; in a halted run they count as cancelled."""
     return [] if run.tasks.halted else [PENDING]
 
 
@@ -111,8 +111,8 @@ def _has_its_results(run: Run) -> bool:
 
 
 def revive(state: State, run: Run, policy: Policy) -> None:
-    """Make the next tasks pending again, as many as this commit can hold beside what it holds already. Of a run that
-    has been cancelled since nothing is tried again, and what was live without an attempt is cancelled."""
+    """Make the next tasks pending again, as many as this commit still has room for. If the run has been cancelled
+    since, nothing is retried, and live tasks without an attempt are cancelled."""
     rows, touched = run.tasks.chunk_rows, 0
     while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and has_room(state, policy):
         end = min(run.revived_to + rows, run.task_count)
@@ -120,12 +120,12 @@ def revive(state: State, run: Run, policy: Policy) -> None:
         run.revived_to = end
     if run.revived_to >= run.task_count:
         run.revives, run.revived_to = [], 0
-        run.tasks.halted = bool(run.cancelled or run.status_reason)  # given up while it was looked through
+        run.tasks.halted = bool(run.cancelled or run.status_reason)  # given up while its tasks were checked
     state.changed_runs.add(run.id)
 
 
 def _revive_rows(state: State, run: Run, rows: Rows) -> bool:
-    """Whether anything had to be written. What a halt had left pending counts as cancelled until here."""
+    """Returns whether anything was written. Tasks that a halt left pending count as cancelled until here."""
     table = run.tasks
     status, chosen = table["status"][rows], _chosen(run, rows)
     if TaskStatus.PENDING not in run.revives:
@@ -146,7 +146,7 @@ def _revive_rows(state: State, run: Run, rows: Rows) -> bool:
 
 
 def _chosen(run: Run, rows: Rows) -> NDArray[np.bool_]:
-    """Which of the rows the retry is about; shape (rows,)."""
+    """Which of the rows the retry includes; shape (rows,)."""
     if not run.chosen:
         return np.ones(len(rows), dtype=np.bool_)
     firsts, lasts = np.array(sorted(run.chosen)).T
@@ -156,8 +156,8 @@ def _chosen(run: Run, rows: Rows) -> NDArray[np.bool_]:
 
 
 def _interrupted(state: State, run: Run, rows: Rows) -> Rows:
-    """Live tasks of a run that had to be set aside: their attempts are not known any more. Those of a run at work
-    are no business of ours."""
+    """Live tasks of a run that was set aside: their attempts are no longer known. Tasks of a run at work are left
+    alone."""
     if run.task_definition:
         return rows[:0]
     live = rows[np.isin(run.tasks["status"][rows], LIVE)].tolist()

@@ -1,4 +1,4 @@
-"""Runs that are stopped before their tasks are done: given up, capped or cancelled, with the launches never sent."""
+"""Runs that are stopped early: given up, capped or cancelled, with the launches never sent."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
 
 
 def give_up(state: State, run: Run, reason: str) -> None:
-    """No task of the run is started any more; what runs may end. O(1), whatever the number of tasks."""
+    """Start no more tasks of the run; running tasks may end. O(1), whatever the number of tasks."""
     run.tasks.halted = True
     run.status_reason = run.status_reason or reason
-    run.waiting = ""  # nothing of it waits any more
+    run.waiting = ""  # none of its tasks wait any more
     state.changed_runs.add(run.id)
 
 
 def cap(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
-    """The run's budget is used up. It starts nothing more; `upkeep.stops` decides whether what runs may finish."""
+    """The run's budget is used up. It starts nothing more; `upkeep.stops` decides whether running tasks may finish."""
     run.capped_at = now
     give_up(state, run, reason)
     drop_unsent(state, run, now, policy)
@@ -57,7 +57,7 @@ def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
 
 
 def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
-    """A retry under way goes on: it cancels what has no attempt any more (`revival.revive`)."""
+    """A retry under way continues: it cancels tasks without an attempt (`revival.revive`)."""
     run.cancelled = True
     give_up(state, run, reason)
     drop_unsent(state, run, now, policy)

@@ -1,4 +1,4 @@
-"""When is a run's course noted? In a commit that changes the run anyhow, as far as that has room."""
+"""When is a sample of a run's series taken? In a commit that changes the run anyhow, if there is room."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from argosy.model.tasks import TaskStatus
 
 
 def sample(state: State, now: float, policy: Policy, deletions: int = 0) -> None:
-    """A sample of each run that has changed and is due, the longest overdue first; of one that ends in any case.
-    deletions: items that the commit removes."""
+    """Sample each run that has changed and is due, the longest overdue first; a run that ends is always due. deletions:
+    items that the commit removes."""
     due = [run for run in state.runs.values() if _has_changed(state, run) and (run.done or run.series.is_due(now))]
     if not due:
         return
@@ -38,7 +38,7 @@ def _has_changed(state: State, run: Run) -> bool:
 
 
 def _capacity(state: State, numbers: Collection[int]) -> tuple[Counter[int], dict[int, float]]:
-    """By Run.number: on how many instances attempts of the run are, and its share of what these cost an hour, which is
+    """By Run.number: the number of instances with attempts of the run, and its share of their hourly cost, which is
     split by the number of attempts."""
     hosts: Counter[int] = Counter()
     usd_per_hour = dict.fromkeys(numbers, 0.0)

@@ -1,4 +1,4 @@
-"""A service's tasks: started again when an attempt ends, and what a sighting says of their health and ports."""
+"""A service's tasks: restarts after an attempt ends, and the health and ports that a sighting shows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from argosy.model.tasks import TaskStatus
 _HEALTH = {"HEALTHY": TaskHealth.HEALTHY, "UNHEALTHY": TaskHealth.UNHEALTHY}
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
-STEADY_S = 300.0  # after so long a run, pauses begin anew: what dies every twenty seconds is no steady service
+STEADY_S = 300.0  # after a run this long, pauses start small again: a task that dies every twenty seconds is not steady
 MOST_COUNTED = 1_000  # of failures and losses: only the first few matter
 STOPPED_FOR_ITS_INSTANCE = (StopCause.INTERRUPTED, StopCause.STUCK)
 NOT_WANTED = (StopCause.REPLACED, StopCause.CANCELLED, StopCause.CAPPED)
 
 
 def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
-    """What becomes of the task. A program that ends is started again, whatever its exit code: after a loss at once,
-    else after a pause that doubles until it has run for a while. One that was unhealthy has a successor elsewhere."""
+    """The new status of the task. A program that ends is started again, whatever its exit code: after a loss at once,
+    otherwise after a pause that doubles until it has run for a while. An unhealthy task has a successor elsewhere."""
     index = end.index
     env = state.environments.get(run.name)
     if end.cause is StopCause.UNHEALTHY and end.account is Account.USER:
@@ -60,14 +60,14 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
 
 
 def _has_nowhere_to_be(state: State, run: Run, end: AttemptEnd) -> bool:
-    """A daemon's task goes with its instance."""
+    """A daemon's task ends with its instance."""
     instance = state.instances.get(end.instance or "")
     return run.is_daemon and (instance is None or instance.leaves)
 
 
 def _was_lost(state: State, end: AttemptEnd) -> bool:
-    """Whether it ended because its instance goes, or because we stopped it for that: with whatever exit code, for a
-    program may answer SIGTERM with 0."""
+    """Whether it ended because its instance ends, or because we stopped it for that, with any exit code: a program may
+    answer SIGTERM with 0."""
     was_stopped = end.cause in STOPPED_FOR_ITS_INSTANCE
     return (
         end.account is Account.LOST or was_stopped or host_was_lost(end.seen, state.instances.get(end.instance or ""))
@@ -80,8 +80,8 @@ def was_healthy(run: Run, index: int) -> bool:
 
 
 def work(run: Run, end: AttemptEnd) -> Work:
-    """What the attempt was good for: it served, once it was healthy. One that we stopped because its instance goes is
-    begun anew, whatever its program answered."""
+    """What the attempt was good for: it served, once it was healthy. An attempt that we stopped because its instance
+    ends is repeated, whatever its exit code."""
     if was_healthy(run, end.index) or end.cause in NOT_WANTED:
         return Work.USEFUL
     is_begun_anew = end.account in (Account.LOST, Account.START, Account.BUSY) or end.cause in STOPPED_FOR_ITS_INSTANCE
@@ -93,8 +93,8 @@ def _pause(failures: int) -> float:
 
 
 def _count(state: State, env: Environment | None, run: Run, end: AttemptEnd, now: float) -> None:
-    """Failures on the user's account open the breaker of a deployment; outside of one they make the environment say
-    that it fails. A busy registry, or an instance that was lost, says nothing about a revision (DESIGN D9)."""
+    """Failures charged to the user open the breaker of a deployment; outside a deployment they mark the environment as
+    failing. A busy registry or a lost instance says nothing about a revision (DESIGN D9)."""
     deployment = env.deployment if env is not None else None
     if env is None or deployment is None or end.account is Account.BUSY:
         return
@@ -112,7 +112,7 @@ def _count(state: State, env: Environment | None, run: Run, end: AttemptEnd, now
 
 
 def begin_look(state: State, arns: Sequence[str], now: float) -> None:
-    """Note when these tasks were asked about, whatever comes of it. Tasks that ended are dropped."""
+    """Note when the health of these tasks was checked, whatever the result. Ended tasks are dropped."""
     if len(state.health_looks) > len(state.attempts.row_of_task_id):
         state.health_looks = {
             task_id: at for task_id, at in state.health_looks.items() if task_id in state.attempts.row_of_task_id
@@ -123,8 +123,8 @@ def begin_look(state: State, arns: Sequence[str], now: float) -> None:
 def note_sighting(state: State, row: int, seen: TaskSeen) -> None:
     """Note what a sighting says of the health and the ports of the live attempt in the row.
 
-    ECS neither sends an event when the health of a container changes nor raises the version of its task, as far as is
-    known. So this is taken in whatever the version says, in the order of the polls."""
+    As far as is known, ECS neither sends an event when a container's health changes nor raises the version of its task.
+    So this ignores the version and takes sightings in the order of the polls."""
     _note_health(state, row, seen)
     if seen.ports:
         run = state.run_by_number(int(state.attempts["run"][row]))

@@ -1,10 +1,9 @@
-"""What becomes of the tasks of a suspended run?
+"""What happens to the tasks of a suspended run?
 
-They go on for some minutes, and of what ECS says of them one thing is taken in: that a task has stopped. It takes
-nothing on its instance any more, its time is charged, and its row stays, so that the run finds out what became of it
-when it is tried again. Tasks of whose run the budget is used up, that have outlasted their time-out, or over whom
-nobody has watched for some minutes, are stopped.
-
+They continue for some minutes. Of what ECS reports about them, only the end of a task is taken in. The task then takes
+no room on its instance, its time is charged, and its row stays, so that the run finds its outcome when it is tried
+again. Tasks are stopped if their run's budget is used up, if they exceed their time-out, or if their run stays
+suspended for some minutes.
 The run itself is not touched here, because its code may be what fails.
 """
 
@@ -54,8 +53,8 @@ def _see(state: State, seen: TaskSeen, now: float) -> bool:
 
 
 def _see_launch(state: State, seen: TaskSeen, now: float) -> bool:
-    """Of a launch whose outcome nobody has taken in. It stays in doubt until its run is tried again."""
-    key = cast(AttemptKey, seen.key)  # how else would it be known to be of a suspended run
+    """A launch with an unknown outcome. It stays in doubt until its run is tried again."""
+    key = cast(AttemptKey, seen.key)  # otherwise it could not be matched to a suspended run
     found, table = state.suspended[key.run_id], state.attempts
     row = table.row_of_task.get((found.record.number, key.index))
     if row is None:
@@ -78,14 +77,15 @@ def _follow(state: State, row: int, seen: TaskSeen, now: float) -> None:
 
 
 def leave(state: State, row: int, started_at: float, ended_at: float, now: float) -> None:
-    """It takes nothing any more. Its time counts as useful until its run knows better. started_at: 0 = it did not."""
+    """The attempt takes no more room. Its time counts as useful until its run corrects it. started_at: 0 = it did not
+    start."""
     _book(state, row, started_at, ended_at, Work.USEFUL)
     state.attempts.leave(row, ended_at)
     note_idle(state, state.instance_of(row), now)
 
 
 def lose(state: State, row: int, at: float) -> None:
-    """The attempt was lost with its instance: its time is charged to the run all the same."""
+    """The attempt was lost with its instance: its time is still charged to the run."""
     _book(state, row, float(state.attempts["started_at"][row]), at, Work.REDONE)
     number = int(state.attempts["run"][row])
     run_id = next(run_id for run_id, found in state.suspended.items() if found.record.number == number)
@@ -102,7 +102,7 @@ def _book(state: State, row: int, started_at: float, ended_at: float, work: Work
 
 
 def stop_unwatched(state: State, found: Suspension, now: float, policy: Policy) -> None:
-    """Stop what must not go on, as much as this commit holds."""
+    """Stop the tasks that must not continue, as many as this commit holds."""
     cause = StopCause.STUCK if _is_unwatched(state, found, now) else StopCause.TIMED_OUT
     for row in _to_stop(state, found, cause, now, policy).tolist():
         if has_room(state, policy):
@@ -110,14 +110,14 @@ def stop_unwatched(state: State, found: Suspension, now: float, policy: Policy) 
 
 
 def _placed(state: State, found: Suspension) -> NDArray[np.bool_]:
-    """Which rows take a place for the run; shape (rows,)."""
+    """Which rows take room for the run; shape (rows,)."""
     table = state.attempts
     rows: NDArray[np.bool_] = (table["run"] == found.record.number) & (table["left_at"] == 0)
     return rows
 
 
 def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
-    """Whether all of its tasks are to stop. What its budget is used up by is found out as for any other run."""
+    """Whether all of its tasks should stop. Its spending is computed as for any other run."""
     number, budget = found.record.number, found.record.budget_usd
     if found.times >= MOST_UNWATCHED or budget is None:
         return found.times >= MOST_UNWATCHED
@@ -128,7 +128,7 @@ def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
 
 
 def _to_stop(state: State, found: Suspension, cause: StopCause, now: float, policy: Policy) -> NDArray[np.int64]:
-    """Rows: of attempts that have outlasted their time-out, or of all, and that were not asked to stop a moment ago."""
+    """Rows of attempts that exceeded their time-out, or of all, without those asked to stop a moment ago."""
     table, limit_s = state.attempts, found.record.attempt_timeout_s
     look = _placed(state, found) & table.has_status(*STARTED)
     if cause is StopCause.TIMED_OUT:
@@ -150,13 +150,13 @@ def _ask_to_stop(state: State, row: int, arn: str, cause: StopCause, now: float)
 
 
 def miss(state: State, row: int, at: float) -> None:
-    """ECS has forgotten the task: it has ended, nobody saw when. Its run counts it as lost when it is tried again."""
+    """ECS has forgotten the task: it ended at an unknown time. Its run counts it as lost when it is tried again."""
     leave(state, row, float(state.attempts["started_at"][row]), float(state.attempts["absent_since"][row]), at)
 
 
 def miss_launches(state: State, sweep: Observed, policy: Policy) -> None:
-    """Launches in doubt that nobody can resolve meanwhile give their places back, as many as this commit holds: those
-    too old to be sent again, of which a complete listing shows no task that runs."""
+    """Launches in doubt that cannot be resolved meanwhile give their room back, as many as this commit holds: launches
+    too old to be sent again, for which a complete listing shows no running task."""
     table, shown = state.attempts, {seen.key for seen in sweep.tasks if seen.last_status != "STOPPED"}
     too_old = table.has_status(*UNSENT) & (sweep.at - table["intended_at"] >= policy.intent_age_s)
     for run_id, found in state.suspended.items():

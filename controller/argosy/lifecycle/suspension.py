@@ -1,8 +1,8 @@
-"""What becomes of a run at which the controller's own code fails?
+"""What happens to a run at which the controller's own code fails?
 
-It is suspended: nothing is decided for it and no fact about it is taken in, so that it stops nobody else. Its tasks go
-on for some minutes (`suspended_tasks`). When it is tried again, ECS and EC2 say what happened meanwhile; an attempt
-whose end nobody can tell any more counts as lost. A user may cancel it, or have it tried again at once.
+It is suspended: nothing is decided for it and no fact about it is taken in, so that the other runs continue. Its tasks
+continue for some minutes (`suspended_tasks`). When it is tried again, ECS and EC2 show what happened meanwhile; an
+attempt whose end is no longer known counts as lost. A user may cancel it, or have it tried again at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REFUSED = "the request to {} it could not be carried out, and is not tried again
 
 
 def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: Suspension | None = None) -> None:
-    """Leave the run alone for a while. record: as it is stored; earlier: of the last time, if that is not long ago."""
+    """Suspend the run for a while. record: its stored record; earlier: its last suspension, if that is not long ago."""
     times = earlier.times + 1 if earlier else 1
     since = earlier.since if earlier else now
     found = Suspension(record, reason[:MAX_REASON], since, now + pause_s(times), times)
@@ -40,13 +40,13 @@ def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: S
 
 
 def bare_record(run: Run) -> RunRecord:
-    """What can be said of it without looking at it closely."""
+    """A summary from its fields alone."""
     known = RunRecord.of_unreadable(run.id)
     return replace(known, status=run.status, number=run.number, needs=run.needs, is_daemon=run.is_daemon)
 
 
 def resume(state: State, run: Run) -> None:
-    """Try it again, in the order of submission. What its attempts did meanwhile is found out as after a crash."""
+    """Try it again, in the order of submission. The outcome of its attempts is found as after a crash."""
     del state.suspended[run.id]
     state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
     state.note_daemon(run)
@@ -62,7 +62,7 @@ def resume(state: State, run: Run) -> None:
 
 
 def close(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:
-    """Its record says that it is over. Its documents stay, so that it can be retried; what runs is stopped."""
+    """Close its record. Its documents stay, so that it can be retried; running tasks are stopped."""
     record = state.suspended[run_id].record
     with left_out_if_it_fails(state, f"charging run {run_id} at its end"):
         charges.close_run(state, record, now)
@@ -87,10 +87,10 @@ def _end(state: State, run_id: str, status: RunStatus, reason: str, now: float) 
 
 
 def refuse(state: State, request: Request, stored: RunRecord | None, now: float) -> None:
-    """A request that cannot be carried out, such as one at which the controller's code fails, is not taken in. Its run
-    says so: one that was to be submitted, and one that has ended. What else there is of the run stays as it is.
+    """A request that cannot be carried out, such as one at which the controller's code fails, is not taken in. A run
+    that was to be submitted, or that has ended, shows the reason. Everything else of the run stays as it is.
 
-    stored: the run's record. Of a run that is open the reason would halt it: only the log says it."""
+    stored: the run's record. For an open run, the reason would halt it: only the log shows it."""
     if isinstance(request, SubmitRequest):
         state.quarantined[request.run_id] = replace(
             RunRecord.of_unreadable(request.run_id),
@@ -110,9 +110,9 @@ def refuse(state: State, request: Request, stored: RunRecord | None, now: float)
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """Tasks that nobody watches over are stopped, and runs at which the controller has failed for a day are closed.
+    """Stop tasks of runs suspended for too long, and close runs at which the controller has failed for a day.
 
-    What fails here as well is closed at once: there is nothing else that could be left out.
+    A run at which this fails as well is closed at once: nothing else could be left out.
     """
     for run_id, found in list(state.suspended.items()):
         try:
@@ -120,14 +120,14 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
                 close(state, run_id, RunStatus.FAILED, GIVEN_UP.format("has failed at this run for a day"), now)
             else:
                 suspended_tasks.stop_unwatched(state, found, now, policy)
-        except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other runs go on
             state.left_out.append((f"run {run_id} while it is suspended", error))
             where = f"fails even while this run is suspended, {reason_of(error)}"
             _end(state, run_id, RunStatus.FAILED, GIVEN_UP.format(where), now)
 
 
 def is_ignored(state: State, event: Event) -> bool:
-    """Whether a fact is about a suspended run, and so left out. Facts about its tasks are for `suspended_tasks`."""
+    """Whether a fact concerns a suspended run and is left out. Facts about its tasks are for `suspended_tasks`."""
     if isinstance(event, RunResumed | RunNotResumed):
         return False
     key = getattr(event, "key", None)

@@ -1,4 +1,6 @@
-"""What is in the target groups, as far as is known? How calls and their outcomes change the entries."""
+"""What is in the target groups, as far as is known?
+
+Calls and their outcomes change the entries."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from argosy.model.targets_of import places_of
 
 
 def begin_registering(state: State, action: RegisterTargets) -> None:
-    """From now on they may be registered, whatever comes of the call."""
+    """The targets may be registered from now on, whatever the result of the call."""
     env = state.environments[action.environment]
     for place in action.places:
         env.targets.setdefault(place, TargetEntry())
@@ -20,7 +22,7 @@ def begin_registering(state: State, action: RegisterTargets) -> None:
 
 
 def begin_deregistering(state: State, action: DeregisterTargets, now: float) -> None:
-    """They leave, and none of them is registered any more before it is out."""
+    """The targets leave, and none is registered again before its removal is confirmed."""
     env = state.environments[action.environment]
     for place in action.places:
         target = env.targets[place]
@@ -29,8 +31,8 @@ def begin_deregistering(state: State, action: DeregisterTargets, now: float) -> 
 
 
 def note(state: State, event: TargetsRegistered | TargetsDeregistered, now: float) -> None:
-    """What leaves is not registered any more, whatever comes late. From when it is out, its task is given the time to
-    end what it has begun."""
+    """A target that is leaving does not become registered, even if a late reply says so. Once it is removed, its task
+    gets the time to finish its requests."""
     is_in = isinstance(event, TargetsRegistered)
     carried_out(state, What.TARGETS_IN if is_in else What.TARGETS_OUT, event.environment)
     env = state.environments.get(event.environment)
@@ -49,7 +51,7 @@ def note(state: State, event: TargetsRegistered | TargetsDeregistered, now: floa
 
 
 def note_failure(state: State, about: Subject, reason: str) -> None:
-    """Users are told of it with the environment."""
+    """Show the failure to users with the environment."""
     env = state.environments.get(about.id) if about.what in (What.TARGETS_IN, What.TARGETS_OUT) else None
     if env is not None and env.targets_reason != reason[:MAX_REASON]:
         env.targets_reason = reason[:MAX_REASON]
@@ -57,7 +59,7 @@ def note_failure(state: State, about: Subject, reason: str) -> None:
 
 
 def forget_done(state: State) -> None:
-    """Entries that are out, and whose task has ended: the place may be another one's by now."""
+    """Drop removed entries whose task has ended: another task may use the target by now."""
     for env in state.environments.values():
         if not any(target.left_at for target in env.targets.values()):
             continue

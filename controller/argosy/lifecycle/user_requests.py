@@ -27,12 +27,12 @@ def expire_floor(state: State, now: float) -> None:
 
 
 def note_floor(state: State, action: NoteFloor) -> None:
-    """Why the floor is not reached."""
+    """Note why the floor is not reached."""
     state.floor = replace(state.floor, waiting=action.waiting)
 
 
 def change_sharing(state: State, request: SharingRequest) -> None:
-    """Put another sharing document in force. Of two that are based on one revision, the second changes nothing."""
+    """Put another sharing document into force. Of two that are based on one revision, the second changes nothing."""
     if request.base != state.sharing.revision:
         return
     state.sharing = state.sharing.with_document(request.document, request.requested_at)
@@ -40,8 +40,8 @@ def change_sharing(state: State, request: SharingRequest) -> None:
 
 
 def note_use(state: State, now: float) -> None:
-    """Note every five minutes what each sharer uses, where recent use counts and there is any to note or to forget.
-    This comes before the decision, so that a controller that was away decides by what counts now."""
+    """Note every five minutes what each sharer uses, if recent use counts and there is use to note or to forget. This
+    comes before the decision, so that a controller that was away decides by present values."""
     recent, half_life_s = state.sharing.recent, state.sharing.half_life_s
     if not half_life_s:
         if recent.at:
@@ -62,8 +62,8 @@ def _set_use(state: State, recent: RecentUse) -> None:
 
 
 def update_run(state: State, request: UpdateRequest) -> None:
-    """Change an open run's terms. What runs goes on: the next decision is made by the new terms. A run that starts
-    nothing more, and one of an environment, stay as they are."""
+    """Change an open run's terms. Running tasks continue: the next decision uses the new terms. A run that starts
+    nothing more, or belongs to an environment, stays as it is."""
     run = state.runs.get(request.run_id)
     if run is None or run.done or run.terms.serves or is_given_up(run):
         return
@@ -75,11 +75,11 @@ def update_run(state: State, request: UpdateRequest) -> None:
 
 
 def is_given_up(run: Run) -> bool:
-    """Whether nothing of it is to start any more. A run that is being reopened only looks like that."""
+    """Whether no more of it will start. A run that is being reopened only looks like that."""
     return run.cancelled or (run.halted and not run.revives)
 
 
 def _reset_steering(run: Run) -> None:
-    """With another deadline it may be in time, and spot capacity may be enough."""
+    """With another deadline the run may be in time, and spot capacity may be enough."""
     stance = Stance.ON_DEMAND if run.steering.stance is Stance.FIRM else run.steering.stance
     run.steering = replace(run.steering, late=False, stance=stance)
