@@ -1,6 +1,4 @@
-"""What is in the target groups, as far as is known?
-
-Calls and their outcomes change the entries."""
+"""The known targets in target groups, as calls and their outcomes change them."""
 
 from __future__ import annotations
 
