@@ -117,7 +117,7 @@ def _freeze_by_itself(env: Environment, why: str) -> None:
 
 def _thaw(env: Environment, now: float) -> None:
     """Try again what failed or was stopped, as a deployment. The progress clock of a deployment under way
-    stood still while frozen."""
+    restarts now."""
     was_frozen, env.frozen_reason, env.frozen_by_user = env.frozen_reason, "", False
     deployment, target = env.deployment, env.target
     if deployment is None or target is None or not was_frozen:
@@ -286,7 +286,7 @@ def _after_failure(env: Environment, failed: ServiceDeployment, back_to: int, no
 
 
 def note_closed(state: State, run: Run | RunRecord) -> None:
-    """A run is closed and its cost is final. The environment may then drop the run's record."""
+    """A run is closed and its cost is final: the environment no longer needs the run."""
     env = state.environments.get(run.name)
     if env is not None and run.id in env.all_runs():
         env.past_usd += run.cost_usd

@@ -124,7 +124,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
 
 
 def _note_addresses(state: State, instance: Instance, seen: HostSeen) -> None:
-    """An ended instance has no price any more, and none is looked up."""
+    """Note its addresses. An ended instance shows none; the last ones stay."""
     known = instance.private_ip, instance.public_ip
     told = seen.private_ip or known[0], seen.public_ip or known[1]
     if told != known:

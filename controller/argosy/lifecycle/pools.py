@@ -240,8 +240,8 @@ def _count_unregistered(state: State, instance: Instance, now: float, policy: Po
 
 
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 took a spot instance back: count it, and mark the pool as unsettled for a while. Many at once count once for
-    unsettledness, and each for the rate."""
+    """EC2 took a spot instance back: count it, and mark the pool as unsettled for a while. Many at once cause one
+    unsettled period, and each counts for the rate."""
     if instance.purchase is not Purchase.SPOT or not instance.owned:
         return
     state.interruptions += 1

@@ -59,7 +59,7 @@ _FIGURES = re.compile(r"[0-9][0-9.,:]*")
 
 
 def run_lines(state: State) -> list[Line]:
-    """Lines of open runs, and of records that are written for other runs."""
+    """Lines of open runs, and of suspended or set-aside runs."""
     found = [each for run in state.runs.values() if run.id in state.changed_runs for each in _changes(run)]
     return found + [_of_record(record) for record in state.quarantined.values()]
 
@@ -94,7 +94,7 @@ def _changes(run: Run) -> Iterator[Line]:
 
 
 def _retried(run: Run, before: RunFacts, now: RunFacts) -> Iterator[Line]:
-    """Whether it is halted while a retry looks through its tasks."""
+    """A retry halts the run until all of its tasks are checked: then it is revived."""
     if now.retries != before.retries:
         yield _line(LineType.RUN_REOPENED, run, retries=now.retries)
     if (before.halted or now.retries != before.retries) and not now.halted:
@@ -112,12 +112,12 @@ def _line(kind: LineType, run: Run, **facts: object) -> Line:
 
 
 def _of_record(record: RunRecord) -> Line:
-    """Lines of a run that is suspended or set aside."""
+    """The line of a run that is suspended or set aside."""
     if record.has_ended:
         return line(LineType.RUN_CLOSED, runId=record.id, status=str(record.status), reason=record.status_reason)
     return line(LineType.RUN_SUSPENDED, runId=record.id, status=str(record.status), reason=record.waiting)
 
 
 def _words(sentence: str) -> str:
-    """Whether more than the figures in a sentence changed."""
+    """The sentence without its figures: a change of figures alone is no news."""
     return _FIGURES.sub("0", sentence)

@@ -61,7 +61,7 @@ def key_of(version: int, part: int = 0) -> str:
 
 
 def after_version(version: int) -> str:
-    """A sort key that follows all items of a version and precedes all others."""
+    """A sort key that follows all items of a version and precedes all later ones."""
     return f"{version:012d}~"
 
 
