@@ -16,7 +16,7 @@ PARTITION = "COURSE"
 EVERY_S = 300.0
 KEPT_S = 90 * 86_400.0
 MOST_POOLS = 100
-MOST_ORDERS = 200  # pieces of a commit
+MOST_ORDERS = 200  # orders of a commit
 MOST_RUNS = 1_000  # runs of an order: with all its orders, a piece stays below 100 KB, and an item holds 400
 
 

@@ -63,7 +63,7 @@ def _capacity_lines(state: State) -> list[Line]:
         instance = state.instances.get(name)
         if is_told(instance):
             found += instance_lines(instance, before.instances.get(name))
-        elif name in before.instances:  # tested without a call: the controller's code may fail at this instance
+        elif name in before.instances:  # inline: the controller's code may fail at this instance
             found.append(line(LineType.INSTANCE_FORGOTTEN, instance=name))
     if state.changed_pools:
         for key, pool in state.pools.items():

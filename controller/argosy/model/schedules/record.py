@@ -15,7 +15,7 @@ from argosy.model.damage import UnreadableState
 from argosy.model.schedules.expressions import Rate, next_times, parsed
 
 SCHEDULES = "SCHEDULES"  # partition; sort key = the schedule's name
-WRITTEN = "SCHEDULES-WRITTEN"  # one item per written version of a schedule: its creator may replace the schedule
+WRITTEN = "SCHEDULES-WRITTEN"  # an item per version of a schedule: the process that creates it may replace the schedule
 FIRES = "FIRES"  # partition; sort key = name#time: created by the first process that decides about a time
 WAITING = "SCHEDULES-WAITING"  # partition; sort key = name, body = whether a firing of it waits for a run to end
 FIRES_SHOWN = 20
