@@ -1,4 +1,4 @@
-"""What does a command do? `help`."""
+"""The command `help`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which moment does a user mean by `10m`, `17:03` or `2026-11-21T17:03Z`?"""
+"""The moments that users write as `10m`, `17:03` or `2026-11-21T17:03Z`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version
 
 
 class CommitTooLarge(Exception):
-    """A tick changed more documents than one commit holds: a fault of Argosy that a retry does not mend."""
+    """A tick changed more documents than one commit holds: a fault of Argosy that a retry does not cure."""
 
 
 def check_size(puts: int, deletions: int) -> None:

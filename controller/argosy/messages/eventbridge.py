@@ -83,7 +83,7 @@ def _host_state(message: Mapping[str, Any]) -> HostStateChanged:
 
 
 def _fleet_obstacle(message: Mapping[str, Any]) -> PoolShort | None:
-    """It names the fleet; the lifecycle knows the fleet's pool."""
+    """The event names the fleet; the lifecycle has the fleet's pool."""
     detail = message["detail"]
     sub_type = str(detail.get("sub-type", ""))
     fleet = next((name_of(arn) for arn in message.get("resources", []) if "fleet/" in arn), "")

@@ -36,7 +36,7 @@ class Batch:
     """Steps as in docs/concepts/placement.md, each breaking the ties of those before it; empty = the default."""
     host_ports: tuple[tuple[int, str], ...] = ()
     disk_gib: int = 0
-    """Per task. A limit rather than an axis of `need`: ECS knows no disk, and no key or share counts it."""
+    """Per task. A limit rather than an axis of `need`: ECS has no such resource, and no key or share counts it."""
     max_per_instance: int | None = None
     """The most tasks of the group on one instance, including those already running."""
     max_instances: int | None = None

@@ -37,7 +37,8 @@ Chain = tuple[Key | SpreadInstances, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The most of what keys look at. amounts: cpu units, MiB and GPUs of an instance. tasks: of one group on one."""
+    """Upper bounds of the values in keys. amounts: cpu units, MiB and GPUs of an instance. tasks: of one group on
+    one."""
 
     amounts: tuple[int, int, int]
     tasks: int

@@ -171,7 +171,7 @@ def fragmentation(c: Candidates) -> IntArray:
 
 
 def _can_strand(c: Candidates) -> BoolArray:
-    """Without GPUs, or without tasks that want some, nothing can be stranded and the key is always 0."""
+    """Without GPUs, or without tasks that need some, nothing can be stranded and the key is always 0."""
     return (c.total(GPU) > 0) & bool(c.mix.weights.size)
 
 

@@ -97,7 +97,7 @@ def own_functions(strategy: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def may_read(strategy: tuple[str, ...], step: str) -> bool:
-    """Whether a chain looks at what `step` looks at: it has that step, or a user's function, which may look at all."""
+    """Whether a chain reads what `step` reads: it has that step, or a user's function, which may read everything."""
     return step in strategy or bool(own_functions(strategy))
 
 

@@ -34,7 +34,7 @@ _OF_USERS = (
 
 
 class UnknownFact(ValueError):
-    """A recorded fact of a kind that this version does not know, or of another form."""
+    """A recorded fact of a kind that this version does not have, or of another form."""
 
 
 def fact_to_json(event: Event) -> bytes:
@@ -71,7 +71,7 @@ def action_to_json(action: Action) -> bytes:
 
 
 def dumped(value: Any) -> bytes:
-    """A dataclass as JSON, without what stands at its default."""
+    """A dataclass as JSON, without its defaults."""
     return _adapter(type(value)).dump_json(value, exclude_defaults=True)
 
 

@@ -1,4 +1,4 @@
-"""What must several fields of a spec agree on?
+"""Checks across several fields of a spec.
 
 These checks read the spec as it was written, not the parsed model, so that their faults are reported together with
 those of single fields. A check ignores parts that are faulty by themselves.

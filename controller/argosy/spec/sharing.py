@@ -150,7 +150,7 @@ class Limit(NamedTuple):
 
 
 def parse_sharing(data: Any, limits: Mapping[str, Limit] | None = None) -> dict[str, Any]:
-    """The document in its JSON form, without what stands at its default. Raises SpecError with every fault.
+    """The document in its JSON form, without defaults. Raises SpecError with every fault.
 
     limits: by unit, those of the deployment that are known.
     """

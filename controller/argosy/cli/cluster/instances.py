@@ -1,4 +1,4 @@
-"""Which instances are there, and what do they do and cost? `cluster` and its `scale`, and `instances` for some."""
+"""The commands `cluster` with its `scale`, and `instances`: their state, their work and their cost."""
 
 from __future__ import annotations
 

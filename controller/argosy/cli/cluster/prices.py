@@ -1,4 +1,4 @@
-"""What does spot capacity cost now and in the last week, and how does the deployment rate it? `prices`."""
+"""The command `prices`: spot prices now and in the last week, and the deployment's rating of each pool."""
 
 from __future__ import annotations
 

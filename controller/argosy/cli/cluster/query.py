@@ -1,4 +1,4 @@
-"""Which instances does a placement expression choose? `query`, on a cluster or on a file."""
+"""The command `query`: the instances that a placement expression chooses, on a cluster or in a file."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def settings_for(session: Session, cells: str | None, given: str | None = None) 
 
 
 def deployed(functions: Any, prefix: str) -> Settings | None:
-    """None when there is no such deployment, or none that this user may look at."""
+    """None when there is no such deployment, or none that this user may read."""
     from argosy.settings.settings import Settings
 
     try:

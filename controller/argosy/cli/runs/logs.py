@@ -190,7 +190,7 @@ def _look(session: Session, meant: RunsMeant, which: Which) -> _Task | _Tasks | 
 
 
 class _Task:
-    """The streams of one task, which DescribeTask knows."""
+    """The streams of one task, from DescribeTask."""
 
     def __init__(self, session: Session, run: str, which: Which) -> None:
         self._session, self._run, self._which = session, run, which
@@ -239,7 +239,7 @@ class _Tasks:
         self.started = self.ended = False
 
     def again(self) -> None:
-        """Raises CliError when nothing has failed and failures are wanted."""
+        """Raises CliError when failures are asked for and nothing has failed."""
         view = self._failures() if self._failed else self._running_first()
         tasks = [each for each in view["taskList"] if each["attempts"]][:STREAMS_LIMIT]
         unknown = [each for each in tasks if (each["index"], each["attempts"]) not in self._known]
@@ -289,7 +289,7 @@ class _Environment:
         self._looks: dict[str, _Tasks] = {}
 
     def again(self) -> None:
-        """Raises CliError when nothing has failed and failures are wanted."""
+        """Raises CliError when failures are asked for and nothing has failed."""
         for run in runs_meant(self._session.api, self._name).ids[:MOST_RUNS]:
             self._looks.setdefault(run, _Tasks(self._session, run, self._failed))
         refused = None

@@ -109,6 +109,6 @@ def _literal(name: str) -> str:
 
 
 def _run_name(text: str) -> str:
-    """A name as specs want it: `My_Prog2` -> `my-prog2`."""
+    """A name in the form that specs need: `My_Prog2` -> `my-prog2`."""
     name = re.sub(r"[^a-z0-9]+", "-", Path(text).name.lower()).strip("-")[:NAME_LIMIT].rstrip("-")
     return name if name[:1].isalpha() else f"run-{name}".rstrip("-")

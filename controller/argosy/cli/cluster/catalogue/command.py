@@ -1,4 +1,4 @@
-"""Which instance types does Argosy know, and how are their figures brought up to date? `catalogue`."""
+"""The command `catalogue`: instance types, and the refresh of their figures."""
 
 from __future__ import annotations
 
