@@ -71,9 +71,8 @@ def test_a_task_that_is_killed_comes_back_and_a_deleted_service_leaves_no_proces
     killed = programs()[0]
     killed.kill()
     local.until(lambda: len(programs()) == 2 and killed.pid not in {each.pid for each in programs()})
-    local.until(lambda: view()["healthy"] == 2)
     (run,) = [each["runId"] for each in view()["revisions"]]
-    assert local.ask("DescribeRun", runId=run)["attempts"] == 3
+    local.until(lambda: local.ask("DescribeRun", runId=run)["attempts"] == 3 and view()["healthy"] == 2)
     assert len(view()["deployments"]) == 1
     local.ask("DeleteEnvironment", name="kept")
     local.until(lambda: not programs() and not local.ask("ListEnvironments")["environments"])
