@@ -146,7 +146,7 @@ def test_a_new_daemon_waits_on_a_full_instance_and_says_what_it_is_short_of() ->
     deploy(cluster)
     until(cluster, lambda: status(cluster) is DeploymentStatus.WAITING)
     (name,) = state_of(cluster).instances
-    said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and takes nobody's place"
+    said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and displaces no task"
     assert run_of(cluster).waiting == said
     deployment = web(cluster).deployment
     assert deployment is not None

@@ -220,7 +220,7 @@ class CapacitySpec(Strict):
         default=None,
         ge=0,
         le=SERVICE_LIMIT,
-        description="Of a service on spot instances: so many of its tasks run on on-demand instances. Default 0.",
+        description="Of a service on spot instances: the number of its tasks that run on on-demand instances. Default 0.",
     )
     cells: Cells | None = Field(
         default=None, description="Regions of the deployment in which instances may be bought. Default: all of them."
@@ -341,7 +341,7 @@ class RunSpec(Strict):
     )
     owner: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
         default=None,
-        description="Whose run it is, as long as nobody has proven it: a signed request does.",
+        description="The owner of the run, unproven unless the request was signed.",
     )
     priority: Annotated[int, Field(ge=-100, le=100)] | None = Field(
         default=None, description="Which runs of the queue come first: higher before lower, then older. Default 0."
@@ -354,7 +354,7 @@ class RunSpec(Strict):
     checkpoint: CheckpointSpec | None = Field(
         default=None,
         description="That its program saves its work and goes on from there when it is started again. A task that has "
-        "just done so is the first to be stopped for a queue that may take room. Default: it begins anew.",
+        "just done so is the first to be stopped for a queue that may take room. Default: it starts over.",
     )
     compat: Literal["aws-batch"] | None = Field(
         default=None,

@@ -43,7 +43,7 @@ class QueueSpec(Strict):
     """One queue."""
 
     weight: int = Field(
-        default=1, ge=0, le=MOST_WEIGHT, description="Its share beside the others'; 0 gets what nobody else wants."
+        default=1, ge=0, le=MOST_WEIGHT, description="Its share relative to the other queues; 0 gets only what no other queue wants."
     )
     within: Literal["owners"] | None = Field(
         default=None, description="owners: its weight is divided among the owners who have open runs in it."
@@ -76,7 +76,7 @@ class QueueSpec(Strict):
     @model_validator(mode="after")
     def _has_something_to_take(self) -> QueueSpec:
         if self.preempts and not self.weight:
-            raise refused("a queue of the weight 0 gets what nobody else wants: give it a weight, or no preempts")
+            raise refused("a queue of weight 0 gets only what no other queue wants: give it a weight, or drop preempts")
         return self
 
 

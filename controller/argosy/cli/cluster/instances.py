@@ -18,7 +18,7 @@ from argosy.model.run_terms import duration_of
 
 def scale(
     session: Session,
-    instances: Annotated[int, typer.Argument(min=0, help="So many; 0 = as many as the work needs.")],
+    instances: Annotated[int, typer.Argument(min=0, help="The number; 0 = as many as the work needs.")],
     types: Annotated[
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Instances of it count, and are bought; repeat. [default: any]"),
@@ -26,7 +26,7 @@ def scale(
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Then it counts no more.")] = None,
     lasts: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="So long: 2h.")] = None,
 ) -> None:
-    """Keep at least so many instances, also without work. They cost money all the time."""
+    """Keep a minimum number of instances, even without work. They cost money all the time."""
     end = _end(until, lasts, session.tools.now())
     view = session.api.scale_cluster(instances, types or [], end)
     if session.wants_json:
@@ -75,7 +75,7 @@ def cluster(
     session: Session,
     show_gone: Annotated[bool, typer.Option("--all", help="Also instances that ended recently.")] = False,
     since: Annotated[
-        str | None, typer.Option("--since", help="How it came along since: 6h, 2d, or a time; 90 days are kept.")
+        str | None, typer.Option("--since", help="Its history since: 6h, 2d, or a time; 90 days are kept.")
     ] = None,
 ) -> None:
     """The instances: how full they are, since when, at what price."""

@@ -118,7 +118,7 @@ def _show(session: Session) -> None:
 
 def _owners_said(queue: Any) -> str:
     said = ", ".join(
-        f"{owner_of({'owner': each['name'] or 'nobody', 'ownerProven': each['proven']})} {counted(each['runs'], 'run')}"
+        f"{owner_of({'owner': each['name'] or 'no owner', 'ownerProven': each['proven']})} {counted(each['runs'], 'run')}"
         for each in queue["owners"]
     )
     note = "" if all(each["proven"] for each in queue["owners"]) else "; unproven owners share one place"

@@ -79,5 +79,5 @@ def _list(session: Session, found: dict[str, str]) -> None:
         return
     table = PlainTable("QUEUE", "ENTRANCE", "NOTE")
     for queue, arn in found.items():
-        table.add_row(queue, arn, "-" if queue in names else "there is no such queue: nobody gets in")
+        table.add_row(queue, arn, "-" if queue in names else "there is no such queue: no user gets in")
     session.console.print(table)

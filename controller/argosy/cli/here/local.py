@@ -44,7 +44,7 @@ class StateOptions:
         ),
     ] = None
     no_state: Annotated[bool, typer.Option("--no-state", help="Keep nothing: all of it goes with the process.")] = False
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was kept, and begin anew.")] = False
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the kept state and start over.")] = False
 
     @property
     def folder(self) -> Path | None:

@@ -34,7 +34,7 @@ def explain(
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of then: {FORMS}.")] = None,
 ) -> None:
     """Why a run's tasks wait, in numbers, and what would help. With --at, what was so at a moment that is over, and why
-    a task was placed where it was, worked out anew from the controller's own record."""
+    a task was placed where it was, recomputed from the controller's own record."""
     if None not in (index, task) and index != task:
         raise CliError(f"TASK is {index} and --task is {task}: name one task.")
     wanted = task if index is None else index

@@ -321,7 +321,7 @@ def _nothing(session: Session, run: str, look: _Task | _Tasks | _Environment) ->
         step = session.again(f"watch {run}")
         return CliError("Nothing has been started yet, so nothing has been printed.", next_step=step)
     if look.streams:
-        return CliError("No line that was asked for has been printed so far.", next_step="--follow waits for lines")
+        return CliError("No matching log lines yet.", next_step="--follow waits for lines")
     if isinstance(look, _Task):
         return CliError("No ECS task of that attempt is known: it may never have started.")
     return CliError(

@@ -29,7 +29,7 @@ def lines(view: JSON) -> Iterator[str]:
     if not view["armed"]:
         yield "the clock was not told of the last change: type that command again"
     if view["overdue"]:
-        yield f"nobody came for {local_time(view['overdue'], zone)}"
+        yield f"no controller came for {local_time(view['overdue'], zone)}"
     if view["waiting"]:
         yield f"the start of {local_time(view['waiting'], zone)} waits for a run to end"
     times = [local_time(each, zone) for each in view["nextTimes"]]

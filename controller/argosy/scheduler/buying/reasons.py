@@ -83,7 +83,7 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
     without_runner = without_runner_until(state.pools.values(), now, moment.policy)
     short: list[tuple[float, str]] = []
     broken: list[tuple[float, str]] = []
-    dear: list[str] = []
+    expensive: list[str] = []
     bare: list[float] = []
     for purchase in Purchase:
         pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
@@ -94,19 +94,19 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
                 why = f"{pool.instance_type} in {pool.zone}: {pool.short_reason}"
                 (broken if pool.needs_mending else short).append((until, why))
             elif pool.key in refused:
-                dear.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
+                expensive.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
             else:
                 bare.append(without_runner.get((pool.cell, image_of(pool.instance_type)), now))
-    return _in_one_sentence(short, broken, dear, bare)
+    return _in_one_sentence(short, broken, expensive, bare)
 
 
 def _in_one_sentence(
-    short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str], bare: list[float]
+    short: list[tuple[float, str]], broken: list[tuple[float, str]], expensive: list[str], bare: list[float]
 ) -> str:
     """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
-    restore. `dear`: those above a price cap, and by how much. bare: those whose last instances joined without the
+    restore. `expensive`: those above a price cap, and by how much. bare: those whose last instances joined without the
     runner, and when they are tried again."""
-    also = f"; {len(dear)} offers are above the price caps" if dear else ""
+    also = f"; {len(expensive)} offers are above the price caps" if expensive else ""
     if bare and not broken and not short:
         return (
             "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
@@ -122,7 +122,7 @@ def _in_one_sentence(
     if short:
         until, why = min(short)
         return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({why}){also}"
-    return f"the price caps of this deployment leave nothing that could hold it, e.g. {dear[0]}" if dear else ""
+    return f"the price caps of this deployment leave nothing that could hold it, e.g. {expensive[0]}" if expensive else ""
 
 
 def _closed_cells(moment: Moment, batch: Batch) -> str:

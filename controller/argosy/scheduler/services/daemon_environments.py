@@ -248,7 +248,7 @@ def _why_starved(its: _Rollout, starved: Sequence[str]) -> str:
     if starved:
         told = [f"{name} ({_short_of(its, daemon, state.instances[name])})" for name in starved[:NAMED]]
         told += [f"{len(starved) - NAMED} more"] if len(starved) > NAMED else []
-        return f"no room for it on {', '.join(told)}: it waits, and takes nobody's place"
+        return f"no room for it on {', '.join(told)}: it waits, and displaces no task"
     return _too_large(its, daemon)
 
 

@@ -61,7 +61,7 @@ SAID_AGAIN = {
     StopCause.PREEMPTED: PREEMPTED,
     StopCause.UNHEALTHY: UNHEALTHY,
 }
-UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
+UNWATCHED = "argosy: the controller fails at its run, so its tasks are not supervised"
 
 
 @dataclass(frozen=True, slots=True)

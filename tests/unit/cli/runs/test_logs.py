@@ -290,7 +290,7 @@ def test_before_anything_has_started_it_says_so() -> None:
 
 def test_a_program_that_has_printed_nothing_is_no_fault_of_the_log() -> None:
     view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
-    assert "No line that was asked for has been printed so far" in world(view, Logs()).argosy("logs", RUN_ID).stderr
+    assert "No matching log lines yet" in world(view, Logs()).argosy("logs", RUN_ID).stderr
 
 
 def test_of_several_attempts_that_ecs_has_forgotten_the_way_to_each_ones_log_is_told() -> None:
