@@ -17,7 +17,7 @@ from argosy.lifecycle.charges import count_on
 from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt, YieldInstance
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import NOBODY, Costs, costs_of, market_of, split, summed
+from argosy.model.costs import NO_RUN, Costs, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
 from argosy.model.inbox import CancelRequest
 from argosy.model.instances import Instance
@@ -203,14 +203,14 @@ class Books:
         for each in self.state.instances.values():
             parts = split(each, self.now, running_on(self.state, each, self.now)) if each.owes else {}
             for number, spent in parts.items():
-                payer = number if number in needs else NOBODY
+                payer = number if number in needs else NO_RUN
                 expected.setdefault((payer, market_of(each)), Costs()).add(costs_of(spent, each))
         found = not_charged(self.state, needs, self.now)
         flat = {(number, market): costs for number, its in found.items() for market, costs in its.items()}
         for key in expected.keys() | flat.keys():
             both = (each.get(key, Costs()).to_list() for each in (expected, flat))
             assert next(both) == pytest.approx(next(both), abs=1e-9), key
-        for number, usd in usd_not_charged(self.state, needs, self.now, {*needs, NOBODY}).items():
+        for number, usd in usd_not_charged(self.state, needs, self.now, {*needs, NO_RUN}).items():
             assert usd == pytest.approx(summed(found.get(number, {}).values()).total, abs=1e-9)
         for run in self.state.runs.values():
             self.check_holdings(run, needs)

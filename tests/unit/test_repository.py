@@ -407,27 +407,6 @@ def test_documents_wrap() -> None:
     assert long_lines(f"short\n| {wide} |\n```\n{wide}\n```\n{wide}\n`{wide}`.") == [6]
 
 
-WORDS_OUT = re.compile(
-    r"\b(?:nobody|whoever|anew|dear|dearer|is told|are told|so many|at its own|of its own accord|beside the)\b",
-    re.IGNORECASE,
-)
-OLD_PROSE = {"decisions", "notes", "reference"}  # records of their day, and what is generated
-
-
-def prose() -> list[Path]:
-    """The pages that docs/style.md is kept on; the page of the style quotes what is out."""
-    pages = [
-        path for path in documents() if path.parts[len(ROOT.parts)] in ("docs", "containers") or path.parent == ROOT
-    ]
-    return [path for path in pages if not OLD_PROSE & set(path.parts) and path.name != "style.md"]
-
-
-def test_documents_use_no_word_that_is_out() -> None:
-    used = {name(path): sorted(set(WORDS_OUT.findall(path.read_text()))) for path in prose()}
-    assert {page: words for page, words in used.items() if words} == {}
-    assert WORDS_OUT.findall("A run that waits is told so; Nobody's") == ["is told", "Nobody"]
-
-
 PACKAGE = ROOT / "controller" / "argosy"
 OPTIONAL = {"catalogue/overrides.json"}  # users write it
 MADE_HERE = {"out", "build"}  # by demos and builds, if anybody ran them

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import replace
 
-from argosy.model.costs import NOBODY, Costs, Spent, Work, costs_of, market_of, split
+from argosy.model.costs import NO_RUN, Costs, Spent, Work, costs_of, market_of, split
 from argosy.model.instances import Instance
 from argosy.model.ledger import running_on, running_work
 from argosy.model.run_record import RunRecord
@@ -63,7 +63,7 @@ def count_on(state: State, run: Run, instance: Instance, now: float) -> None:
     could not be separated from the waiting that the newcomer shares."""
     if not _counts_on(state, run, instance):
         _note_waiting(state, instance, now, booting=instance.launched_at < run.opened_at)
-    instance.bought_for = instance.bought_for or (NOBODY if run.is_daemon else run.number)  # never bought for a daemon
+    instance.bought_for = instance.bought_for or (NO_RUN if run.is_daemon else run.number)  # never bought for a daemon
     state.changed_instances.add(instance.id)
 
 
@@ -85,8 +85,8 @@ def _note_waiting(state: State, instance: Instance, now: float, booting: bool) -
     for number, spent in before.items():
         boot = spent.boot if booting else instance.waiting.get(number, (0.0,))[0]
         waited = Spent(boot=boot, idle=spent.idle * passed)
-        if number == NOBODY:
-            _charge(state, NOBODY, instance, waited)
+        if number == NO_RUN:
+            _charge(state, NO_RUN, instance, waited)
         elif waited.seconds > 0:
             instance.work.setdefault(number, [0.0] * len(Work))
             instance.waiting[number] = [waited.boot, waited.idle]
@@ -110,7 +110,7 @@ def close_instance(state: State, instance: Instance) -> None:
         _charge(state, number, instance, spent)
     instance.charged_s = instance.billed_s(instance.stopped_at)  # without the rounding
     instance.work, instance.waiting = {}, {}
-    instance.bought_for = NOBODY
+    instance.bought_for = NO_RUN
 
 
 def close_run(state: State, run: Run | RunRecord, at: float) -> None:
@@ -124,7 +124,7 @@ def close_run(state: State, run: Run | RunRecord, at: float) -> None:
             instance.work.pop(run.number, None)
             instance.waiting.pop(run.number, None)
             if instance.bought_for == run.number:
-                instance.bought_for = NOBODY
+                instance.bought_for = NO_RUN
             state.changed_instances.add(instance.id)
 
 

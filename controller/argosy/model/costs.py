@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from argosy.model.instances import Instance
 
-NOBODY = 0  # Run.number counts from 1
+NO_RUN = 0  # Run.number counts from 1
 
 
 class Work(IntEnum):

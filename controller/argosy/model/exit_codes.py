@@ -28,7 +28,7 @@ _MEANING = {
     signal.SIGILL: "an instruction that this processor does not know",
     signal.SIGINT: "interrupted, as by Ctrl-C",
     signal.SIGKILL: "killed from outside: often because memory ran out",
-    signal.SIGPIPE: "nobody read what it wrote",
+    signal.SIGPIPE: "the reader of its output had closed",
     signal.SIGSEGV: "a segmentation fault",
     signal.SIGTERM: "it was asked to stop",
     signal.SIGXCPU: "its limit of processor time",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.costs import NOBODY, Work
+from argosy.model.costs import NO_RUN, Work
 from argosy.model.instances import LEAST_BILLED_S, Instance
 from argosy.model.resources import Resources
 from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
@@ -37,8 +37,8 @@ class OwedTime:
         runs: None = all payers."""
         instances = [instance for instance in state.instances.values() if instance.owes]
         place, number, seconds = _split(instances, _works(state, needs, instances, at), at)
-        payers = sorted({NOBODY, *needs} if runs is None else {NOBODY, *needs}.intersection(runs))
-        payer = _codes(np.where(_codes(number, sorted(needs)) >= 0, number, NOBODY), payers)
+        payers = sorted({NO_RUN, *needs} if runs is None else {NO_RUN, *needs}.intersection(runs))
+        payer = _codes(np.where(_codes(number, sorted(needs)) >= 0, number, NO_RUN), payers)
         wanted = payer >= 0
         return cls(instances, payers, place[wanted], payer[wanted], seconds[:, wanted])
 

@@ -220,7 +220,7 @@ class CapacitySpec(Strict):
         default=None,
         ge=0,
         le=SERVICE_LIMIT,
-        description="Of a service on spot instances: the number of its tasks that run on on-demand instances. Default 0.",
+        description="Of a service on spot instances: its number of tasks on on-demand instances. Default 0.",
     )
     cells: Cells | None = Field(
         default=None, description="Regions of the deployment in which instances may be bought. Default: all of them."

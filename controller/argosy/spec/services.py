@@ -69,7 +69,7 @@ class PortSpec(Strict):
     container: int = Field(
         ge=1,
         le=MAX_PORT,
-        description="Where the program listens, in its container. The variable ARGOSY_PORT_ and this number holds it: a process"
+        description="Where the program listens, in its container. ARGOSY_PORT_ and this number holds it: a process"
         " of local mode listens on another one.",
     )
     host: Annotated[int, AfterValidator(_not_reserved)] | None = Field(

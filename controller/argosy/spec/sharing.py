@@ -43,7 +43,10 @@ class QueueSpec(Strict):
     """One queue."""
 
     weight: int = Field(
-        default=1, ge=0, le=MOST_WEIGHT, description="Its share relative to the other queues; 0 gets only what no other queue wants."
+        default=1,
+        ge=0,
+        le=MOST_WEIGHT,
+        description="Its share relative to the other queues; 0 gets only what no other queue wants.",
     )
     within: Literal["owners"] | None = Field(
         default=None, description="owners: its weight is divided among the owners who have open runs in it."

@@ -51,8 +51,8 @@ from tests.builders import (
     without_runs,
 )
 
-NOBODY = "nobody-261121-062733-zzzz"
-GONE_KEY = AttemptKey(NOBODY, 0, 1, 0)
+NO_RUN = "nobody-261121-062733-zzzz"
+GONE_KEY = AttemptKey(NO_RUN, 0, 1, 0)
 
 
 def orphaned(*, sent: bool = True) -> tuple[State, int]:
@@ -68,13 +68,13 @@ def orphaned(*, sent: bool = True) -> tuple[State, int]:
 
 
 LATE: list[Any] = [
-    events.RunPrepared(NOBODY, "arn", "main", 1, 1, 0),
-    events.RunNotPrepared(NOBODY, "no", final=True),
-    events.RunCancelled(inbox.CancelRequest(NOBODY, NOW, "")),
-    events.RunRetried(RetryRequest(NOBODY, NOW)),
-    events.RunClosed(NOBODY),
-    events.ResultSeen(NOBODY, 0, 1),
-    events.NotCarriedOut("no", about=Subject(What.CLOSE, NOBODY)),
+    events.RunPrepared(NO_RUN, "arn", "main", 1, 1, 0),
+    events.RunNotPrepared(NO_RUN, "no", final=True),
+    events.RunCancelled(inbox.CancelRequest(NO_RUN, NOW, "")),
+    events.RunRetried(RetryRequest(NO_RUN, NOW)),
+    events.RunClosed(NO_RUN),
+    events.ResultSeen(NO_RUN, 0, 1),
+    events.NotCarriedOut("no", about=Subject(What.CLOSE, NO_RUN)),
     events.NotCarriedOut("no"),
     events.LaunchInDoubt(GONE_KEY, "no"),
     events.LaunchMissed(GONE_KEY),
@@ -342,7 +342,7 @@ def test_what_a_tick_touches_is_record_chunk_and_history_and_nothing_for_closed_
     state = state_with_instance(tasks=20_000)
     assert touched(VerifyResult(RUN_ID, 9_000, 1), state) == {(RUN_ID, RECORD), (RUN_ID, 1), (RUN_ID, HISTORY)}
     assert touched(CloseRun(RUN_ID), state) == {(RUN_ID, RECORD)}
-    assert touched(VerifyResult(NOBODY, 0, 1), state) == set()
+    assert touched(VerifyResult(NO_RUN, 0, 1), state) == set()
     assert touched(SetTarget("pool", 0, 0), state) == set()
 
 

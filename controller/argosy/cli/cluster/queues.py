@@ -117,10 +117,9 @@ def _show(session: Session) -> None:
 
 
 def _owners_said(queue: Any) -> str:
-    said = ", ".join(
-        f"{owner_of({'owner': each['name'] or 'no owner', 'ownerProven': each['proven']})} {counted(each['runs'], 'run')}"
-        for each in queue["owners"]
-    )
+    named = ({"owner": each["name"] or "no owner", "ownerProven": each["proven"]} for each in queue["owners"])
+    runs = (counted(each["runs"], "run") for each in queue["owners"])
+    said = ", ".join(f"{owner_of(each)} {open_runs}" for each, open_runs in zip(named, runs, strict=True))
     note = "" if all(each["proven"] for each in queue["owners"]) else "; unproven owners share one place"
     return f"Owners in {queue['name']}: {said}{note}."
 

@@ -23,7 +23,9 @@ class Split:
         None
     )
     shard_size: Annotated[int | None, typer.Option("--shard-size", min=1, help="Numbers of the range per task.")] = None
-    size: Annotated[int | None, typer.Option("--size", min=1, help="Number of tasks; each gets ${index}. Default 1.")] = None
+    size: Annotated[
+        int | None, typer.Option("--size", min=1, help="Number of tasks; each gets ${index}. Default 1.")
+    ] = None
     items: Annotated[
         Path | None,
         typer.Option("--items", metavar="FILE", help="A task per line; JSON values in a .jsonl. - is standard input."),

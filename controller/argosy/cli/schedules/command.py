@@ -100,7 +100,9 @@ class OverlapRules:
     start_within: Annotated[
         str | None,
         typer.Option(
-            "--start-within", metavar="DURATION", help="How late a run may start; later its time is missed. [default: 30m]"
+            "--start-within",
+            metavar="DURATION",
+            help="How late a run may start; later its time is missed. [default: 30m]",
         ),
     ] = None
 

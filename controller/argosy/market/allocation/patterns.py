@@ -34,8 +34,8 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
     value: (s,) > 0 for shapes that fit somewhere: the preference among tasks that the LP values at 0.
     """
     problem = best.plan.problem
-    dearest = float(problem.offered.price.max(initial=0.0))
-    master = Master(problem, np.full(len(value), _NEVER_DEARER * dearest))
+    highest = float(problem.offered.price.max(initial=0.0))
+    master = Master(problem, np.full(len(value), _NEVER_DEARER * highest))
     master.add(*_single_patterns(problem))
     master.add(*recall(problem, kept))
     pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count, problem.most_tasks)

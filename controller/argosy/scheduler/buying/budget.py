@@ -20,7 +20,7 @@ from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of, resources_of
 from argosy.model.actions import CapRun, Claim, HaltRun, Launch
-from argosy.model.costs import NOBODY
+from argosy.model.costs import NO_RUN
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.ledger import usd_not_charged
 from argosy.model.moment import Moment
@@ -160,7 +160,7 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
     spared, busy = {*wanted}, state.working_instances()
     for instance in state.instances.values():
         if instance.alive and instance.id not in spared and instance.id.encode() not in busy:
-            payers = {*instance.work} - state.daemons or {instance.bought_for} - {NOBODY}
+            payers = {*instance.work} - state.daemons or {instance.bought_for} - {NO_RUN}
             if payers <= capped and (payers or late_arrivals):
                 yield instance.id
 

@@ -122,7 +122,9 @@ def _in_one_sentence(
     if short:
         until, why = min(short)
         return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({why}){also}"
-    return f"the price caps of this deployment leave nothing that could hold it, e.g. {expensive[0]}" if expensive else ""
+    return (
+        f"the price caps of this deployment leave nothing that could hold it, e.g. {expensive[0]}" if expensive else ""
+    )
 
 
 def _closed_cells(moment: Moment, batch: Batch) -> str:

@@ -38,7 +38,7 @@ from argosy.sharing.turns import turns
 
 MINUTE_S = 60.0
 NOT_URGENT = 1 << 60  # after every minute
-NOBODY: Mapping[str, int] = MappingProxyType({})
+NONE_URGENT: Mapping[str, int] = MappingProxyType({})
 _LEFT = [TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING]
 
 
@@ -46,7 +46,7 @@ def latest_starts(moment: Moment, runs: Sequence[Run]) -> Mapping[str, int]:
     """By id, of those that can still make their deadlines: the minute in which each has to begin at the latest."""
     with_deadline = [(run, at) for run in runs if (at := run.deadline_at) is not None]
     if not with_deadline:
-        return NOBODY
+        return NONE_URGENT
     whole = _largest_cluster(moment)
     found: dict[str, int] = {}
     for run, deadline_at in with_deadline:
@@ -128,7 +128,7 @@ class FairOrder:
     row: Mapping[str, int] = field(default_factory=dict)  # of the sharer, by run id
 
     @classmethod
-    def of(cls, state: State, runs: Sequence[Run], urgent: Mapping[str, int] = NOBODY) -> FairOrder:
+    def of(cls, state: State, runs: Sequence[Run], urgent: Mapping[str, int] = NONE_URGENT) -> FairOrder:
         """The order of those runs, which are in order of submission. urgent: from `latest_starts`."""
         found = _Holdings(state)
         known = sorted({found.sharer[run.id] for run in runs}, key=found.rank)

@@ -157,7 +157,13 @@ def test_list_shows_next_time_and_last_verdict_by_the_clock_of_the_zone() -> Non
 def test_show_says_what_is_wrong_and_what_became_of_its_times() -> None:
     view = {**VIEW, "armed": False, "overdue": "2026-11-23T02:00:00Z", "waiting": "2026-11-22T02:00:00Z"}
     result = World().answers("DescribeSchedule", view).argosy("schedule", "show", "nightly")
-    for sentence in ("was not told", "no controller came for", "waits for a run to end", "its run was still open", RUN_ID):
+    for sentence in (
+        "was not told",
+        "no controller came for",
+        "waits for a run to end",
+        "its run was still open",
+        RUN_ID,
+    ):
         assert sentence in result.stdout
     by_hand = {**VIEW, "state": "PAUSED", "nextTimes": [], "fires": [{**FIRE, "byHand": True, "verdict": "ran"}]}
     shown = World().answers("DescribeSchedule", by_hand).argosy("schedule", "show", "nightly").stdout

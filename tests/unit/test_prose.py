@@ -1,0 +1,62 @@
+"""The words that docs/style.md rules out, looked for in documents, code and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("controller", "stacks", "containers", "docs", "tests/harness")
+KINDS = {".py", ".pyi", ".md", ".go", ".sh", ".js", ".html", ".yaml"}
+KEPT = {"decisions", "notes", "planted-bugs.md", "style.md"}  # records of their day, and the page that quotes words
+
+# What is out, and what to write instead.
+OUT = {
+    r"nobody(?:'s)?": "no user, no run, none",
+    r"whoever|whomever": "the person, the process, any caller that",
+    r"anew": "again",
+    r"(?:is|are|was|were|be) told(?! to\b| apart)": "gets, receives, reports",
+    r"who waits": "a run that waits",
+    r"dear(?:er|est)?": "expensive",
+    r"in vain": "without success",
+    r"he|him|his|himself": "it for things, they for people",
+    r"so many": "that many, a number of",
+    r"(?:come|comes|came) along": "the history, the change",
+    r"thereof|whereof|hereby|therein": "of it, by this",
+}
+_WORDS = re.compile(rf"(?<![\w`.-])(?:{'|'.join(OUT)})(?![\w`-])", re.IGNORECASE)
+
+
+def ruled_out(text: str) -> Iterator[tuple[int, str]]:
+    """(line, word) of each word of the text that is out."""
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, found.group().lower()) for found in _WORDS.finditer(line))
+
+
+def pages() -> list[Path]:
+    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in KINDS]
+    return [ROOT / "README.md", *(path for path in found if not KEPT & set(path.parts))]
+
+
+@pytest.mark.parametrize("word", ["Nobody", "is told of it", "dearer", "for him"])
+def test_a_word_that_is_out_is_seen_wherever_it_stands(word: str) -> None:
+    assert len(list(ruled_out(f"a line\nand here {word} stands"))) == 1
+
+
+def test_names_and_other_words_are_left_alone() -> None:
+    assert (
+        list(
+            ruled_out("`nobody` the user `nobody-1`, clearer, is told apart, told to stop, http.NoBody, history, cache")
+        )
+        == []
+    )
+
+
+def test_documents_code_and_commands_use_plain_words() -> None:
+    found = {
+        str(p.relative_to(ROOT)): seen for p in pages() if (seen := list(ruled_out(p.read_text(encoding="utf-8"))))
+    }
+    assert found == {}, f"docs/style.md; instead: {OUT}"
