@@ -21,7 +21,7 @@ QUIET_S = 10.0
 
 class Ticker(Periodic):
     """While the rule is enabled, invokes the function every `period_s` seconds unless it is already at work, and every
-    `QUIET_S` after an invocation that has left quiet."""
+    `QUIET_S` after the end of an invocation that has left quiet."""
 
     def __init__(
         self,
@@ -34,20 +34,23 @@ class Ticker(Periodic):
         self._function = function
         self._is_enabled = is_enabled
         self._complain = complain
-        self._invoked_at = float("-inf")
+        self._busy_at = float("-inf")
 
     def _tick(self) -> None:
+        if self._function.is_busy:
+            self._busy_at = time.monotonic()
+            return
         event = json.dumps({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}).encode()
         try:
-            due = not (self._function.is_busy or self._is_quiet()) and self._is_enabled()
+            due = not self._is_quiet() and self._is_enabled()
         except (ClientError, BotoCoreError) as fault:
             self._complain(f"the tick's rule cannot be read: {fault}")
             return
         if due:
-            self._invoked_at = time.monotonic()
+            self._busy_at = time.monotonic()
             self._function.invoke_later(event, str(uuid.uuid4()))
 
     def _is_quiet(self) -> bool:
-        if b'"quiet"' not in self._function.latest or time.monotonic() - self._invoked_at >= QUIET_S:
+        if b'"quiet"' not in self._function.latest or time.monotonic() - self._busy_at >= QUIET_S:
             return False
         return bool(json.loads(self._function.latest).get("reason") == "quiet")
