@@ -133,7 +133,7 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
         ),
         ({"document": {"version": 1, "reclaim": {}, "queues": {"q": {}}}}, "give one of them preempts: true"),
         ({"document": {"version": 1, "queues": {"q": {"preempts": True}}}}, "queue q has preempts: true, and nothing"),
-        ({"document": TAKES | {"queues": {"q": {"preempts": True, "weight": 0}}}}, "give it a weight, or no preempts"),
+        ({"document": TAKES | {"queues": {"q": {"preempts": True, "weight": 0}}}}, "a weight, or drop preempts"),
         ({"document": TAKES | {"reclaim": {"by": "force"}}}, "must be 'drain' or 'preempt'"),
         ({"document": TAKES | {"reclaim": {"perTask": -1}}}, "must be at least 0"),
         ({"document": TAKES | {"reclaim": {"after": 1}}}, "unknown field; known: afterSeconds, by, perTask, perHour"),
