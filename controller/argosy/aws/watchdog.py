@@ -1,7 +1,7 @@
 """The watchdog, which terminates all instances when the controller is dead (DESIGN D8).
 
 It wakes the controller when a request waits unnoticed or the tick was disabled. Home's watchdog covers every cell that
-the table records, whatever the current settings say. Each further cell has one of its own, in case home is gone or no
+the table records, whatever the current settings say. Each further cell has its own watchdog, in case home is gone or no
 longer records the cell. They have their own schedules and rights, and share no code with the tick. They trust only two
 things: EC2, and home's table with the heartbeat that the controller writes after each complete tick. The lease proves
 nothing: it is taken before any tick and deleted when the controller goes to rest.

@@ -30,7 +30,7 @@ from argosy.scheduler.decide import decide
 from argosy.scheduler.supply.roster import Roster
 
 Fact = tuple[Event, float]
-"""The fact and the time that it counts from, if it carries none of its own."""
+"""The fact, and its time if it carries none."""
 
 
 def begin(state: State, how: Start, policy: Policy) -> bool:

@@ -201,7 +201,7 @@ class Engine:
         return taken
 
     def _take(self, state: State, event: Event, at: float) -> None:
-        """at: the time that it counts from, if it carries none of its own."""
+        """at: the time of the event, if it carries none."""
         self.taken.facts.append((event, at))
         with ours(event):
             take(state, self.taken.facts[-1], self.policy)

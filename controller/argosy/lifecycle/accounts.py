@@ -166,7 +166,7 @@ def charge_user(state: State, run: Run, end: AttemptEnd, now: float, policy: Pol
 
 
 def charge_infrastructure(state: State, run: Run, end: AttemptEnd, limit: int, not_before: float) -> None:
-    """Record an attempt lost through no fault of its own. limit: the number of losses at which the task is given up."""
+    """Record an attempt that the infrastructure lost. limit: the number of losses at which the task is given up."""
     losses = int(run.tasks["losses"][end.index]) + 1
     if losses >= limit:
         end = replace(end, reason=f"given up after {losses} losses: {end.reason}")

@@ -57,7 +57,7 @@ def note_failure(state: State, about: Subject, reason: str) -> None:
 
 
 def forget_done(state: State) -> None:
-    """Drop removed entries whose task has ended: another task may use the target by now."""
+    """Drop removed entries whose task has ended, because another task may already use the target."""
     for env in state.environments.values():
         if not any(target.left_at for target in env.targets.values()):
             continue

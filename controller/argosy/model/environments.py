@@ -1,7 +1,7 @@
 """What is an environment?
 
 It holds the revisions of a service or daemon, which of them should run, and how its deployments go. A revision is a
-spec that never changes. While its tasks are wanted it has a run of its own, so that its needs, definition, ledger and
+spec that never changes. While it should have tasks, it has its own run, so its needs, definition, ledger and
 log are those of a run (docs/maintainers/decisions/0036-services.md).
 """
 

@@ -4,7 +4,7 @@ It is derived from the state when a user asks, and stored nowhere.
 
 The example of the queues a and b, of the same weight, on instances with 8 vCPUs that are all in use, 6 by a and 2 by
 b: b uses less for its weight, so it is the first of two queues. A new run of b comes after the tasks of b's earlier
-runs, and after those tasks of a whose turn comes before b has as many vCPUs as a.
+runs, and after the tasks that queue a may start before both queues use equally many vCPUs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LinePosition:
     factor: float  # what its weight is multiplied by for recent use
     limit: str  # one of AXES; "" = none is reached
     used_by: Sequence[tuple[str, float]]  # queue, and its part of that limit
-    ahead: int  # waiting tasks of other runs whose turn comes first
+    ahead: int  # waiting tasks of other runs that are placed before this run
     runs_ahead: int
     most_instances: int = 0  # maxInstances of the deployment, where that is reached
     needs_other_type: bool = False  # whether no instance that is here or ordered could take its tasks

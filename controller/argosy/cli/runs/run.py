@@ -38,7 +38,7 @@ Takes = Mapping[str, bool]  # an option's name -> whether a value follows it
 
 
 class ProgramCommand(PlainCommand):
-    """A command whose PROGRAM has options of its own."""
+    """A command that passes options on to PROGRAM."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         takes = {

@@ -39,8 +39,8 @@ def attached(line: CommandLine) -> int:
 
 
 def listened_to(line: CommandLine, hear: Callable[[bytes], None]) -> int:
-    """The same, with a terminal of its own to write to, whose output `hear` gets. It reads from our input if that is a
-    terminal. Otherwise it gets no input, for a program that ends where its input does. Raises OSError.
+    """Run the command in a new terminal and pass its output to `hear`. It reads standard input if that is a terminal.
+    Otherwise it gets no input, for a program that ends where its input does. Raises OSError.
     """
     import pty
     import tty

@@ -17,7 +17,7 @@ from argosy.loopback.strangers import stranger
 ADMIN_PREFIX = "/argosy/"  # what AWS has no API for; needs no signature
 _CORS_REPLY = "access-control-"
 _SIGNED_BY_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")  # of a presigned URL, in the two versions that boto3 makes
-# A document shown in a browser, say an HTML file among the results, gets an origin of its own and can request nothing.
+# A document shown in a browser, say an HTML file among the results, gets an opaque origin and can request nothing.
 _FOR_BROWSERS = (("Content-Security-Policy", "sandbox"), ("X-Content-Type-Options", "nosniff"))
 
 

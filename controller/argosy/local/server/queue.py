@@ -1,7 +1,7 @@
 """SQS requests about the deployment's own queue, answered by the emulator's model, as in the simulation.
 
 moto builds a datetime each time it examines a message, counts all messages at every send, and changes its lists while
-another thread walks through them. And a long poll of its own returns in whole seconds, where ours returns at once: with
+another thread walks through them. Its long poll returns after whole seconds. This one returns at once with
 a message, or when the controller is wanted for something else. Queues that users make are moto's.
 """
 
