@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import botocore_models
+
 # Neither a test nor a process it starts may find real credentials or wait for an instance's metadata service.
 for _name in [name for name in os.environ if name.startswith(("AWS_", "ARGOSY_"))]:
     del os.environ[_name]
@@ -35,6 +37,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What was imported and collected is a million objects that stay. To look through them for garbage again and again took
 # a sixth of the processor time of trials, and a third where tests make boto3 clients.
 gc.set_threshold(50_000, 20, 20)
+
+botocore_models.keep()
 
 
 def pytest_collection_finish() -> None:

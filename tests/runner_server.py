@@ -17,7 +17,6 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from functools import cache
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
@@ -123,15 +122,12 @@ def be_runner(words: list[str], environment: dict[str, str], folder: str, out: i
 
 
 def warm() -> None:
-    """Loads what a runner loads: its modules, botocore's and its descriptions of S3, which each session reads again."""
-    from botocore.loaders import JSONFileLoader
-
+    """Loads what a runner loads: its modules, botocore's and its descriptions of S3."""
     import argosy.runner.__main__  # noqa: F401
     from argosy.runner.objects import client_of
+    from tests import botocore_models
 
-    read = JSONFileLoader.load_file
-    kept = cache(lambda path: read(JSONFileLoader(), path))
-    JSONFileLoader.load_file = lambda _, path: kept(path)
+    botocore_models.keep()
     client_of(()).close()
     client_of.cache_clear()
 
