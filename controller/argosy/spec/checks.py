@@ -21,12 +21,16 @@ from argosy.spec.shards import parse_range
 ATTEMPT_S = "attemptDurationSeconds"
 ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 
+_OF_KIND = {"service": (service_faults, base_faults), "daemon": (daemon_faults,)}
+
 
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
-    own = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
-    kinds = (allowed_faults, service_faults, base_faults, daemon_faults, serving_faults)
-    return [fault for check in (*own, program_faults, *kinds, dependency_faults) for fault in check(data)]
+    checks = [_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults]
+    checks += [program_faults, allowed_faults, *_OF_KIND.get(str(data.get("kind")), ())]
+    checks += [serving_faults] if _part(data, "container").keys() & {"health", "ports"} else []
+    checks += [dependency_faults] if "dependsOn" in data else []
+    return [fault for check in checks for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -85,6 +89,8 @@ def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if not isinstance(data.get("array"), Mapping):
+        if data.get("array") is None and str(data.get("kind")) not in _OF_KIND:
+            yield Fault("array", "is required, unless kind is service or daemon")
         return
     array = _part(data, "array")
     given = [kind for kind in ARRAY_KINDS if array.get(kind) is not None]

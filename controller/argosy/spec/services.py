@@ -170,8 +170,6 @@ class DaemonSpec(Strict):
 
 def daemon_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     """What fields of a daemon must agree on."""
-    if data.get("kind") != "daemon":
-        return
     if data.get("run") is not None and data.get("result") != "none":
         yield Fault("result", "must be none with kind: daemon: its tasks leave no results")
     yield from _order_faults(data)
@@ -238,14 +236,7 @@ class ServiceSpec(Strict):
 
 
 def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What kind, array and service must agree on."""
-    if data.get("kind") == "service":
-        yield from _faults_of_service(data)
-    elif data.get("kind") != "daemon" and data.get("array") is None:
-        yield Fault("array", "is required, unless kind is service or daemon")
-
-
-def _faults_of_service(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What the fields of a service must agree on."""
     if data.get("service") is None:
         yield Fault("service", "is required with kind: service; its field desired says how many tasks are to run")
     if data.get("run") is not None and data.get("result") != "none":
@@ -286,10 +277,10 @@ def target_group_faults(data: Mapping[str, Any], groups: Mapping[str, str], cell
 
 
 def base_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What a base goes with."""
+    """What a service's base on on-demand goes with."""
     given = data.get("capacity")
     capacity = given if isinstance(given, Mapping) else {}
-    if data.get("kind") == "service" and capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":
+    if capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":
         yield Fault("capacity.onDemandBase", "is only possible with purchase: spot, from which it takes tasks away")
 
 

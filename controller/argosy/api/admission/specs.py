@@ -202,7 +202,7 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
     yield from _program_faults(data, limits)
-    yield from target_group_faults(data, limits.target_groups, limits.cells)
+    yield from target_group_faults(data, limits.target_groups, limits.cells) if "service" in data else ()
 
 
 def _own_folder_faults(key: str) -> Iterator[Fault]:
