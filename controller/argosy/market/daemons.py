@@ -143,8 +143,3 @@ def kept_for(
             kept.tasks + (daemon.starts_first or not old),
         )
     return kept
-
-
-def least_zero(amount: Resources) -> Resources:
-    """Daemons may need more than there is."""
-    return Resources(*(max(0, each) for each in amount))

@@ -103,7 +103,7 @@ class Headroom:
         self._usd -= offer.price_usd_per_hour
         self._cpu["type", offer.instance_type] += offer.whole.cpu_units
         self._cpu["cell", offer.cell] += offer.whole.cpu_units
-        if (key := quota_of(offer)) in self._vcpus:
+        if self._vcpus and (key := quota_of(offer)) in self._vcpus:
             self._vcpus[key] -= vcpus_of(offer)
 
     def most(self, offer: Offer, choice: Choice) -> int:

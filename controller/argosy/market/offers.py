@@ -18,7 +18,7 @@ from argosy.catalogue.lookup import (
     transfer_usd_per_gb,
 )
 from argosy.market import risk
-from argosy.market.daemons import Daemon, kept_for, least_zero
+from argosy.market.daemons import Daemon, kept_for
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
@@ -92,7 +92,7 @@ def _less_daemons(offer: Offer, daemons: Sequence[Daemon]) -> Offer:
     kept = kept_for(daemons, dict(offer.attributes), offer.resources, offer.disk_gib) if daemons else None
     if kept is None or not kept.tasks:
         return offer
-    left = least_zero(offer.resources.minus(kept.resources))
+    left = offer.resources.beyond(kept.resources)
     return replace(
         offer,
         resources=left,
@@ -269,7 +269,7 @@ def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = (
         return 0
     attributes = expected_attributes(kind, pool.zone, Purchase.ON_DEMAND, pool.cell, policy) if daemons else {}
     kept = kept_for(daemons, attributes, resources_of(kind), policy.task_disk_gib_of(kind))
-    left = least_zero(resources_of(kind).minus(kept.resources))
+    left = resources_of(kind).beyond(kept.resources)
     fits = min((have // need for have, need in zip(left, run.needs, strict=True) if need), default=1)
     return min(fits, max(0, policy.most_tasks_of(pool.instance_type) - kept.tasks))
 

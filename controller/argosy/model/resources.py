@@ -30,6 +30,10 @@ class Resources(NamedTuple):
     def minus(self, other: Resources, times: int = 1) -> Resources:
         return self.plus(other, -times)
 
+    def beyond(self, other: Resources) -> Resources:
+        """What is left of it, 0 or more, once the other amount is taken: daemons may need more than there is."""
+        return Resources(*(max(0, mine - its) for mine, its in zip(self, other, strict=True)))
+
     def fits_in(self, total: Resources) -> bool:
         return all(mine <= theirs for mine, theirs in zip(self, total, strict=True))
 

@@ -115,6 +115,11 @@ class Sharing:
         said = self.latest.document.get("halfLife") if self.latest else None
         return (duration_of(said) or 0.0) if said is not None else 0.0
 
+    @property
+    def counts_past_use(self) -> bool:
+        """Whether past use counts, or did until the last document."""
+        return bool(self.half_life_s or self.recent.at)
+
     def with_document(self, document: Mapping[str, Any], now: float) -> Sharing:
         """The same with another document in force."""
         before = ((self.latest,) if self.latest else ()) + self.earlier
@@ -134,6 +139,11 @@ class Sharing:
             int(found.get("perTask", usual.per_task)),
             float(found.get("perHourOfSpend", usual.per_hour_of_spend)),
         )
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether a queue may take room from others, or a run is noted as waiting for room to take."""
+        return bool(self.held_since) or self.reclaim is not None
 
     def to_bytes(self) -> bytes:
         """As it is stored."""

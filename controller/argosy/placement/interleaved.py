@@ -54,11 +54,8 @@ class _Reach:
 def stretches(
     queue: Queue, kinds: Sequence[TaskKind], state: PassState, matrix_from: int
 ) -> Iterator[tuple[int, int, bool]]:
-    """(start, stop, whether a matrix pays) of the parts of a queue, in order; never below `matrix_from` batches."""
-    end = len(queue.kind)
-    if end < max(1, matrix_from):
-        yield 0, end, False
-        return
+    """(start, stop, whether a matrix pays) of the parts of a queue, in order. The queue has at least one batch, and no
+    part with a matrix has fewer than `matrix_from`."""
     reach = _Reach.of(state, kinds, queue)
     able = np.array([_able(kind, reach) for kind in kinds], dtype=np.bool_)
     small = able[queue.kind] & (queue.count <= SMALL_BATCH)  # above this, the closed form of a batch is quicker

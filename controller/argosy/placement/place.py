@@ -82,7 +82,10 @@ def place_further(
     kinds = [TaskKind.of(batch, state.supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
     unplaced = queue.count.copy()
-    for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
+    batches = len(queue.kind)
+    one_by_one = [(0, batches, False)]
+    few = batches < max(1, matrix_from)
+    for start, stop, many in one_by_one if few else interleaved.stretches(queue, kinds, state, matrix_from):
         if many:
             plan.append(interleaved.place_stretch(queue, kinds, state, mix, slice(start, stop)))
             np.subtract.at(unplaced, plan[-1][0], plan[-1][2])
@@ -93,7 +96,7 @@ def place_further(
             if len(rows):
                 plan.append((np.full(len(rows), position, dtype=np.int64), rows, counts))
                 unplaced[position] -= counts.sum()
-                if not is_last or position + 1 < len(queue.kind):
+                if not is_last or position + 1 < batches:
                     state.take(kind.rules.batch, rows, counts)
     if len(plan) == 1:
         return Assignment(*plan[0], unplaced)

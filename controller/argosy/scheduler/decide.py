@@ -33,7 +33,6 @@ from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.taking_room.reclaim import reclaims
 from argosy.scheduler.turns.turns import whose_turn
 from argosy.scheduler.upkeep import upkeep
-from argosy.scheduler.upkeep.health_polls import looks
 
 NO_FUNCTIONS = OwnFunctions()
 
@@ -50,8 +49,8 @@ def decide(
     budgets = run_budgets(moment)
     chores = upkeep.chores(moment)
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *chores.timeouts]
-    services = service_steps(moment, chores.stops)
-    actions: list[Action] = [*chores.repairs, *ends, *services.stops, *chores.look_ups, *looks(moment)]
+    services = service_steps(moment, chores.stops) if state.environments else ServiceSteps(chores.stops)
+    actions: list[Action] = [*chores.repairs, *ends, *services.stops, *chores.look_ups, *services.looks]
     actions += [*chores.unknown, *services.steps]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
@@ -80,6 +79,7 @@ def _work(
     unsent = [launch for launch in upkeep.unsent(moment) if launch.key.run_id not in money.ended]
     turns = whose_turn(what_is_there(moment, roster, fitness), money.at_most(market.offers))
     ordered = bought(market, money.allowed(placed(turns)))
+    takes_room = moment.state.sharing.takes_room
     goes = what_goes(moment, ordered, keep_placeable=services.grows)
     staying = [launch for launch in services.launches if launch.instance_id not in goes.leaving]
     exhausted = money.exhausted(ordered.runs(), ordered.places)
@@ -92,7 +92,7 @@ def _work(
         *remarks(moment, ordered.runs(), money),
         *steers(moment, ordered),
         *_notes(ordered.order, moment.now),
-        *reclaims(market, ordered.with_launches(*staying, *unsent), money.budgets),
+        *(reclaims(market, ordered.with_launches(*staying, *unsent), money.budgets) if takes_room else ()),
         *([NoteFloor(ordered.order.why_small)] if ordered.order.why_small != moment.state.floor.waiting else []),
     ]
 

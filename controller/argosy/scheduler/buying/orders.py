@@ -47,8 +47,8 @@ class MarketView:
     def of(cls, moment: Moment, fitness: Mapping[str, Fitness]) -> MarketView:
         """The current offers of all pools."""
         state = moment.state
-        seconds = _attempt_seconds(state)
-        found = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, seconds, daemons_of(state))
+        seconds, daemons = _attempt_seconds(state), daemons_of(state) if state.daemons else ()
+        found = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, seconds, daemons)
         return cls(moment, found, fitness)
 
     def buy(self, backlog: Sequence[Backlog], limits: OrderLimits) -> Order:

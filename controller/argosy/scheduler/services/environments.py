@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argosy.model.actions import Action, DrainTask, EnvironmentFailed, Launch, RetireRun, SetSlots, StopAttempt
+from argosy.model.actions import (
+    Action,
+    DrainTask,
+    EnvironmentFailed,
+    Launch,
+    LookAtTasks,
+    RetireRun,
+    SetSlots,
+    StopAttempt,
+)
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.environments import DeploymentStatus, Environment
@@ -33,6 +42,7 @@ from argosy.scheduler.services.rollout import Slot, SlotStatus, Step, step
 from argosy.scheduler.services.targets import begin_to_drain, drained_first, target_steps
 from argosy.scheduler.supply.kept_instances import emptied_for
 from argosy.scheduler.turns.asks import base_of, lacking
+from argosy.scheduler.upkeep.health_polls import looks
 from argosy.scheduler.upkeep.upkeep import SAID_AGAIN, arn_of_row, ends_with_instance
 
 STATUSES = tuple(SlotStatus)
@@ -49,10 +59,11 @@ class ServiceSteps:
     """
 
     stops: Sequence[Action]  # the stops passed in, delayed where a load balancer has to drain first
-    steps: Sequence[Action]
-    launches: Sequence[Launch]  # of daemons, because their room is kept for them
-    given_up: frozenset[str]  # ids of runs that launch and buy nothing in this tick
-    grows: bool  # a service needs more tasks, placed in the next tick; instances that could take them stay
+    steps: Sequence[Action] = ()
+    looks: Sequence[LookAtTasks] = ()  # at the health of tasks
+    launches: Sequence[Launch] = ()  # of daemons, because their room is kept for them
+    given_up: frozenset[str] = frozenset()  # ids of runs that launch and buy nothing in this tick
+    grows: bool = False  # a service needs more tasks, placed in the next tick; instances that could take them stay
 
 
 def service_steps(moment: Moment, stops: Iterable[StopAttempt]) -> ServiceSteps:
@@ -64,7 +75,14 @@ def service_steps(moment: Moment, stops: Iterable[StopAttempt]) -> ServiceSteps:
     runs = moment.state.runs
     launches = tuple(each for each in wanted if isinstance(each, Launch))
     grows = any(isinstance(each, SetSlots) and each.wanted and not runs[each.run_id].is_daemon for each in wanted)
-    return ServiceSteps(ends, (*steps, *target_steps(moment, told)), launches, frozenset(given_up_by(steps)), grows)
+    return ServiceSteps(
+        stops=ends,
+        steps=(*steps, *target_steps(moment, told)),
+        looks=tuple(looks(moment)),
+        launches=launches,
+        given_up=frozenset(given_up_by(steps)),
+        grows=grows,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +121,8 @@ class _Hosts(dict[bytes, _Host]):
 def rollouts(moment: Moment) -> list[Action]:
     """The steps of all environments, and launches of daemons for the caller that may launch. One at which our own
     code fails is left unchanged."""
-    environments = moment.state.environments.values()
-    leaving = _leaving(moment) if environments else frozenset()
-    found, hosts = list[Action](), _Hosts(moment)
-    for env in environments:
+    found, hosts, leaving = list[Action](), _Hosts(moment), _leaving(moment)
+    for env in moment.state.environments.values():
         try:
             if env.is_daemon:
                 found += daemon_rollout(moment, env)

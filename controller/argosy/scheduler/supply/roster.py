@@ -76,7 +76,7 @@ class _Followed:
         self._changed, self._used = state.changed_instances.touched, state.attempts.touched_instances
         self._followed: tuple[int, int] | None = None  # read positions in those two; None = no rows yet
         self._now, self._policy = moment.now, moment.policy
-        self._daemons = daemons_of(state)
+        self._daemons = daemons_of(state) if state.daemons else ()
         self._uses: Mapping[int, TaskUse] = {}
         self._timed: set[str] = set()  # instances that depend on the time
 
@@ -85,7 +85,8 @@ class _Followed:
         same = self._changed is moment.state.changed_instances.touched
         same = same and self._used is moment.state.attempts.touched_instances
         same = same and (self._policy is moment.policy or self._policy == moment.policy)
-        return same and self._now <= moment.now and self._daemons == daemons_of(moment.state)
+        same = same and self._now <= moment.now
+        return same and (not moment.state.daemons or self._daemons == daemons_of(moment.state))
 
     def follow(self, moment: Moment) -> None:
         """Make all changed rows again."""

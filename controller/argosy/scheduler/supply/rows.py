@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.market.daemons import Daemon, KeptForDaemons, Uses, kept_for, least_zero
+from argosy.market.daemons import Daemon, KeptForDaemons, Uses, kept_for
 from argosy.market.offers import (
     PURCHASE_ATTRIBUTE,
     expected_attributes,
@@ -82,7 +82,7 @@ def row_of(
     whole_disk = policy.task_disk_gib_of(kind) if kind else 0
     kept = kept_for(daemons, attributes, instance.total, whole_disk, here) if daemons else KeptForDaemons()
     of_daemons = sum(runs.get(number, 0) for each in daemons for number in (each.number, *each.others))
-    free = least_zero(Resources(cpu, memory, gpus).minus(kept.resources))
+    free = Resources(cpu, memory, gpus).beyond(kept.resources)
     return InstanceRow(
         instance.id,
         *free,
@@ -138,10 +138,10 @@ class ExpectedRows:
         size = resources_of(kind)
         attributes = expected_attributes(kind, zone, purchase, cell, policy)
         disk, most = policy.task_disk_gib_of(kind), policy.most_tasks_of(kind.name)
-        kept = kept_for(self._daemons, attributes, size, disk)
+        kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else KeptForDaemons()
         return InstanceRow(
             "",
-            *least_zero(size.minus(kept.resources)),
+            *size.beyond(kept.resources),
             *size,
             attributes,
             used_host_ports=kept.host_ports,

@@ -48,7 +48,8 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     needed = needed_from(moment, kept)
     asks: list[Ask] = []
     for run in runs:
-        batch = batch_of(moment.state, run, until, shunned, purchases(run, moment))
+        may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
+        batch = batch_of(moment.state, run, until, shunned, may_buy)
         count = min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
         batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
@@ -102,7 +103,7 @@ def batch_of(
     may_buy: frozenset[Purchase] | None = None,
 ) -> Batch:
     """The batch of a run: its tasks that may start before `until` (epoch seconds), within its cap on concurrent ones.
-    shunned: from `shunned_by`. may_buy: None = the last decision.
+    shunned: from `shunned_by`. may_buy: None = the run's one option, or the last decision between them.
 
     Tasks in back-off get a place as well, which keeps their instances from being released, but are not launched.
     """

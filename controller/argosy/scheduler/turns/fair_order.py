@@ -218,10 +218,10 @@ class _Holdings:
         sharing = {self.sharer[run.id] for run in state.runs.values() if not run.is_daemon}
         owners = Counter(queue for queue, _ in sharing)
         self.weights = {each: Weight(queues[each[0]].weight, max(1, owners[each[0]])) for each in self.members}
-        known = factors(
-            state.sharing.recent, {each: weight for each, weight in self.weights.items() if each in sharing}
-        )
-        self.factor = dict.fromkeys(self.members, ONE_FACTOR) | known
+        self.factor = dict.fromkeys(self.members, ONE_FACTOR)
+        if state.sharing.recent.at:
+            present = {each: weight for each, weight in self.weights.items() if each in sharing}
+            self.factor |= factors(state.sharing.recent, present)
         self._whole = np.maximum(1, np.array([*self.taken.values()] or [[1, 1, 1]]).sum(axis=0)).tolist()
 
     def rank(self, sharer: Sharer) -> tuple[Fraction, Fraction, int]:

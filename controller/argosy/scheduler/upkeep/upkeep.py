@@ -103,9 +103,7 @@ def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
 
 def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
     """Runs that have no task definition yet, except those that will be halted."""
-    waiting = [
-        run for run in state.unprepared() if run.prepare_after <= now and not functions.missing(run.terms.strategy)
-    ]
+    waiting = [run for run in state.unprepared() if run.prepare_after <= now and not _lacks(run, functions)]
     for run in one_each(state, waiting):
         yield PrepareRun(run.id)
 
@@ -129,8 +127,13 @@ def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
 def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
     """Runs whose strategy names a function that is missing."""
     for run in state.runs.values():
-        if not (run.halted or run.done) and (sentence := functions.missing(run.terms.strategy)):
+        if not (run.halted or run.done) and (sentence := _lacks(run, functions)):
             yield HaltRun(run.id, sentence)
+
+
+def _lacks(run: Run, functions: OwnFunctions) -> str:
+    """Why the run's strategy cannot be followed; "" if it can. The default strategy names no function."""
+    return functions.missing(run.terms.strategy) if run.terms.strategy else ""
 
 
 def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
