@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from argosy.lifecycle.environments import take_in
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.instances import Instance, InstanceStatus
@@ -37,7 +36,7 @@ def at_work(status: DeploymentStatus) -> Moment:
 def _add(state: State, name: str, number: int, status: DeploymentStatus) -> None:
     run_id = f"{name}-261121-062733-k3f9"
     form = spec(kind="service", name=name, service={"desired": TASKS}, array={"size": TASKS})
-    run = take_in(state, submit_request(run_id, NOW, form, TASKS, "argosy/web", "s3://results/x/", False), TASKS)
+    run = state.take_in(submit_request(run_id, NOW, form, TASKS, "argosy/web", "s3://results/x/", False), TASKS)
     env = state.environments[name] = Environment.new(name, NOW, TASKS, revision=1)
     env.revisions[0].run_id, env.completed = run_id, 1
     env.deployments.append(ServiceDeployment(1, 1, NOW, status=status))

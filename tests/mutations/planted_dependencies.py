@@ -52,13 +52,13 @@ def failed_tasks_count_as_any_end(patch: Patch) -> None:
     check=scenario(SCENARIOS, "test_nothing_starts_before_its_time_and_a_time_limit_counts_from_then"),
 )
 def times_to_wait_for_are_ignored(patch: Patch) -> None:
-    real = dependencies.begin_waiting
+    real = Run.begin_waiting
 
     def begin(run: Run, asked_at: float) -> None:
         real(run, asked_at)
         run.not_before = 0.0
 
-    patch.setattr(dependencies, "begin_waiting", begin)
+    patch.setattr(Run, "begin_waiting", begin)
 
 
 @planted(

@@ -53,23 +53,25 @@ def apply(state: State, event: events.Event, now: float, policy: Policy) -> None
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """Apply what follows from the time alone, once the facts of a tick are known.
-
-    Settle lost instances, book failures once their cause is known, note late orders, give up instances that have not
-    joined, stop tasks of runs suspended for too long, drop old announcements of unknown instances, end an expired
-    floor, note the sharers' use, and drop the unsent intents of runs that start nothing more: after all outcomes are
-    known, an intent that is left was never sent.
-    """
+    """Apply what follows from the time alone, once the facts of a tick are known: only then is an intent that is left
+    one that was never sent."""
     hosts.settle_lost(state, policy)
-    open_ends.settle_open_ends(state, now, policy)
-    suspension.pass_time(state, now, policy)
+    if state.open_ends:
+        open_ends.settle_open_ends(state, now, policy)
+    if state.suspended:
+        suspension.pass_time(state, now, policy)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
-    announcements.drop_old(state, now)
-    dependencies.pass_time(state, now, policy)
-    user_requests.expire_floor(state, now)
-    targets.forget_done(state)
-    user_requests.note_use(state, now)
+    if state.announced:
+        announcements.drop_old(state, now)
+    if any(run.waits for run in state.runs.values()):
+        dependencies.pass_time(state, now, policy)
+    if state.floor.until:
+        user_requests.expire_floor(state, now)
+    if state.environments:
+        targets.forget_done(state)
+    if state.sharing.counts_past_use:
+        user_requests.note_use(state, now)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -85,8 +87,8 @@ def run_submitted(event: events.RunSubmitted, state: State, now: float, policy: 
     request = event.request
     if request.run_id in state.runs:
         return
-    run = environments.take_in(state, request, request.task_count)
-    dependencies.begin_waiting(run, request.submitted_at)
+    run = state.take_in(request, request.task_count)
+    run.begin_waiting(request.submitted_at)
 
 
 @_apply.register
@@ -246,7 +248,8 @@ def controller_started(event: events.ControllerStarted, state: State, now: float
     state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
     state.begun_at = now
     state.observed_at = 0.0  # events may have been missed: look at everything at once
-    quarantine.set_aside(state, now, policy)
+    if state.losses.runs:
+        quarantine.set_aside(state, now, policy)
 
 
 @_apply.register

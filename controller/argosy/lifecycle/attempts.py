@@ -183,7 +183,8 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
     if sweep.tasks_complete:
         _miss(state, shown, sweep.at, policy)
         _miss_launches(state, sweep.at, policy)
-        suspended_tasks.miss_launches(state, sweep, policy)
+        if state.suspended:
+            suspended_tasks.miss_launches(state, sweep, policy)
 
 
 def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:

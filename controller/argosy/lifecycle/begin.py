@@ -67,7 +67,8 @@ def launch(action: Launch, state: State, now: float, policy: Policy) -> None:
     state.next_wave = max(state.next_wave, action.wave + 1)
     set_task(state, run, action.key.index, status=TaskStatus.STARTING)
     instance.idle_since = instance.idle_since if run.is_daemon else 0.0
-    reclaim.note_launch(state, run, instance)
+    if instance.yields_to:
+        reclaim.note_launch(state, run, instance)
     state.changed_instances.add(instance.id)
 
 

@@ -27,16 +27,10 @@ from argosy.model.tasks import TERMINAL, TaskStatus
 Statuses = NDArray[np.uint8]
 
 
-def begin_waiting(run: Run, asked_at: float) -> None:
-    """Set the waits of a run that was just submitted, or is retried. asked_at: epoch seconds of its submission."""
-    run.unmet = [each.run_id for each in run.terms.depends_on]
-    run.not_before, run.held_until = run.terms.starts_at(asked_at), 0.0
-
-
 def pass_time(state: State, now: float, policy: Policy) -> None:
     """Release runs whose time has come, or whose dependencies among the open runs are met."""
     for run in list(state.runs.values()):
-        if not (run.unmet or run.not_before) or run.halted:
+        if not run.waits or run.halted:
             continue
         was_held = run.held
         if run.not_before and now >= run.not_before:

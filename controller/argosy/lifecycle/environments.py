@@ -17,7 +17,7 @@ from argosy.model.inbox import EnvironmentRequest, SubmitRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.tasks import TaskStatus, TaskTable
+from argosy.model.tasks import TaskStatus
 
 
 def ask(state: State, request: EnvironmentRequest) -> None:
@@ -169,7 +169,7 @@ def _give_run(state: State, env: Environment, revision: Revision, submit: Submit
         env.replaced.append(run.id)
         state.changed_runs.add(run.id)
     if not _adopts(state, env, revision, submit):
-        revision.run_id = take_in(state, submit, rows=max(1, env.desired), status=TaskStatus.CANCELLED).id
+        revision.run_id = state.take_in(submit, max(1, env.desired), TaskStatus.CANCELLED).id
 
 
 def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRequest) -> bool:
@@ -208,31 +208,6 @@ def begin_deployment(
     del env.deployments[: max(0, len(env.deployments) - MOST_DEPLOYMENTS)]
     _freeze_by_itself(env, "")  # a deployment of an environment that a user has frozen waits for the thaw
     env.failures = 0
-
-
-def take_in(state: State, request: SubmitRequest, rows: int, status: TaskStatus = TaskStatus.PENDING) -> Run:
-    """A new run."""
-    run = state.runs[request.run_id] = Run(
-        id=request.run_id,
-        number=state.next_run,
-        spec=request.spec,
-        submitted_terms=request.terms,
-        submitted_at=request.submitted_at,
-        task_count=rows,
-        image=request.image,
-        output=request.output,
-        expects_result=request.expects_result,
-        proven_owner=request.proven_owner,
-        tasks=TaskTable(rows),
-    )
-    if status is not TaskStatus.PENDING:
-        run.tasks.set_many(np.arange(rows), status=status)
-    run.needs, run.host_ports = run.terms.needs, run.terms.host_ports
-    state.note_daemon(run)
-    state.next_run += 1
-    state.new_runs.add(request.run_id)
-    state.changed_runs.add(request.run_id)
-    return run
 
 
 def set_slots(state: State, action: SetSlots) -> None:

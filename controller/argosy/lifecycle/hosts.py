@@ -75,7 +75,8 @@ def _meet(state: State, seen: ContainerInstanceSeen, now: float, policy: Policy)
     instance = Instance(seen.instance_id, seen.cell, kind, zone, launched_at=seen.registered_at)
     state.instances[instance.id] = instance
     state.observed_at = 0.0  # look at EC2 soon
-    _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
+    if instance.id in state.announced:
+        _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     return instance
 
 
@@ -115,7 +116,8 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
     if seen.fleet_id and instance.fleet_id != seen.fleet_id:
         instance.fleet_id = seen.fleet_id
         state.changed_instances.add(instance.id)
-    _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
+    if instance.id in state.announced:
+        _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     _note_addresses(state, instance, seen)
     if seen.state == "running" and state.open_ends:
         # It ran when EC2 was asked: that decides who is charged for attempts that failed there before.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.lifecycle.dependencies import begin_waiting
 from argosy.lifecycle.marks import carried_out, has_room
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
@@ -52,7 +51,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.failures.clear()
     run.manifest_bounds.clear()
     run.manifest_after = ""
-    begin_waiting(run, run.submitted_at)
+    run.begin_waiting(run.submitted_at)
     for what in (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH):
         carried_out(state, what, run.id)
     state.changed_runs.add(run.id)

@@ -141,8 +141,10 @@ def changed(state: State) -> Documents:
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
-    documents |= {(STATE, key): encode(record) for key, record in environment_records(state)}
-    documents |= {(STATE, key): body for key, body in sharing_bodies(state)}
+    if state.changed_environments or state.gone_environments:
+        documents |= {(STATE, key): encode(record) for key, record in environment_records(state)}
+    if state.changed_sharing or state.changed_recent_use:
+        documents |= {(STATE, key): body for key, body in sharing_bodies(state)}
     return documents | _changed_runs(state) | _history(state) | _course(state)
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from argosy.model.costs import Costs
 from argosy.model.dependencies import all_bits
 from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
+from argosy.model.inbox import SubmitRequest
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_changes import Changes, changed
@@ -151,6 +154,33 @@ class Run:
         self.terms = changed(self.submitted_terms, self.changes)
         self.tasks.must_meet = all_bits(self.terms.depends_on)
 
+    @classmethod
+    def of_request(cls, request: SubmitRequest, number: int, rows: int, status: TaskStatus) -> Run:
+        """A new run. rows: of its table of tasks, each with that status."""
+        tasks = TaskTable(rows)
+        if status is not TaskStatus.PENDING:
+            tasks.set_many(np.arange(rows), status=status)
+        run = cls(
+            id=request.run_id,
+            number=number,
+            spec=request.spec,
+            submitted_terms=request.terms,
+            submitted_at=request.submitted_at,
+            task_count=rows,
+            image=request.image,
+            output=request.output,
+            expects_result=request.expects_result,
+            proven_owner=request.proven_owner,
+            tasks=tasks,
+        )
+        run.needs, run.host_ports = run.terms.needs, run.terms.host_ports
+        return run
+
+    def begin_waiting(self, asked_at: float) -> None:
+        """Wait as the spec says: the run was just submitted, or is retried. asked_at: when it was submitted."""
+        self.unmet = [each.run_id for each in self.terms.depends_on]
+        self.not_before, self.held_until = self.terms.starts_at(asked_at), 0.0
+
     def change_spec(self, spec: Mapping[str, Any], terms: RunTerms) -> None:
         """Adopt a spec of the same content (`ServiceTerms.content`): a later revision of a service adopts its tasks."""
         self.spec, self.submitted_terms = spec, terms
@@ -201,9 +231,14 @@ class Run:
         return bool(self.task_definition) and not (self.done or self.halted or self.held)
 
     @property
+    def waits(self) -> bool:
+        """Whether it, or any of its tasks, waits for a time or for another run."""
+        return bool(self.unmet or self.not_before)
+
+    @property
     def held(self) -> bool:
         """Whether nothing of it may start yet: before its time, or before the end of a run that it depends on."""
-        if not (self.unmet or self.not_before):
+        if not self.waits:
             return False
         return bool(self.not_before) or any(
             each.run_id in self.unmet for each in self.terms.depends_on if not each.one_to_one

@@ -14,6 +14,7 @@ from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.environments import Environment
 from argosy.model.floor import NO_FLOOR, Floor
+from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, Purchase, pool_key
 from argosy.model.journal.capacity import Committed
 from argosy.model.open_ends import OpenEnds
@@ -25,6 +26,7 @@ from argosy.model.series import SERIES_BYTES
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
 from argosy.model.sharing import Sharing
 from argosy.model.suspensions import Suspension
+from argosy.model.tasks import TaskStatus
 from argosy.model.touched import ChangedIds
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
@@ -144,9 +146,17 @@ class State:
         return {name for name, runs in here.items() if self._is_work(runs)} if self.daemons else here
 
     def open(self, run: Run) -> None:
-        """As it was stored."""
         self.runs[run.id] = run
         self.note_daemon(run)
+
+    def take_in(self, request: SubmitRequest, rows: int, status: TaskStatus = TaskStatus.PENDING) -> Run:
+        """A new run. rows: of its table of tasks, each with that status."""
+        run = Run.of_request(request, self.next_run, rows, status)
+        self.open(run)
+        self.next_run += 1
+        self.new_runs.add(run.id)
+        self.changed_runs.add(run.id)
+        return run
 
     def suspend(self, run_id: str, found: Suspension) -> None:
         """As it was stored."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from argosy.lifecycle.environments import take_in
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, SetSlots, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -35,7 +34,7 @@ def serving(tasks: int, desired: int) -> State:
     """So many healthy tasks, each on an instance of its own."""
     state = State()
     form = spec(kind="service", name="web", service={"desired": desired}, array={"size": tasks})
-    run = take_in(state, submit_request(RUN, NOW, form, tasks, "argosy/web", "s3://results/x/", False), tasks)
+    run = state.take_in(submit_request(RUN, NOW, form, tasks, "argosy/web", "s3://results/x/", False), tasks)
     env = state.environments["web"] = Environment.new("web", NOW, desired, revision=1)
     env.revisions[0].run_id, env.completed = RUN, 1
     env.deployments.append(ServiceDeployment(1, 1, NOW, status=DeploymentStatus.COMPLETED))
@@ -98,8 +97,8 @@ def with_one_suspended(run_id: str) -> State:
     state = serving(3, 3)
     env = state.environments["web"]
     form = spec(kind="service", name="web", service={"desired": 3}, array={"size": 3})
-    run = take_in(
-        state, submit_request(NEXT, NOW, form, 3, "argosy/web", "s3://results/y/", False), 3, TaskStatus.CANCELLED
+    run = state.take_in(
+        submit_request(NEXT, NOW, form, 3, "argosy/web", "s3://results/y/", False), 3, TaskStatus.CANCELLED
     )
     env.revisions.append(Revision(2, NOW, run.id))
     env.deployments.append(ServiceDeployment(2, 2, NOW, progress_at=NOW))
@@ -163,7 +162,7 @@ def test_in_the_tick_that_gives_a_revision_of_a_daemon_up_nothing_is_stopped_for
     for instance in state.instances.values():
         instance.total = Resources(4096, 8192)
     state.runs[RUN].change_spec(daemon_form(), terms_of_form(daemon_form()))
-    run = take_in(state, submit_request(NEXT, NOW, daemon_form(), 1, "argosy/web", "s3://results/y/", False), 1)
+    run = state.take_in(submit_request(NEXT, NOW, daemon_form(), 1, "argosy/web", "s3://results/y/", False), 1)
     env.revisions.append(Revision(2, NOW, run.id))
 
     def told(failures: int) -> tuple[list[DeploymentStatus], int]:
