@@ -8,7 +8,6 @@ from typing import Any
 from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.begin import begin
-from argosy.model import documents
 from argosy.model.actions import Action, Launch
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import (
@@ -27,6 +26,7 @@ from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists, Key, StaleState, Switches
 from argosy.spec.terms import terms_of_form

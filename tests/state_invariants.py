@@ -12,10 +12,10 @@ import numpy as np
 
 from argosy.model import invariants
 from argosy.model.attempts import AttemptTable
-from argosy.model.environments import Environment
 from argosy.model.instances import Instance
 from argosy.model.invariants import REGISTERED, InconsistentState
 from argosy.model.runs import Run
+from argosy.model.services.environments import Environment
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

@@ -15,8 +15,8 @@ import numpy as np
 from argosy.engine.loading import load
 from argosy.model.instances import Instance
 from argosy.model.pools import Pool
-from argosy.model.run_record import RunRecord
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.ports import Store
 
 

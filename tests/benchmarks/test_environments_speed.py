@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from argosy.model.attempts import AttemptKey, AttemptStatus
-from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.services.environments import DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide

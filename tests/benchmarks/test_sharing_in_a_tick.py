@@ -15,7 +15,7 @@ import pytest
 from argosy.lifecycle.user_requests import note_use as note
 from argosy.model.actions import Action, StopAttempt
 from argosy.model.moment import Moment
-from argosy.model.sharing import Sharing
+from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.decide import decide

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.messages.ecs import task_seen
-from argosy.model.ports import PortBinding
+from argosy.model.services.ports import PortBinding
 from tests.fakes.ecs_clouds import EcsCloud, refused, simulation_and_model
 
 CHECK = {"command": ["CMD-SHELL", "exit 0"], "interval": 5, "timeout": 2, "retries": 1, "startPeriod": 0}

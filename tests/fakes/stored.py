@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from argosy.model.documents import Stored
+from argosy.model.stored.documents import Stored
 
 NOTHING_STORED = Stored(0, {}, {})

@@ -9,9 +9,9 @@ import numpy as np
 
 from argosy.lifecycle import revival, user_requests
 from argosy.model.inbox import RetryRequest
-from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
+from argosy.model.stored.run_record import RunRecord
 from tests.mutations.catalogue import RETRY, Patch, planted, scenario
 
 TRIALS = scenario("tests.simulation.test_updates", "trials_find_nothing", range(3))

@@ -10,12 +10,12 @@ from argosy.api import requests
 from argosy.api.access import entrance, identity
 from argosy.api.runs import submission
 from argosy.lifecycle import apply
-from argosy.model import sharers
 from argosy.model.entrances import queue_of
 from argosy.model.inbox import CancelRequest
+from argosy.model.money.occupancy import sharers
 from argosy.model.runs import Run
-from argosy.model.sharers import queue_of_run
-from argosy.model.sharing import ShareQueue
+from argosy.model.shares.sharers import queue_of_run
+from argosy.model.shares.sharing import ShareQueue
 from argosy.model.signed_requests import SignedFor
 from argosy.model.state import State
 from argosy.scheduler.turns import fair_order

@@ -13,7 +13,7 @@ from argosy.lifecycle import reclaim as lifecycle_reclaim
 from argosy.model.attempts import StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
-from argosy.model.sharing import ShareQueue
+from argosy.model.shares.sharing import ShareQueue
 from argosy.scheduler.services import environments
 from argosy.scheduler.supply import kept_instances
 from argosy.scheduler.taking_room import reclaim

@@ -9,11 +9,11 @@ from argosy.aws.dynamodb import DynamoStore
 from argosy.engine.loop import Loop
 from argosy.engine.tick import Engine
 from argosy.messages import urgent
-from argosy.model.environments import Environment
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
+from argosy.model.services.environments import Environment
 from argosy.model.state import State
 from argosy.ports import Caller
 from argosy.scheduler import due

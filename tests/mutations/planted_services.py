@@ -11,9 +11,9 @@ from argosy.lifecycle import attempts, services
 from argosy.lifecycle import environments as lifecycle_environments
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.actions import ForgetEnvironment, NoteDeployment, RetireRun
-from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
+from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.services import environments, rollout

@@ -12,9 +12,9 @@ from argosy.lifecycle import apply as apply_module
 from argosy.market.limits import Headroom
 from argosy.model.cluster_course import EVERY_S
 from argosy.model.inbox import SharingRequest
-from argosy.model.recent_use import RecentUse
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
+from argosy.model.shares.recent_use import RecentUse
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying import orders, purchase_shares

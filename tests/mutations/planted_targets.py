@@ -9,9 +9,9 @@ from argosy.lifecycle import targets as lifecycle_targets
 from argosy.model.actions import Action, RegisterTargets
 from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
+from argosy.model.services.live_tasks import PlacedTask
+from argosy.model.services.targets import TargetEntry
 from argosy.model.state import State
-from argosy.model.targets import TargetEntry
-from argosy.model.targets_of import PlacedTask
 from argosy.scheduler.services import environments, targets
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_services import served

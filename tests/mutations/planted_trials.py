@@ -15,7 +15,6 @@ from argosy.lifecycle import announcements, attempts, history, run_stops
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.market.cover import RUN_LIMIT
-from argosy.model import documents
 from argosy.model.actions import StopAttempt
 from argosy.model.events import Event, RebalanceAdvised
 from argosy.model.instances import Instance, Purchase
@@ -25,6 +24,7 @@ from argosy.model.pools import Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.recording.recorder import Recorder, TickRecord, digest_of
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.buying import capacity, orders, remarks

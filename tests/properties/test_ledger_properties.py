@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.charges import count_on
-from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt, YieldInstance
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import NO_RUN, Costs, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
 from argosy.model.inbox import CancelRequest
 from argosy.model.instances import Instance
-from argosy.model.ledger import not_charged, running_on, usd_not_charged
+from argosy.model.money.costs import NO_RUN, Costs, costs_of, market_of, split, summed
+from argosy.model.money.ledger import not_charged, running_on, usd_not_charged
+from argosy.model.money.reserve import LEAST_LEFT, Reserves, new_holding
 from argosy.model.policy import Policy
-from argosy.model.reserve import LEAST_LEFT, Reserves, new_holding
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
+from argosy.model.stored import documents
 from tests.builders import (
     CELL,
     NOW,

@@ -16,7 +16,6 @@ from argosy.lifecycle.suspension import suspend
 from argosy.model import events
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
-from argosy.model.documents import changed, committed
 from argosy.model.events import Event
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import (
@@ -27,10 +26,11 @@ from argosy.model.inbox import (
     SharingRequest,
     UpdateRequest,
 )
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
+from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.state import State
-from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
+from argosy.model.stored.documents import changed, committed
+from argosy.model.stored.run_record import RunRecord
 from argosy.scheduler.decide import decide
 from argosy.scheduler.supply.roster import Roster
 from argosy.spec.parse import parse_spec, to_json

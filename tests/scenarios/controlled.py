@@ -22,8 +22,8 @@ from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.policy import Policy
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
+from argosy.model.stored.run_record import RunRecord
 from argosy.ports import Message, StaleState
 from tests.builders import CELL, RUN_ID, MemoryStore, spec, submit_request
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal

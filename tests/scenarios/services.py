@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.runs import Run
+from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.state import State
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.terms import terms_of_form

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.api.environments.views import environment_view
-from argosy.model.environments import CALM_S
+from argosy.model.services.environments import CALM_S
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import (

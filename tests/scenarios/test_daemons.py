@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.instances import InstanceStatus
+from argosy.model.services.environments import DeploymentStatus
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import submit_request
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

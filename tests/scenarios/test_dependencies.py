@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from argosy.model import documents
-from argosy.model.documents import run_partition
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import RunStatus
+from argosy.model.stored import documents
+from argosy.model.stored.documents import run_partition
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled

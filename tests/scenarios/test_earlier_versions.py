@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from argosy.engine.loading import load
-from argosy.model import documents
-from argosy.model.environments import DeploymentStatus
 from argosy.model.resources import Resources
 from argosy.model.run_terms import TERMS
+from argosy.model.services.environments import DeploymentStatus
+from argosy.model.stored import documents
 from tests.builders import MemoryStore
 from tests.fakes.api import Desk
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import SharingRequest
 from argosy.model.policy import VcpuQuota
 from argosy.model.runs import RunStatus
+from argosy.model.services.environments import DeploymentStatus
 from tests.builders import CELL, RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import FOR_EVER_S, deploy, form, running, state_of, status, until

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.model.environments import Environment
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.runs import RunStatus
+from argosy.model.services.environments import Environment
 from argosy.model.state import State
 from tests.scenarios.controlled import Controlled
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model import documents
+from argosy.model.stored import documents
 from argosy.model.tasks import TaskStatus
 from tests.builders import CELL
 from tests.fakes.aws import refusal

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model import documents
 from argosy.model.floor import NO_FLOOR
 from argosy.model.inbox import ScaleRequest
 from argosy.model.policy import VcpuQuota
 from argosy.model.state import State
+from argosy.model.stored import documents
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 

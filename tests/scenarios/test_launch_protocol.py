@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from argosy.model import documents
 from argosy.model.runs import RunStatus
+from argosy.model.stored import documents
 from argosy.model.tasks import TaskStatus
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from argosy.model.environments import DeploymentStatus
 from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
+from argosy.model.services.environments import DeploymentStatus
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import ask, deploy, form, running, service, state_of, status, until

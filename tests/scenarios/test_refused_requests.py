@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.model import documents
 from argosy.model.inbox import REFUSED
 from argosy.model.runs import RunStatus, sort_key
+from argosy.model.stored import documents
 from tests.fakes.throwing import any_of, named, names_run, throwing
 from tests.scenarios.controlled import Controlled
 

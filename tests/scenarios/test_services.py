@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.environments import DeploymentStatus
+from argosy.model.services.environments import DeploymentStatus
 from argosy.spec.terms import terms_of_form
 from tests.builders import submit_request
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import ScaleRequest
+from argosy.model.services.environments import DeploymentStatus
 from argosy.spec.parse import parse_spec, to_json
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import ask, deploy, form, running, service, state_of, status

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 
 from argosy import handlers
 from argosy.engine.report import TickReport
-from argosy.model import documents
 from argosy.model.actions import VerifyResult
+from argosy.model.stored import documents
 from tests.builders import RUN_ID, state_with
 from tests.fakes.aws import refusal, timed_out
 

@@ -416,7 +416,7 @@ def wrong_paths(text: str, folder: Path = ROOT) -> list[str]:
     """Paths in backticks that do not exist and names of tests that nothing defines, in a document in `folder`.
 
     What begins with one of our folders is a path, relative to the root, to controller/argosy/ or to `folder`.
-    `api/views`, `model/costs.split` and `containers/tensorflow-*` are paths too.
+    `api/views`, `model/runs.Run` and `containers/tensorflow-*` are paths too.
     """
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
     spans = {span.split(":")[0].removeprefix("controller/argosy/") for span in re.findall(r"`([^`\s]+)`", prose)}
@@ -455,14 +455,12 @@ def is_test(test: str) -> bool:
 def test_paths_and_tests_that_the_documents_name_exist() -> None:
     looked_at = [path for path in documents() if path.name != "CHANGELOG.md"]  # which tells of the past
     assert {name(path): found for path in looked_at if (found := wrong_paths(path.read_text(), path.parent))} == {}
-    good = (
-        "`model/runs.py` `controller/argosy/model/` `docs/*.md` `model/costs.split` `containers/NAME` `results/x.json`"
-    )
+    good = "`model/runs.py` `controller/argosy/model/` `docs/*.md` `model/runs.Run` `containers/NAME` `results/x.json`"
     assert wrong_paths(f"{good} `test_repository` `test_documents_wrap`") == []
-    assert wrong_paths("`model/gone.py` `docs/gone.md` `model/costs.gone` `test_gone`") == [
+    assert wrong_paths("`model/gone.py` `docs/gone.md` `model/runs.gone` `test_gone`") == [
         "docs/gone.md",
-        "model/costs.gone",
         "model/gone.py",
+        "model/runs.gone",
         "test_gone",
     ]
 
@@ -497,7 +495,9 @@ def test_images_have_what_local_mode_and_the_docker_engine_need() -> None:
 # --- a page for each package ------------------------------------------------------------------------------------------
 
 PACKAGES = sorted(path.parent for path in (ROOT / "controller/argosy").glob("*/__init__.py"))
-ROOMS = sorted(path.parent for path in (ROOT / "controller/argosy/scheduler").glob("*/__init__.py"))
+ROOMS = sorted(
+    path.parent for each in ("model", "scheduler") for path in (ROOT / "controller/argosy" / each).glob("*/__init__.py")
+)
 HEADINGS = ["Question", "Entry points", "Invariants", "Reading order"]
 FILE_ENDINGS = ("py", "json", "jsonl", "yaml", "md", "lark", "toml", "csv")
 HALVES = {False: "What Lambda ships", True: "What users' machines run"}

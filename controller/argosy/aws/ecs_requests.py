@@ -15,10 +15,10 @@ from argosy.aws.cell import AwsDeployment
 from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
-from argosy.model.ports import PORT_VARIABLE, TCP
 from argosy.model.resources import Resources
 from argosy.model.run_terms import ARM64, PROGRAM_ENTRY_POINT, RESERVED_PORTS, X86_64, HealthTerms, Port
 from argosy.model.runs import Run
+from argosy.model.services.ports import PORT_VARIABLE, TCP
 from argosy.spec.definitions import ways_to_the_host
 from argosy.spec.shards import task_overrides
 

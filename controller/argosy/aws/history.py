@@ -14,9 +14,9 @@ from argosy.model import ended_attempts
 from argosy.model.ended_attempts import EndedAttempts
 from argosy.model.events import HistoryPartWritten
 from argosy.model.history_parts import HistoryPart, instance_facts, to_npz
-from argosy.model.packing import Unreadable
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored.packing import Unreadable
 
 Appended = Callable[[str, str], Sequence[tuple[str, bytes]]]
 """The items of a run that commits appended after a given one ("" = all), ROWS_PER_PART rows or fewer."""

@@ -33,7 +33,7 @@ from argosy.layout import (
 from argosy.model.actions import CloseRun, FoldHistory, VerifyResult
 from argosy.model.events import Event, HistoryPartWritten, ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.history_parts import ROWS_PER_PART
-from argosy.model.ledger import cost_so_far
+from argosy.model.money.ledger import cost_so_far
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State

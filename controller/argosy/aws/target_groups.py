@@ -9,8 +9,8 @@ from argosy.aws.cell import TIME_WAS_UP, Cell
 from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.events import Event, NotCarriedOut
+from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
-from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 
 NO_SUCH_GROUP, NO_SUCH_TARGET = "TargetGroupNotFound", "InvalidTarget"
 Call = Callable[..., Any]

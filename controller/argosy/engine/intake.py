@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from argosy.engine.loading import load_run, records_of
 from argosy.engine.steps import Fact
 from argosy.lifecycle.dependencies import pack_statuses
-from argosy.model import documents, inbox
+from argosy.model import inbox
 from argosy.model.actions import Action
-from argosy.model.damage import FAULTS
 from argosy.model.events import (
     ClusterScaled,
     DependencyEnded,
@@ -28,9 +27,11 @@ from argosy.model.events import (
     SharingAsked,
 )
 from argosy.model.open_ends import OpenEnds
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.damage import FAULTS
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Message, Store, Switches
 from argosy.recording.recorder import TickRecord

@@ -10,8 +10,8 @@ import numpy as np
 
 from argosy.engine.own_faults import Trouble
 from argosy.model.actions import Action, Inside, Launch, NoteDeployment, NoteOrder
-from argosy.model.environments import DeploymentStatus
 from argosy.model.pools import OrderNote
+from argosy.model.services.environments import DeploymentStatus
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

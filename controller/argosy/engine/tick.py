@@ -23,16 +23,17 @@ from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.suspension import refuse
 from argosy.messages.eventbridge import PoisonMessage, to_event
-from argosy.model import documents, inbox
+from argosy.model import inbox
 from argosy.model.actions import Action, Inside
-from argosy.model.damage import FAULTS
-from argosy.model.documents import Documents
 from argosy.model.events import ActionFailed, Event, Observed, RunResumed
 from argosy.model.instance_types import InstanceType
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.damage import FAULTS
+from argosy.model.stored.documents import Documents
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Key, Message, Store

@@ -30,13 +30,13 @@ from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_r
 from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import Work
+from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
+from argosy.model.services.targets import TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
-from argosy.model.targets import TargetsDeregistered, TargetsRegistered
 from argosy.model.tasks import TaskStatus
 
 QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: the next try checks again whether the definition exists

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argosy.model.arns import family_of
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 
 MOST_UNUSED = 500  # in the root of the state, which stays a small item: the longest unused is forgotten first
 

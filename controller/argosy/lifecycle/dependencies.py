@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.run_stops import give_up
-from argosy.model.dependencies import Dependency, bits_of
 from argosy.model.events import DependencyEnded
 from argosy.model.inbox import CancelRequest
 from argosy.model.policy import Policy
-from argosy.model.run_terms import DEFAULT_QUEUE
+from argosy.model.run_terms import DEFAULT_QUEUE, Dependency, bits_of
 from argosy.model.runs import TERMINAL_RUN, Run, RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus

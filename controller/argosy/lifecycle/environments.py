@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from argosy.model.actions import NoteDeployment, SetSlots
-from argosy.model.environments import (
+from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.runs import Run
+from argosy.model.services.environments import (
     MOST_DEPLOYMENTS,
     MOST_REVISIONS,
     DeploymentStatus,
@@ -13,10 +15,8 @@ from argosy.model.environments import (
     Revision,
     ServiceDeployment,
 )
-from argosy.model.inbox import EnvironmentRequest, SubmitRequest
-from argosy.model.run_record import RunRecord
-from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 
 

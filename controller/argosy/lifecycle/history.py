@@ -7,10 +7,9 @@ One row for each attempt: ECS started a task for it, or may have. A launch that 
 from __future__ import annotations
 
 from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
-from argosy.model import failure_groups
 from argosy.model.attempts import StopCause
 from argosy.model.ended_attempts import FAILURES, EndedAttempt, Outcome
-from argosy.model.runs import Run
+from argosy.model.runs import Run, note_failure
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE
 
@@ -64,7 +63,7 @@ def _append(state: State, run: Run, row: EndedAttempt, at: float) -> None:
     run.history_rows += 1
     run.unfolded_since = run.unfolded_since or at
     if row.outcome in FAILURES:
-        failure_groups.note(run.failure_groups, row.reason, row.exit_code, row.index, at)
+        note_failure(run.failure_groups, row.reason, row.exit_code, row.index, at)
 
 
 def _outcome(end: AttemptEnd, with_its_instance: bool) -> Outcome:

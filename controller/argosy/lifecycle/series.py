@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection
 
 from argosy.lifecycle.marks import has_room_for_series
-from argosy.model.costs import Costs, summed
-from argosy.model.ledger import not_charged
+from argosy.model.money.costs import Costs, summed
+from argosy.model.money.ledger import not_charged
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.series import Sample

@@ -8,11 +8,11 @@ from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.lifecycle.marks import set_task
 from argosy.model.arns import name_of
 from argosy.model.attempts import StopCause, TaskHealth
-from argosy.model.costs import Work
-from argosy.model.environments import CALM_S, Environment
 from argosy.model.events import TaskSeen
-from argosy.model.ports import packed
+from argosy.model.money.costs import Work
 from argosy.model.runs import Run
+from argosy.model.services.environments import CALM_S, Environment
+from argosy.model.services.ports import packed
 from argosy.model.setbacks import MAX_REASON
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

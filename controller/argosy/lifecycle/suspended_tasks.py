@@ -18,9 +18,9 @@ from argosy.lifecycle import charges, history
 from argosy.lifecycle.marks import has_room, left_out_if_it_fails, note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import Work
 from argosy.model.events import Observed, TaskSeen
-from argosy.model.ledger import usd_not_charged
+from argosy.model.money.costs import Work
+from argosy.model.money.ledger import usd_not_charged
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.suspensions import MOST_UNWATCHED, Suspension

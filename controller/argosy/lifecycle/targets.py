@@ -5,10 +5,10 @@ from __future__ import annotations
 from argosy.lifecycle.marks import carried_out
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import StopCause
+from argosy.model.services.live_tasks import places_of
+from argosy.model.services.targets import TargetEntry, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import MAX_REASON, Subject, What
 from argosy.model.state import State
-from argosy.model.targets import TargetEntry, TargetsDeregistered, TargetsRegistered
-from argosy.model.targets_of import places_of
 
 
 def begin_registering(state: State, action: RegisterTargets) -> None:

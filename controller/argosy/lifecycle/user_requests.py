@@ -8,9 +8,9 @@ from argosy.model.actions import NoteFloor
 from argosy.model.floor import NO_FLOOR, Floor
 from argosy.model.inbox import ScaleRequest, SharingRequest, UpdateRequest
 from argosy.model.purchases import Stance
-from argosy.model.recent_use import RecentUse
 from argosy.model.runs import Run
-from argosy.model.sharers import live_by_number, taken_by_sharer
+from argosy.model.shares.recent_use import RecentUse
+from argosy.model.shares.sharers import live_by_number, taken_by_sharer
 from argosy.model.state import State
 
 

@@ -17,8 +17,8 @@ from typing import Any
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
 from argosy.model.exit_codes import SAYS_NOTHING
-from argosy.model.ports import TCP, PortBinding
 from argosy.model.run_terms import MAX_PORT
+from argosy.model.services.ports import TCP, PortBinding
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 MAX_TEXT = 1_000  # characters kept of a reason; ECS's own are shorter

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
-from argosy.model.environments import DeploymentStatus
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
-from argosy.model.targets import TargetPlace
+from argosy.model.services.environments import DeploymentStatus
+from argosy.model.services.targets import TargetPlace
 
 
 @dataclass(frozen=True, slots=True)

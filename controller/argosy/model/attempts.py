@@ -8,9 +8,9 @@ from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from argosy.model.columns import ColumnTable
+from argosy.model.stored.columns import ColumnTable
 from argosy.model.touched import Touched
 
 LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, not promised to tasks
@@ -77,7 +77,7 @@ class AttemptTable(ColumnTable):
         "absent_since": ("f8", 0.0),  # first complete sweep, or check of a launch in doubt, that did not show it
         "health": ("u1", 0),  # TaskHealth
         "health_since": ("f8", 0.0),  # the check that first showed it; 0 = none has
-        "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.ports`); 0 = unknown
+        "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.services.ports`); 0 = unknown
         "for_run": ("u4", 0),  # Run.number of the run for which it was PREEMPTED
         "left_at": ("f8", 0.0),  # since when it takes no room on its instance, as far as is known; 0 = it does
     }
@@ -232,3 +232,10 @@ class AttemptTable(ColumnTable):
         if not self.rows_of_instance[instance]:
             del self.rows_of_instance[instance], self.runs_on_instance[instance]
             self._free_numbers.append(self._numbers.pop(instance))
+
+
+def since_checkpoint_s(seconds: ArrayLike, every_s: ArrayLike) -> NDArray[Any]:
+    """Seconds of work lost when attempts of this age are stopped; all of it without checkpoints (every_s 0). Argosy
+    cannot see checkpoints. It assumes one at each `checkpoint.everySeconds` of an attempt."""
+    ran, every = np.asarray(seconds, dtype=np.float64), np.asarray(every_s, dtype=np.float64)
+    return np.where(every > 0, np.mod(ran, np.where(every > 0, every, 1.0)), ran)

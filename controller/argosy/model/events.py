@@ -8,11 +8,11 @@ from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
 from argosy.model.instances import Purchase
-from argosy.model.ports import PortBinding
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
+from argosy.model.services.ports import PortBinding
+from argosy.model.services.targets import TargetFact
 from argosy.model.setbacks import Subject
-from argosy.model.targets import TargetFact
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from argosy.model.run_changes import Changes
-from argosy.model.run_terms import RunTerms
+from argosy.model.run_terms import Changes, RunTerms
 
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
 REFUSED = "INBOX-REFUSED"  # partition of requests that the controller could not read: kept for a person to look at

@@ -9,14 +9,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from argosy.model.dependencies import Dependency
-from argosy.model.ports import TaskPort
 from argosy.model.purchases import PurchaseMode
-from argosy.model.resources import Resources
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.services.ports import TaskPort
+
+ONE_TO_ONE_LIMIT = 8  # N_TO_N dependencies of a run: each is a bit of the column `met`
+
+
+class Dependency(NamedTuple):
+    """A run that another one waits for. one_to_one: task by task (N_TO_N); on_end: for its end, whatever its status."""
+
+    run_id: str
+    one_to_one: bool = False
+    on_end: bool = False
+
+
+class DependencyBit(NamedTuple):
+    """A dependency task by task, and its bit of the column `met`."""
+
+    dependency: Dependency
+    bit: int
+
 
 DEFAULT_QUEUE = "default"  # of runs that name none, and of those whose queue no longer exists
 FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
@@ -272,3 +289,41 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "ports": lambda rows: tuple(TaskPort(*row) for row in rows),
     "depends_on": lambda rows: tuple(Dependency(*row) for row in rows),
 }
+
+
+def bits_of(dependencies: tuple[Dependency, ...]) -> list[DependencyBit]:
+    """The dependencies that are task by task, in the order of the spec."""
+    found = [each for each in dependencies if each.one_to_one]
+    return [DependencyBit(each, 1 << place) for place, each in enumerate(found)]
+
+
+def all_bits(dependencies: tuple[Dependency, ...]) -> int:
+    """The value of `met` at which a task may start."""
+    return sum(each.bit for each in bits_of(dependencies))
+
+
+Changes = Mapping[str, Any]
+"""What a user changed after the submission: new values by the spec's name of the field; None: the field is unset. They
+are stored beside the submitted spec, which stays as it is, and the run's terms follow from both."""
+# By the name of a field that may change: the terms that follow from its value.
+_TERMS: Mapping[str, Callable[[RunTerms, Any], dict[str, Any]]] = {
+    "priority": lambda terms, value: {"priority": int(value or 0)},
+    "queue": lambda terms, value: {"queue": str(value or DEFAULT_QUEUE)},
+    "budgetUsd": lambda terms, value: {"budget_usd": value, "drains_at_cap": terms.drains_at_cap or value is None},
+    "maxHourlyCost": lambda terms, value: {"max_hourly_usd": value},
+    "deadline": lambda terms, value: {"deadline": None if value is None else Deadline.parse(value)},
+    "maxInstances": lambda terms, value: {"max_instances": value},
+    "maxConcurrentTasks": lambda terms, value: {"max_concurrent": value},
+    "memory": lambda terms, value: {"needs": terms.needs._replace(memory_mib=int(value))},
+    "vcpus": lambda terms, value: {"needs": terms.needs._replace(cpu_units=round(value * CPU_UNITS_PER_VCPU))},
+}
+WHEN_RETRIED = frozenset({"memory", "vcpus"})  # no task of the run is alive then, and its definition is created again
+OF_OPEN_RUNS = tuple(name for name in _TERMS if name not in WHEN_RETRIED)
+NEVER_ABSENT = frozenset({"priority", "queue", *WHEN_RETRIED})
+
+
+def changed(terms: RunTerms, changes: Changes) -> RunTerms:
+    """The terms with the changes. Raises KeyError for a field that never changes."""
+    for name, value in changes.items():
+        terms = replace(terms, **_TERMS[name](terms, value))
+    return terms

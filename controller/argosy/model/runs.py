@@ -10,17 +10,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from argosy.model.costs import Costs
-from argosy.model.dependencies import all_bits
-from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
+from argosy.model.money.costs import Costs
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
-from argosy.model.run_changes import Changes, changed
-from argosy.model.run_terms import SERVICE_GROUP, Port, RunTerms
+from argosy.model.run_terms import SERVICE_GROUP, Changes, Port, RunTerms, all_bits, changed
 from argosy.model.series import Series
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
+
+MOST_GROUPS = 50
+OTHERS = -1  # in place of a row of the run's reasons: all failures beyond MOST_GROUPS
+
+
+class FailureGroup(NamedTuple):
+    """Attempts that failed with one reason and exit code. Times are epoch seconds; the indexes of all their tasks lie
+    between the first and the last."""
+
+    reason: int  # row in the run's `reasons`, or OTHERS
+    exit_code: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which no group needs
+    first_index: int
+    last_index: int
+    first_at: float
+    last_at: float
 
 
 class RunStatus(StrEnum):
@@ -135,7 +148,7 @@ class Run:
     steering: Steering = UNSTEERED  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
-    changes: dict[str, Any] = field(default_factory=dict)  # the users' changes to the spec (`run_changes`)
+    changes: dict[str, Any] = field(default_factory=dict)  # the users' changes to the spec (`run_terms.Changes`)
     change_reason: str = ""  # of the last change
     retried: list[int] = field(default_factory=list)  # TaskStatus values that the last retry includes
     chosen: list[TaskStretch] = field(default_factory=list)  # the only tasks that the last retry includes; none = all
@@ -346,3 +359,27 @@ def sort_key(run_id: str) -> str:
     """Orders runs by submission: the time part of the id first."""
     _, day, clock, tail = run_id.rsplit("-", 3)
     return f"{day}{clock}{tail}#{run_id}"
+
+
+def note_failure(groups: list[FailureGroup], reason: int, exit_code: int, index: int, at: float) -> None:
+    """Count one more failure. The last group takes all kinds without a group of their own."""
+    place = _place(groups, reason, exit_code)
+    if place is None and len(groups) >= MOST_GROUPS - 1:
+        reason = OTHERS
+        place = _place(groups, reason, exit_code := 0)
+    if place is None:
+        groups.append(FailureGroup(reason, exit_code, 1, index, index, at, at))
+        return
+    before = groups[place]
+    groups[place] = before._replace(
+        count=before.count + 1,
+        first_index=min(before.first_index, index),
+        last_index=max(before.last_index, index),
+        first_at=min(before.first_at, at),
+        last_at=max(before.last_at, at),
+    )
+
+
+def _place(groups: list[FailureGroup], reason: int, exit_code: int) -> int | None:
+    same = (place for place, group in enumerate(groups) if group[:2] == (reason, exit_code))
+    return next(same, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
+from argosy.model.stored.run_record import RunRecord
 
 GUESS_S = 60.0
 # How far the mean of the next run may lie from what is known. Our choice: runs on the same images and data agree to

@@ -18,9 +18,9 @@ from typing import Any
 
 from argosy.layout import JOURNAL
 from argosy.model.actions import Action
-from argosy.model.documents import Documents, Stored
 from argosy.model.events import Event, Observed, RunClosed
 from argosy.model.policy import Policy
+from argosy.model.stored.documents import Documents, Stored
 from argosy.ports import Archive, Switches
 from argosy.recording.codec import action_to_json, dumped, fact_to_json, text_of, to_text
 from argosy.recording.provenance import code_digest, platform_now

@@ -17,14 +17,14 @@ from pydantic import TypeAdapter
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.steps import begin, conclude, take
 from argosy.lifecycle.apply import pass_time
-from argosy.model import documents
 from argosy.model.actions import Action
-from argosy.model.documents import Stored
 from argosy.model.events import Event, Observed
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.documents import Stored
 from argosy.placement.custom import OwnFunctions
 from argosy.recording.codec import action_to_json, body_of, fact_from_json, from_text
 from argosy.recording.provenance import code_digest, platform_now

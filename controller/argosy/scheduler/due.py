@@ -17,13 +17,13 @@ import numpy as np
 
 from argosy.market.floors import least_sizes, missing
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import CALM_S, Environment
 from argosy.model.history_parts import FOLDED_AFTER_S
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
-from argosy.model.serving_rows import all_are_well
+from argosy.model.services.environments import CALM_S, Environment
+from argosy.model.services.live_tasks import all_are_well
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.services.targets import is_at_rest

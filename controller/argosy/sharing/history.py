@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from argosy.model.recent_use import NOTHING, UNIT, Amounts, RecentUse, Sharer
+from argosy.model.shares.recent_use import NOTHING, UNIT, Amounts, RecentUse, Sharer
 from argosy.sharing.columns import MOST_FACTOR, ONE_FACTOR
 
 LEAST_FACTOR = ONE_FACTOR * ONE_FACTOR // MOST_FACTOR

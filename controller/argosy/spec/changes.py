@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.model.run_changes import Changes
+from argosy.model.run_terms import Changes
 
 # By the name of a changeable field: the part of the spec that holds it.
 _PARTS: Mapping[str, tuple[str, ...]] = {

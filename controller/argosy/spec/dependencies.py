@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from argosy.model.dependencies import ONE_TO_ONE_LIMIT
+from argosy.model.run_terms import ONE_TO_ONE_LIMIT
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import Strict, refused
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from argosy.model.ports import MOST_TASK_PORTS
 from argosy.model.run_terms import MAX_PORT, RESERVED_PORTS, START_FIRST, STOP_FIRST, port_of
-from argosy.model.targets import MOST_TARGETS
+from argosy.model.services.ports import MOST_TASK_PORTS
+from argosy.model.services.targets import MOST_TARGETS
 from argosy.spec.faults import Fault
 from argosy.spec.fields import Strict, Text, refused
 

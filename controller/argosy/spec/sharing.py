@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from argosy.model.entrances import QUEUE_NAME
 from argosy.model.run_terms import duration_of
-from argosy.model.sharing import DRAIN, MOST_QUEUES, MOST_WEIGHT, UNITS
+from argosy.model.shares.sharing import DRAIN, MOST_QUEUES, MOST_WEIGHT, UNITS
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import Strict, Version, refused
 

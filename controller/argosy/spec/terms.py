@@ -12,9 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from argosy.model.dependencies import Dependency
 from argosy.model.exit_codes import WRONG_REQUEST
-from argosy.model.ports import TCP, TaskPort
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import (
@@ -23,6 +21,7 @@ from argosy.model.run_terms import (
     X86_64,
     DaemonTerms,
     Deadline,
+    Dependency,
     ExitRule,
     HealthTerms,
     Port,
@@ -30,6 +29,7 @@ from argosy.model.run_terms import (
     ServiceTerms,
     port_of,
 )
+from argosy.model.services.ports import TCP, TaskPort
 from argosy.spec.models import (
     ArraySpec,
     CapacitySpec,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.api.history import changes
-from argosy.model import documents
 from argosy.model.journal.stored import CHANGES, KEPT_S, items
 from argosy.model.state import State
+from argosy.model.stored import documents
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of, running
 

@@ -16,7 +16,6 @@ from argosy.api.cluster.timeline import (
     course_view,
 )
 from argosy.lifecycle import cluster_course
-from argosy.model import documents
 from argosy.model.cluster_course import (
     EVERY_S,
     KEPT_S,
@@ -27,6 +26,7 @@ from argosy.model.cluster_course import (
     PoolCount,
     course_key,
 )
+from argosy.model.stored import documents
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of, running
 from tests.fakes.histories import cluster_history

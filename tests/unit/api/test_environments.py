@@ -11,16 +11,17 @@ import pytest
 from argosy.api.environments.actions import TRIES
 from argosy.lifecycle.environments import ask, forget
 from argosy.lifecycle.targets import begin_deregistering, begin_registering, note, note_failure
-from argosy.model import documents, inbox
+from argosy.model import inbox
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import AttemptKey, AttemptStatus
-from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.resources import Resources
+from argosy.model.services.environments import DeploymentStatus
+from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
-from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S, last_revision_of_deleted
-from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
+from argosy.model.stored import documents
+from argosy.model.stored.environments import ENVIRONMENT, MARK_KEPT_S, last_revision_of_deleted
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of

@@ -8,9 +8,10 @@ import pytest
 
 from argosy.api.admission.specs import Sources
 from argosy.api.schedules import store as schedule_store
-from argosy.model import documents, inbox
+from argosy.model import inbox
 from argosy.model.runs import sort_key
 from argosy.model.schedules import record
+from argosy.model.stored import documents
 from argosy.ports import AlreadyExists
 from tests.builders import NOW
 from tests.fakes.api import Definitions, error_of

@@ -10,12 +10,13 @@ import pytest
 
 from argosy.figures.document import parts
 from argosy.figures.queues import queues_page
-from argosy.model import documents, inbox
-from argosy.model.documents import restore
+from argosy.model import inbox
 from argosy.model.policy import Policy, VcpuQuota
-from argosy.model.recent_use import UNIT, RecentUse
 from argosy.model.resources import Resources
-from argosy.model.sharing import MOST_EARLIER, SHARING, Sharing
+from argosy.model.shares.recent_use import UNIT, RecentUse
+from argosy.model.shares.sharing import MOST_EARLIER, SHARING, Sharing
+from argosy.model.stored import documents
+from argosy.model.stored.documents import restore
 from tests.fakes.api import SPEC, Desk, error_of
 
 TAKES: dict[str, Any] = {

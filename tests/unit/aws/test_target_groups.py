@@ -10,8 +10,8 @@ import pytest
 from argosy.aws.target_groups import TargetGroups
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.events import NotCarriedOut
+from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
-from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from tests.builders import CELL, NOW
 from tests.fakes.aws import DEPLOYMENT, SOON, Clock, ScriptedClient, cell, refusal
 

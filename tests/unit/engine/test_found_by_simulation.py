@@ -25,7 +25,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.instances import InstanceStatus, Purchase
-from argosy.model.reserve import Holdings
+from argosy.model.money.reserve import Holdings
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.buying.budget import RunBudget, for_sale, most_tasks

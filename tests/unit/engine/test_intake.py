@@ -9,11 +9,12 @@ import pytest
 
 from argosy.engine.loading import record_of
 from argosy.engine.tick import MAX_REQUESTS_PER_TICK, Engine
-from argosy.model import cluster_course, documents, inbox
+from argosy.model import cluster_course, inbox
 from argosy.model.events import RebalanceAdvised
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
 from argosy.model.journal.stored import CHANGES
 from argosy.model.runs import RunStatus
+from argosy.model.stored import documents
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with_instance, submitted, the_run
 from tests.fakes.engine import EmptyQueue, IdleExecutor, Queue
 from tests.fakes.throwing import any_of, named, throwing

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from argosy.engine.tick import Engine
-from argosy.model import documents, inbox
+from argosy.model import inbox
+from argosy.model.stored import documents
 from argosy.ports import StaleState
 from tests.builders import NOW, POLICY, MemoryStore, instance_id, spec, state_with_instance, submit_request
 from tests.fakes.engine import IdleExecutor, Queue

@@ -9,9 +9,9 @@ import pytest
 from argosy.engine.loading import load
 from argosy.lifecycle.announcements import KEPT_S, MOST, Announced, keep
 from argosy.lifecycle.apply import apply, pass_time
-from argosy.model import documents
 from argosy.model.events import Event, InterruptionWarned, RebalanceAdvised
 from argosy.model.state import State
+from argosy.model.stored import documents
 from tests.builders import (
     NOW,
     POLICY,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argosy.model.actions import StopAttempt
 from argosy.model.attempts import StopCause
-from argosy.model.documents import decode, encode
 from argosy.model.events import (
     ManifestPartWritten,
     NotCarriedOut,
@@ -12,9 +11,10 @@ from argosy.model.events import (
     RunClosed,
 )
 from argosy.model.inbox import CancelRequest
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
+from argosy.model.stored.documents import decode, encode
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,

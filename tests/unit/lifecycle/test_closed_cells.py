@@ -9,9 +9,9 @@ import pytest
 
 from argosy.lifecycle.pools import close_cells
 from argosy.market.offers import offers_of, rejected
-from argosy.model import documents
 from argosy.model.actions import Launch, SetTarget, Terminate
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,

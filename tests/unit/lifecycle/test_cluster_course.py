@@ -7,7 +7,6 @@ from dataclasses import replace
 from argosy.lifecycle import cluster_course
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.suspension import suspend
-from argosy.model import documents
 from argosy.model.actions import NoteOrder, SetTarget
 from argosy.model.cluster_course import (
     EVERY_S,
@@ -19,14 +18,15 @@ from argosy.model.cluster_course import (
     CoursePiece,
     PoolCount,
 )
-from argosy.model.documents import Documents
 from argosy.model.events import HostStateChanged, InterruptionWarned
 from argosy.model.instances import InstanceStatus
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.pools import OrderNote, Pool
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.documents import Documents
+from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     NOW,
     POLICY,

@@ -13,16 +13,16 @@ from argosy.engine.steps import is_idle
 from argosy.lifecycle import environments, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.lifecycle.suspension import bare_record, suspend
-from argosy.model import documents, failure_groups
 from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
 from argosy.model.attempts import StopCause
-from argosy.model.costs import Work
-from argosy.model.environments import MOST_REVISIONS, DeploymentStatus, Environment
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import documents_of_commit
-from argosy.model.runs import Run
+from argosy.model.money.costs import Work
+from argosy.model.runs import Run, note_failure
+from argosy.model.services.environments import MOST_REVISIONS, DeploymentStatus, Environment
 from argosy.model.state import State
-from argosy.model.stored_environments import ENVIRONMENT
+from argosy.model.stored import documents
+from argosy.model.stored.environments import ENVIRONMENT
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
@@ -135,9 +135,9 @@ def test_a_deployment_that_fails_names_its_latest_failure_and_not_the_newest_kin
     run, env = only_run(state), state.environments["web"]
     assert env.deployment is not None
     run.reasons += ["exit code 3", "exit code 4"]
-    failure_groups.note(run.failure_groups, 1, 3, 0, NOW)
-    failure_groups.note(run.failure_groups, 2, 4, 0, NOW + 1)
-    failure_groups.note(run.failure_groups, 1, 3, 0, NOW + 2)
+    note_failure(run.failure_groups, 1, 3, 0, NOW)
+    note_failure(run.failure_groups, 2, 4, 0, NOW + 1)
+    note_failure(run.failure_groups, 1, 3, 0, NOW + 2)
     env.deployment.failures = 3
     [note] = [each for each in rollouts(moment_of(state)) if isinstance(each, NoteDeployment)]
     assert note.reason == "3 of its tasks failed before one more became healthy: exit code 3"

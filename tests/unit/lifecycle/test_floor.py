@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argosy.lifecycle.apply import pass_time
-from argosy.model import documents
 from argosy.model.actions import NoteFloor
 from argosy.model.events import ClusterScaled
 from argosy.model.floor import NO_FLOOR, Floor
 from argosy.model.inbox import ScaleRequest, from_bytes, to_bytes
 from argosy.model.journal.commit import lines_of_commit
+from argosy.model.stored import documents
 from tests.builders import NOW, POLICY, begun, state_with, stored, told
 
 ASKED = ScaleRequest(NOW, 3, ("c5.xlarge",), NOW + 60)

@@ -8,11 +8,11 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.messages.ecs import container_instance_seen
-from argosy.model import documents
 from argosy.model.actions import Launch, SetTarget
 from argosy.model.events import LaunchAccepted, LaunchRefused
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,

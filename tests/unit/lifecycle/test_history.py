@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from argosy.lifecycle.suspension import suspend
-from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import StopCause
 from argosy.model.ended_attempts import EndedAttempt, Outcome, from_bytes
@@ -18,8 +17,9 @@ from argosy.model.events import (
     LaunchRefused,
     ResultSeen,
 )
-from argosy.model.run_record import RunRecord
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     CELL,
     NOW,

@@ -16,16 +16,17 @@ from argosy.lifecycle.begin import begin
 from argosy.lifecycle.quarantine import mend
 from argosy.lifecycle.run_stops import cap
 from argosy.messages.eventbridge import MESSAGE_KINDS
-from argosy.model import documents, events, inbox
+from argosy.model import events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable, StopCause
-from argosy.model.costs import Work
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
-from argosy.model.run_record import RunRecord
+from argosy.model.money.costs import Work
 from argosy.model.runs import RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.ports import StaleState
 from argosy.scheduler.upkeep import upkeep

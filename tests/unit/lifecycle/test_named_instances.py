@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 from argosy.lifecycle.marks import note_instance
-from argosy.model import documents
 from argosy.model.instances import Instance, InstanceStatus
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import MOST_NAMED
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.run_record import RunRecord
 from tests.builders import state_with_instance, the_run
 
 ITEM = 400_000  # bytes that DynamoDB stores

@@ -18,7 +18,6 @@ from argosy.engine.loading import load, load_run
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.dependencies import pack_statuses
 from argosy.lifecycle.suspension import suspend
-from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
@@ -64,13 +63,14 @@ from argosy.model.inbox import (
     SharingRequest,
     UpdateRequest,
 )
-from argosy.model.ports import PortBinding
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
+from argosy.model.services.ports import PortBinding
+from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import MOST_UNWATCHED
-from argosy.model.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,

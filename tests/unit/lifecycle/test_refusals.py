@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import (
@@ -16,6 +15,7 @@ from argosy.model.events import (
 from argosy.model.runs import RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,

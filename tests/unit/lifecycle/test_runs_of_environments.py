@@ -7,11 +7,11 @@ from typing import Any
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.run_stops import give_up
 from argosy.lifecycle.suspension import suspend
-from argosy.model.environments import MOST_REVISIONS, Environment
 from argosy.model.events import EnvironmentAsked
 from argosy.model.inbox import EnvironmentRequest
-from argosy.model.run_record import RunRecord
+from argosy.model.services.environments import MOST_REVISIONS, Environment
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import NOW, POLICY, submit_request
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.lifecycle import series
-from argosy.model import documents
 from argosy.model.events import RunClosed
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
+from argosy.model.stored import documents
 from tests.builders import (
     NOW,
     POLICY,

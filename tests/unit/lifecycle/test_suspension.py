@@ -11,18 +11,18 @@ import pytest
 from argosy.lifecycle import charges, quarantine
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import bare_record, close, resume, suspend
-from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
-from argosy.model.costs import Work
-from argosy.model.damage import Damage
-from argosy.model.documents import STATE, restore
 from argosy.model.events import HostStateChanged, LaunchAccepted, Observed, RebalanceAdvised
 from argosy.model.instances import Instance
+from argosy.model.money.costs import Work
 from argosy.model.open_ends import OpenEnd
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.damage import Damage
+from argosy.model.stored.documents import STATE, restore
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import pause_s
 from argosy.scheduler.supply.rows import row_of, uses_by_number
 from tests.builders import (

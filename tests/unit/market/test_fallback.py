@@ -11,15 +11,15 @@ from argosy.lifecycle.begin import begin
 from argosy.market.fallback import purchases, steered
 from argosy.market.offers import tasks_in
 from argosy.market.progress import Progress, progress_of
-from argosy.model import documents
 from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort
 from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
 from argosy.model.purchases import Stance, Steering
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.places import assign

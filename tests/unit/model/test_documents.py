@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from argosy.lifecycle.marks import set_back
-from argosy.model import documents
-from argosy.model.columns import CorruptChunk
-from argosy.model.damage import FORMAT, NewerFormat, OlderFormat, check_format
 from argosy.model.events import InterruptionWarned, RunClosed
-from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
+from argosy.model.stored import documents
+from argosy.model.stored.columns import CorruptChunk
+from argosy.model.stored.damage import FORMAT, NewerFormat, OlderFormat, check_format
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import (
     NOW,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.lifecycle import environments
-from argosy.model import documents
-from argosy.model.environments import DeploymentStatus
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import lines_of_commit
+from argosy.model.services.environments import DeploymentStatus
 from argosy.model.state import State
-from argosy.model.stored_environments import ENVIRONMENT, environment_from
+from argosy.model.stored import documents
+from argosy.model.stored.environments import ENVIRONMENT, environment_from
 from tests.builders import NOW, state_with
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model.ports import MOST_TASK_PORTS, PortBinding, TaskPort, packed, unpacked
+from argosy.model.services.ports import MOST_TASK_PORTS, PortBinding, TaskPort, packed, unpacked
 
 numbers = st.integers(1, 65_535)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model import failure_groups, packing
-from argosy.model.failure_groups import MOST_GROUPS, OTHERS, FailureGroup
+from argosy.model.runs import MOST_GROUPS, OTHERS, FailureGroup, note_failure
 from argosy.model.series import MOST_SAMPLES, SERIES_BYTES, SHORTEST_S, Sample, Series
+from argosy.model.stored import packing
 
 AT = 1_800_000_000.0
 
@@ -62,8 +62,8 @@ def test_a_clock_that_goes_back_makes_no_sample_before_the_last_one() -> None:
 def test_failures_of_one_kind_are_one_group() -> None:
     groups: list[FailureGroup] = []
     for index, at in ((7, AT + 5), (3, AT), (9, AT + 2)):
-        failure_groups.note(groups, 4, 1, index, at)
-    failure_groups.note(groups, 4, 2, 11, AT)
+        note_failure(groups, 4, 1, index, at)
+    note_failure(groups, 4, 2, 11, AT)
     assert groups == [FailureGroup(4, 1, 3, 3, 9, AT, AT + 5), FailureGroup(4, 2, 1, 11, 11, AT, AT)]
 
 
@@ -71,7 +71,7 @@ def test_failures_of_one_kind_are_one_group() -> None:
 def test_failures_of_very_many_kinds_stay_few_groups_and_none_is_lost(kinds: int) -> None:
     groups: list[FailureGroup] = []
     for kind in [*range(kinds), *range(kinds)]:
-        failure_groups.note(groups, kind % 200, kind, kind, AT)
+        note_failure(groups, kind % 200, kind, kind, AT)
     assert len(groups) <= MOST_GROUPS
     assert sum(group.count for group in groups) == 2 * kinds
     assert (groups[-1].reason == OTHERS) == (kinds >= MOST_GROUPS)
@@ -80,5 +80,5 @@ def test_failures_of_very_many_kinds_stay_few_groups_and_none_is_lost(kinds: int
 def test_the_tasks_of_a_group_lie_between_its_first_and_its_last_index_in_whatever_order_they_failed() -> None:
     groups: list[FailureGroup] = []
     for index in (4, 0, 5, 1):
-        failure_groups.note(groups, 4, 1, index, AT)
+        note_failure(groups, 4, 1, index, AT)
     assert [(group.first_index, group.last_index) for group in groups] == [(0, 5)]

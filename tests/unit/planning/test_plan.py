@@ -10,8 +10,8 @@ import pytest
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.policy import Policy
-from argosy.model.run_record import RunRecord
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion

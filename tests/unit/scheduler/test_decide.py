@@ -38,9 +38,9 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.inbox import CancelRequest
-from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.buying.remarks import TAKEN_DOWN
 from argosy.scheduler.decide import decide

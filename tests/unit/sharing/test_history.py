@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from argosy.model.recent_use import MOST_SHARERS, UNIT, Amounts, RecentUse, Sharer
+from argosy.model.shares.recent_use import MOST_SHARERS, UNIT, Amounts, RecentUse, Sharer
 from argosy.sharing.columns import MOST_FACTOR, ONE_FACTOR, Columns, Limits, Sharers
 from argosy.sharing.fill import fill
 from argosy.sharing.history import LEAST_FACTOR, Weight, factors

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.documents import SPEC, decode, encode
 from argosy.model.run_terms import TERMS, RunTerms
+from argosy.model.stored.documents import SPEC, decode, encode
 from argosy.spec.models import RunSpec
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.stored import current

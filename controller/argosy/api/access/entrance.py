@@ -22,7 +22,7 @@ from argosy.api.schedules import store as schedules
 from argosy.model.entrances import PREFIX, queue_of
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.schedules.record import ScheduleState
-from argosy.model.sharing import ShareQueue
+from argosy.model.shares.sharing import ShareQueue
 from argosy.spec.fields import Strict
 
 DENIED = "AccessDeniedException"

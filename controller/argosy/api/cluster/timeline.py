@@ -13,7 +13,6 @@ from math import ceil
 from typing import Any
 
 from argosy.api.requests import DescribeCluster
-from argosy.model import documents
 from argosy.model.cluster_course import (
     EVERY_S,
     PARTITION,
@@ -23,7 +22,8 @@ from argosy.model.cluster_course import (
     PoolCount,
     key_before,
 )
-from argosy.model.damage import FAULTS
+from argosy.model.stored import documents
+from argosy.model.stored.damage import FAULTS
 from argosy.ports import Store
 
 JSON = dict[str, Any]

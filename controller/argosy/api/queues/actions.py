@@ -24,8 +24,8 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.resources import CPU_UNITS_PER_VCPU
-from argosy.model.sharers import queue_of_run
-from argosy.model.sharing import UNITS, Sharing
+from argosy.model.shares.sharers import queue_of_run
+from argosy.model.shares.sharing import UNITS, Sharing
 from argosy.model.state import State
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError

@@ -17,14 +17,14 @@ from argosy.api.admission.spending_caps import budget_warnings, hourly_faults, m
 from argosy.api.queues.in_force import check_queue
 from argosy.api.refusals import conflict
 from argosy.api.request_context import Actions, RequestContext
-from argosy.model import documents, inbox
-from argosy.model.damage import FAULTS
-from argosy.model.dependencies import Dependency
+from argosy.model import inbox
 from argosy.model.inbox import SubmitRequest
 from argosy.model.resources import Resources
-from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import RunTerms
+from argosy.model.run_terms import Dependency, RunTerms
 from argosy.model.runs import RunStatus
+from argosy.model.stored import documents
+from argosy.model.stored.damage import FAULTS
+from argosy.model.stored.run_record import RunRecord
 from argosy.planning.durations import seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion

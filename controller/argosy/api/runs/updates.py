@@ -21,9 +21,8 @@ from argosy.api.request_context import RequestContext
 from argosy.api.runs import costs
 from argosy.model import inbox
 from argosy.model.inbox import UpdateRequest
-from argosy.model.run_changes import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, changed
-from argosy.model.run_record import RunRecord
-from argosy.model.run_terms import RunTerms, deadline_at
+from argosy.model.run_terms import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, RunTerms, changed, deadline_at
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.changes import changed_form, path_of

@@ -16,8 +16,8 @@ from argosy.market.offers import as_registered, offers_of
 from argosy.market.progress import progress_of
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import CANCELLING, Run
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.model.ports import PORT_VARIABLE
+from argosy.model.services.ports import PORT_VARIABLE
 
 LOOPBACK = "127.0.0.1"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from argosy.model import cluster_course, documents
-from argosy.model.documents import Documents
+from argosy.model import cluster_course
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.invariants import check
 from argosy.model.journal import stored
@@ -14,7 +13,9 @@ from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import environment_lines, run_lines
 from argosy.model.journal.tasks import task_lines
 from argosy.model.state import State
-from argosy.model.stored_environments import ENVIRONMENT, MARK_KEPT_S
+from argosy.model.stored import documents
+from argosy.model.stored.documents import Documents
+from argosy.model.stored.environments import ENVIRONMENT, MARK_KEPT_S
 
 Expiries = dict[tuple[str, str], float]
 """Epoch seconds by key."""

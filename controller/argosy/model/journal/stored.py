@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from argosy.model.documents import Documents, decode, encode
 from argosy.model.journal.lines import Line
+from argosy.model.stored.documents import Documents, decode, encode
 
 CHANGES = "CHANGES"
 KEPT_S = 72 * 3600.0

@@ -20,13 +20,13 @@ from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of, resources_of
 from argosy.model.actions import CapRun, Claim, HaltRun, Launch
-from argosy.model.costs import NO_RUN
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.ledger import usd_not_charged
 from argosy.model.moment import Moment
+from argosy.model.money.costs import NO_RUN
+from argosy.model.money.ledger import usd_not_charged
+from argosy.model.money.reserve import Holdings, Reserves, new_holding, to_be_displaced_usd, to_come_usd
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
-from argosy.model.reserve import Holdings, Reserves, new_holding, to_be_displaced_usd, to_come_usd
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
 from argosy.model.state import State

@@ -8,8 +8,8 @@ from argosy.market.buy import Shortfall
 from argosy.market.cover import alike
 from argosy.market.limits import AT_ONCE
 from argosy.model.actions import Remark
-from argosy.model.dependencies import Dependency
 from argosy.model.moment import Moment
+from argosy.model.run_terms import Dependency
 from argosy.model.runs import Run
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State

@@ -14,11 +14,11 @@ from argosy.market.daemons import Daemon, daemons_of
 from argosy.model.actions import Action, Launch, NoteDesired, Remark, SetSlots, StopAttempt
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.runs import Run
+from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.setbacks import What
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.services.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, RetireRun
-from argosy.model.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment, most_failures
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
+from argosy.model.services.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment, most_failures
 from argosy.model.state import State
 
 SUSPENDED = "the controller's own code fails at one of its runs, which is tried again"

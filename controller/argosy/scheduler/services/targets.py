@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Set
 
 from argosy.model.actions import Action, DeregisterTargets, DrainTask, RegisterTargets, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause, TaskHealth
-from argosy.model.environments import Environment
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
+from argosy.model.services.environments import Environment
+from argosy.model.services.live_tasks import PlacedTask, place_of, places_of
+from argosy.model.services.targets import MOST_TARGETS, TargetEntry, TargetPlace
 from argosy.model.setbacks import What
 from argosy.model.state import State
-from argosy.model.targets import MOST_TARGETS, TargetEntry, TargetPlace
-from argosy.model.targets_of import PlacedTask, place_of, places_of
 from argosy.scheduler.upkeep.upkeep import has_handed_over
 
 AT_ONCE = 100  # targets of one call

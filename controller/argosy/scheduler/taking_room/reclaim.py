@@ -21,14 +21,13 @@ from argosy.market.daemons import daemons_of
 from argosy.market.limits import is_quota
 from argosy.model.actions import NoteHeld, StopAttempt, YieldInstance
 from argosy.model.arns import cell_of
-from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.checkpoints import since_checkpoint_s
+from argosy.model.attempts import AttemptStatus, StopCause, since_checkpoint_s
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
-from argosy.model.sharers import queue_of_run
-from argosy.model.sharing import Reclaim
+from argosy.model.shares.sharers import queue_of_run
+from argosy.model.shares.sharing import Reclaim
 from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply

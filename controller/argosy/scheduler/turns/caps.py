@@ -23,8 +23,8 @@ from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
-from argosy.model.sharers import queue_of_run
-from argosy.model.sharing import UNITS, Cap, ShareQueue
+from argosy.model.shares.sharers import queue_of_run
+from argosy.model.shares.sharing import UNITS, Cap, ShareQueue
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
 from argosy.placement.supply import Supply

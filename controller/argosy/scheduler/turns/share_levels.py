@@ -16,7 +16,7 @@ import numpy as np
 
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
-from argosy.model.sharers import sharer_of
+from argosy.model.shares.sharers import sharer_of
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
 from argosy.scheduler.turns.caps import SCALE, USD, part_of

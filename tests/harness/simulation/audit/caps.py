@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.model.instances import pool_key
-from argosy.model.run_record import RunRecord
-from argosy.model.sharing import Cap, ShareQueue
+from argosy.model.shares.sharing import Cap, ShareQueue
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.spec.terms import terms_of_form
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts

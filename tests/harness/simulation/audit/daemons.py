@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.resources import Resources
 from argosy.model.run_terms import ServiceTerms
+from argosy.model.services.environments import DeploymentStatus, Environment
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 

@@ -22,8 +22,8 @@ from typing import Any
 from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause, TaskHealth
-from argosy.model.environments import DeploymentStatus, Environment
 from argosy.model.run_terms import ServiceTerms
+from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.tasks import TaskStatus
 from argosy.spec.terms import content_of
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts

@@ -14,7 +14,7 @@ from typing import Any
 
 from argosy.model.attempts import StopCause
 from argosy.model.resources import Resources
-from argosy.model.sharing import Reclaim, ShareQueue
+from argosy.model.shares.sharing import Reclaim, ShareQueue
 from tests.harness.simulation.audit.backfill import kept_for
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
 from tests.harness.simulation.audit.sharing import Party, party_of

@@ -14,8 +14,8 @@ from typing import Any
 
 from argosy.model.inbox import INBOX
 from argosy.model.instances import InstanceStatus, Purchase, pool_key
-from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from argosy.model import cluster_course, documents, ended_attempts
+from argosy.model import cluster_course, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
 from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
-from argosy.model.environments import Environment
 from argosy.model.floor import Floor
 from argosy.model.instances import pool_key
-from argosy.model.recent_use import RECENT_USE, RecentUse
-from argosy.model.run_record import RunRecord
-from argosy.model.sharing import SHARING, Sharing
-from argosy.model.stored_environments import ENVIRONMENT, environment_from
+from argosy.model.services.environments import Environment
+from argosy.model.shares.recent_use import RECENT_USE, RecentUse
+from argosy.model.shares.sharing import SHARING, Sharing
+from argosy.model.stored import documents
+from argosy.model.stored.environments import ENVIRONMENT, environment_from
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 
 JSON = dict[str, Any]

@@ -6,8 +6,8 @@ have to end as usual.
 
 from __future__ import annotations
 
-from argosy.model import documents
 from argosy.model.runs import sort_key
+from argosy.model.stored import documents
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import TABLE, SimulatedDeployment
 from tests.harness.simulation.faults import Faults

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from argosy.model.environments import Environment
+from argosy.model.services.environments import Environment
 from argosy.spec.parse import parse_spec, to_json
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment

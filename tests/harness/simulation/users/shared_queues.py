@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model import documents
 from argosy.model.inbox import SharingRequest
-from argosy.model.sharing import SHARING, Sharing
+from argosy.model.shares.sharing import SHARING, Sharing
+from argosy.model.stored import documents
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.world.world import share

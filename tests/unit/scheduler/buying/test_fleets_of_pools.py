@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from argosy.market.buy import Order
-from argosy.model import documents
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import FleetSeen, HostStateChanged, InterruptionWarned, NotCarriedOut, Observed, TargetAccepted
 from argosy.model.instances import Purchase
 from argosy.model.pools import Pool
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.scheduler.buying import capacity
 from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.places import NO_PLACES

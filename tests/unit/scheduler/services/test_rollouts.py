@@ -10,11 +10,11 @@ import pytest
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import ForgetEnvironment, NoteDeployment, NoteRecovered, SetSlots, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.environments import CALM_S, DeploymentStatus, Environment, Revision, ServiceDeployment
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
+from argosy.model.services.environments import CALM_S, DeploymentStatus, Environment, Revision, ServiceDeployment
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide

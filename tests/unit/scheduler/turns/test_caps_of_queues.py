@@ -17,9 +17,9 @@ from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.instances import Purchase
 from argosy.model.resources import Resources
-from argosy.model.run_record import RunRecord
-from argosy.model.sharing import Cap
+from argosy.model.shares.sharing import Cap
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.scheduler.decide import decide
 from argosy.scheduler.turns.caps import at_cap, is_at_cap, units_of, use_by_run
 from argosy.scheduler.turns.queue_views import use_of_queues

@@ -9,13 +9,13 @@ import pytest
 
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.user_requests import note_use as note
-from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.cluster_course import EVERY_S
-from argosy.model.documents import restore
-from argosy.model.recent_use import RECENT_USE, UNIT, RecentUse
-from argosy.model.sharing import Sharing
+from argosy.model.shares.recent_use import RECENT_USE, UNIT, RecentUse
+from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.documents import restore
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.queue_views import LatelyUsed, use_of_queues
 from argosy.sharing.columns import ONE_FACTOR

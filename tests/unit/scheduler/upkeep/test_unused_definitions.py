@@ -8,10 +8,8 @@ import pytest
 
 from argosy.lifecycle.definitions import MOST_UNUSED
 from argosy.lifecycle.suspension import suspend
-from argosy.model import documents
 from argosy.model.actions import DeregisterDefinition
 from argosy.model.arns import family_of
-from argosy.model.damage import Damage
 from argosy.model.events import (
     ControllerStarted,
     DefinitionDeregistered,
@@ -21,9 +19,11 @@ from argosy.model.events import (
     RunNotPrepared,
 )
 from argosy.model.inbox import CancelRequest
-from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.damage import Damage
+from argosy.model.stored.run_record import RunRecord
 from argosy.scheduler.decide import decide
 from argosy.scheduler.upkeep.upkeep import DEREGISTERED_AT_ONCE, UNUSED_S
 from tests.builders import NOW, POLICY, RUN_ID, moment_of, prepared, state_with, submitted, told

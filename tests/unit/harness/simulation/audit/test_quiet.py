@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.model.environments import DeploymentStatus, Environment, ServiceDeployment
 from argosy.model.policy import Policy
+from argosy.model.services.environments import DeploymentStatus, Environment, ServiceDeployment
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.audit.quiet import QuietChecker

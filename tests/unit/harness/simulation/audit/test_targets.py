@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.environments import Environment
 from argosy.model.policy import Policy
+from argosy.model.services.environments import Environment
 from tests.fakes.worlds import grown, run, task, world
 from tests.harness.simulation.audit.facts import Rest, TrialFacts
 from tests.harness.simulation.audit.targets import GIVES_UP_S, TargetChecker

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model import packing
+from argosy.model.stored import packing
 
 GROWTH_BYTES = 8_000  # what one tick may add to a chunk: a few hundred rows that compress badly
 

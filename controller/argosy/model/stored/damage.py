@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from argosy.model.columns import CorruptChunk
-from argosy.model.run_record import RunRecord
+from argosy.model.stored.columns import CorruptChunk
+from argosy.model.stored.run_record import RunRecord
 
 T = TypeVar("T")
 

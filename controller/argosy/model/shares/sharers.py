@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from argosy.model.recent_use import Sharer
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
-from argosy.model.sharing import ShareQueue
+from argosy.model.shares.recent_use import Sharer
+from argosy.model.shares.sharing import ShareQueue
 from argosy.model.state import State
 
 

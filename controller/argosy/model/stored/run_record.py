@@ -6,18 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from argosy.model.costs import Costs
-from argosy.model.dependencies import Dependency
-from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
+from argosy.model.money.costs import Costs
 from argosy.model.policy import Policy
-from argosy.model.ports import TaskPort
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources
-from argosy.model.run_changes import Changes, changed
-from argosy.model.run_terms import Port, RunTerms
-from argosy.model.runs import CANCELLING, TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus, TaskStretch
+from argosy.model.run_terms import Changes, Dependency, Port, RunTerms, changed
+from argosy.model.runs import (
+    CANCELLING,
+    TERMINAL_RUN,
+    Failure,
+    FailureGroup,
+    ManifestBound,
+    Run,
+    RunStatus,
+    TaskStretch,
+)
+from argosy.model.services.ports import TaskPort
 from argosy.model.tasks import TaskStatus, TaskTable
 
 NO_COUNTS = (0,) * len(TaskStatus)

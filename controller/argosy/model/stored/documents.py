@@ -16,22 +16,22 @@ from typing import Any
 
 from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
-from argosy.model.costs import NO_WORK, Costs
-from argosy.model.damage import FORMAT, Damage, UnreadableState, check_format, tried
 from argosy.model.floor import Floor
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.packing import Unreadable
+from argosy.model.money.costs import NO_WORK, Costs
 from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import Resources
-from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
-from argosy.model.sharing import Sharing
+from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
-from argosy.model.stored_environments import environment_records, environments_in
-from argosy.model.stored_sharing import all_sharing_in, sharing_bodies
+from argosy.model.stored.damage import FORMAT, Damage, UnreadableState, check_format, tried
+from argosy.model.stored.environments import environment_records, environments_in
+from argosy.model.stored.packing import Unreadable
+from argosy.model.stored.run_record import RunRecord
+from argosy.model.stored.sharing import all_sharing_in, sharing_bodies
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from argosy.model.damage import Damage, tried
-from argosy.model.recent_use import RECENT_USE, RecentUse
-from argosy.model.sharing import SHARING, Sharing, sharing_in
+from argosy.model.shares.recent_use import RECENT_USE, RecentUse
+from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.state import State
+from argosy.model.stored.damage import Damage, tried
 
 
 def sharing_bodies(state: State) -> Iterator[tuple[str, bytes]]:
@@ -30,3 +30,9 @@ def all_sharing_in(items: Mapping[str, bytes]) -> Iterator[Sharing | Damage]:
     elif not isinstance(sharing, Damage):
         sharing = replace(sharing, recent=recent)
     yield sharing
+
+
+def sharing_in(items: Mapping[str, bytes]) -> Sharing | Damage:
+    """Read from the partition STATE. An unreadable document is to be left out: all runs share one queue until another
+    document is applied."""
+    return tried("sharing document", lambda: Sharing.from_bytes(items[SHARING])) if SHARING in items else Sharing()

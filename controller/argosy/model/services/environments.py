@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from argosy.model.targets import TargetEntry, TargetPlace
+from argosy.model.services.targets import TargetEntry, TargetPlace
 
 MOST_DEPLOYMENTS = 20  # that are remembered
 MOST_REVISIONS = 50  # in the record; all are stored

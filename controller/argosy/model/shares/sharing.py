@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from argosy.model.damage import Damage, tried
-from argosy.model.recent_use import RecentUse
 from argosy.model.run_terms import DEFAULT_QUEUE, duration_of
+from argosy.model.shares.recent_use import RecentUse
 
 SHARING = "SHARING"  # of the partition STATE
 MOST_EARLIER = 10  # documents that are kept beside the one in force
@@ -189,9 +188,3 @@ def _queue(said: Mapping[str, Any]) -> ShareQueue:
 
 def _cap(said: Mapping[str, Any]) -> Cap:
     return Cap(*(float(said.get(name, math.inf)) for name in UNITS))
-
-
-def sharing_in(items: Mapping[str, bytes]) -> Sharing | Damage:
-    """Read from the partition STATE. An unreadable document is to be left out: all runs share one queue until another
-    document is applied."""
-    return tried("sharing document", lambda: Sharing.from_bytes(items[SHARING])) if SHARING in items else Sharing()

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.model.attempts import AttemptStatus
-from argosy.model.checkpoints import since_checkpoint_s
+from argosy.model.attempts import AttemptStatus, since_checkpoint_s
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.money.occupancy import AttemptShares, FloatArray, IntArray, sums
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
-from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
 from argosy.model.state import State
 
 LEAST_LEFT = 0.1  # of the expected duration, for an attempt that has already taken longer

@@ -1,0 +1,1 @@
+"""Who pays for the time of instances, and what is it used for?"""

@@ -1,0 +1,1 @@
+"""Environments, and what is known of the tasks of services."""

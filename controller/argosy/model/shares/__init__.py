@@ -1,0 +1,1 @@
+"""How is the cluster shared between queues and owners?"""

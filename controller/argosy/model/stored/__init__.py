@@ -1,0 +1,1 @@
+"""How does the state become items of the store, and come back?"""
