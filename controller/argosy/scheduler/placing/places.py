@@ -60,7 +60,7 @@ class Places:
     owed: Mapping[str, PoolPurchase] = field(default_factory=dict)  # by id in `instances`, of those only ordered
     owed_used: Mapping[PoolPurchase, int] = field(default_factory=dict)  # ordered instances that the demand needs
     no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
-    share: FairShare | None = None  # where several share the cluster
+    share: FairShare | None = None  # where several share the cluster; its caps count what is placed
     here: Sequence[InstanceRow] = ()  # instances that may be given work, as they were before `launches`
 
 
@@ -74,6 +74,7 @@ class _OnHere:
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks
     unplaced: Sequence[int]  # per ask
     in_use: Mapping[str, set[str]]  # by run id, ids of the instances with its tasks, including those placed now
+    share: FairShare | None  # of the turns, with the caps beside what is placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class _Ordered:
     unplaced: list[int]  # per ask
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks that wait for the instance
     used: set[str]  # ids of those instances
+    share: FairShare | None  # of the turns, with the caps beside what is placed and what waits
 
 
 def assign(
@@ -112,7 +114,7 @@ def placed(turns: Turns) -> Places:
         wanted=frozenset({here.row(row).id for _, row in on_here.tasks} | (ordered.used - owed.keys())),
         owed=owed,
         owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
-        share=turns.share,
+        share=ordered.share,
         here=here.rows,
     )
 
@@ -123,15 +125,16 @@ def _on_here(turns: Turns, here: Supply) -> _OnHere:
     batches = _beside_elsewhere(asks, here, in_use)
     tasks, unplaced = place_now(batches, present.lineup, present.fitness, share)
     if share is not None and share.caps is not None:
-        tasks, unplaced = share.caps.kept_to(tasks, unplaced)
+        tasks, unplaced, caps = share.caps.kept_to(tasks, unplaced)
+        share = replace(share, caps=caps)
     for number, row in tasks:
         in_use[asks[number].run.id].add(here.row(row).id)
-    return _OnHere(tasks, unplaced, in_use)
+    return _OnHere(tasks, unplaced, in_use, share)
 
 
 def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
     """Adds the instances that runs wait for to `on_here.in_use`."""
-    share, fitness = turns.share, turns.present.fitness
+    share, fitness = on_here.share, turns.present.fitness
     asked = _rest(turns, on_here)
     if share is None:
         found = place(asked, coming, fitness=fitness)
@@ -139,10 +142,10 @@ def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
     else:
         tasks, unplaced = share.placed(asked, coming, fitness)
         if share.caps is not None:
-            share.caps.promise(tasks)
+            share = replace(share, caps=share.caps.with_promised(tasks))
     for number, row in tasks:
         on_here.in_use[turns.asks[number].run.id].add(coming.row(row).id)
-    return _Ordered(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks})
+    return _Ordered(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks}, share)
 
 
 def _rest(turns: Turns, on_here: _OnHere) -> list[Batch]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,9 +119,9 @@ def usd_of_all(moment: Moment) -> float:
     return coming + sum(instance.price_usd_per_hour for instance in state.instances.values() if instance.alive)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CapRoom:
-    """What each queue may still use during a tick; each grant reduces it."""
+    """What each queue may still use."""
 
     names: tuple[str, ...]  # of all queues, in the order of the document
     caps: tuple[Cap, ...]
@@ -169,15 +169,15 @@ class CapRoom:
         both = zip(self.names, self.promised, self.unit, lacking.tolist(), strict=True)
         return {name: short for name, queue, its, short in both if short > 0 and not queue.lend and its == unit}
 
-    def take(self, rows: IntArray, units: IntArray) -> None:
-        """rows: (n,) of queues. units: (n, 4)."""
+    def less(self, rows: IntArray, units: IntArray) -> CapRoom:
+        """What is left of it beside further use. rows: (n,) of queues. units: (n, 4)."""
         taken = np.zeros_like(self.used)
         np.add.at(taken, rows, units)
-        self.used = self.used + taken
+        return replace(self, used=self.used + taken)
 
-    def replace_what_leaves(self) -> None:
-        """From now on, counts future use: tasks of warned instances count where they will move to."""
-        self.take(np.arange(len(self.names)), -self.leaving)
+    def without_what_leaves(self) -> CapRoom:
+        """As counted for future use: tasks of warned instances count where they will move to."""
+        return self.less(np.arange(len(self.names)), -self.leaving)
 
     def why(self, queue: int, units: BoolArray) -> str:
         """The sentence about the first of these units; "" = none."""

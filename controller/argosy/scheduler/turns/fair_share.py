@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -71,22 +71,25 @@ class LaunchRoom(NamedTuple):
     runs: int  # the most runs, because the commit holds no more
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class QueueCaps:
     """The limits of a tick's asks by the caps of their queues."""
 
     order: FairOrder
     asks: Sequence[Ask]
     lineup: Lineup
-    room: CapRoom
+    room: CapRoom  # beside all that the tick has placed so far
     usd_per_hour: FloatArray  # (rows of the lineup,)
-    costs: IntArray = field(init=False)  # (asks, units) the units of a task, averaged where there is room for it
-    queue: IntArray = field(init=False)  # (asks,)
+    costs: IntArray  # (asks, units) the units of a task, averaged where there is room for it
+    queue: IntArray  # (asks,)
 
-    def __post_init__(self) -> None:
-        self.costs = costs_on(self._needs, self.lineup.supply, self.usd_per_hour)
-        groups = self.order.groups(self.room.names)
-        self.queue = groups[[self.order.row[ask.run.id] for ask in self.asks]]
+    @classmethod
+    def of(
+        cls, order: FairOrder, asks: Sequence[Ask], lineup: Lineup, room: CapRoom, usd_per_hour: FloatArray
+    ) -> QueueCaps:
+        costs = costs_on([ask.run.needs for ask in asks], lineup.supply, usd_per_hour)
+        queue = order.groups(room.names)[[order.row[ask.run.id] for ask in asks]]
+        return cls(order, asks, lineup, room, usd_per_hour, costs, queue)
 
     def within(self, given: IntArray) -> Within:
         """For the asks, beside that many tasks of each that are given and not taken out yet."""
@@ -99,30 +102,30 @@ class QueueCaps:
 
     def cut(self, wants: IntArray, given: IntArray) -> Filled:
         """As many of the wanted tasks as the caps allow, independent of free room."""
-        needs = np.array(self._needs, dtype=np.int64).reshape(-1, 3)
+        needs = np.array([ask.run.needs for ask in self.asks], dtype=np.int64).reshape(-1, 3)
         limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         ids = [ask.run.id for ask in self.asks]
         return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())
 
-    def kept_to(self, placed: Placed, unplaced: Sequence[int]) -> tuple[Placed, list[int]]:
+    def kept_to(self, placed: Placed, unplaced: Sequence[int]) -> tuple[Placed, list[int], QueueCaps]:
         """Of the tasks placed on present instances, (ask, row) -> tasks, those that fit the caps at the cost of
-        their instances, which are taken out; and how many of each ask then have no place."""
-        kept, left = Placed(), list(unplaced)
+        their instances; how many of each ask then have no place; and the caps beside the former."""
+        kept, left, room = Placed(), list(unplaced), self.room
         here = self.lineup.here
         for (number, row), count in sorted(placed.items()):
             size = Resources(*here.total[:, row].tolist())
             units = np.array(units_of(self.asks[number].run.needs, size, float(self.usd_per_hour[row])))
-            room, takes = self.room.left[self.queue[number]], units > 0
-            most = min(count, max(0, int((room[takes] // units[takes]).min(initial=count))))
-            self.room.take(self.queue[[number]], most * units[None, :])
+            free, takes = room.left[self.queue[number]], units > 0
+            most = min(count, max(0, int((free[takes] // units[takes]).min(initial=count))))
+            room = room.less(self.queue[[number]], most * units[None, :])
             left[number] += count - most
             if most:
                 kept[number, row] = most
-        self.room.replace_what_leaves()
-        return kept, left
+        return kept, left, replace(self, room=room.without_what_leaves())
 
-    def promise(self, tasks: Mapping[tuple[int, int], int]) -> None:
-        """(ask, row of an incoming instance) -> tasks: such instances count whole for the runs that wait for them."""
+    def with_promised(self, tasks: Mapping[tuple[int, int], int]) -> QueueCaps:
+        """The caps beside tasks that wait: (ask, row of an incoming instance) -> tasks. Such instances count whole for
+        the runs that wait for them."""
         coming, ready = self.lineup.coming, self.lineup.ready
         numbers = [number for number, _ in tasks]
         rows = np.array([row for _, row in tasks], dtype=np.int64)
@@ -134,11 +137,7 @@ class QueueCaps:
         of_row = own / np.where(whole[rows] > 0, whole[rows], 1.0)
         usd = of_row * self.usd_per_hour[ready:][rows] * SCALE[USD]
         units = np.column_stack([usd, needs[:, 0] * counts, needs[:, 2] * counts, of_row * SCALE[INSTANCES]])
-        self.room.take(self.queue[numbers], units.astype(np.int64))
-
-    @property
-    def _needs(self) -> list[Resources]:
-        return [ask.run.needs for ask in self.asks]
+        return replace(self, room=self.room.less(self.queue[numbers], units.astype(np.int64)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,6 @@ def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns
     if not order.is_shared and (room is None or not asks):
         return Turns(present, asks, None)
     usd_per_hour = prices(moment, lineup)
-    caps = None if room is None or not asks else QueueCaps(order, asks, lineup, room, usd_per_hour)
+    caps = None if room is None or not asks else QueueCaps.of(order, asks, lineup, room, usd_per_hour)
     levels = ShareLevels.of(state, lineup.supply.total.T, usd_per_hour, long_run_launches(moment))
     return Turns(present, asks, FairShare(order, asks, levels, levels.used(state, order), caps))
