@@ -122,6 +122,11 @@ class State:
         """Runs without a task definition that will get one."""
         return [run for run in self.runs.values() if not (run.task_definition or run.halted)]
 
+    @property
+    def has_capped_runs(self) -> bool:
+        """Whether a budget or an hourly cap limits an open run."""
+        return any(run.terms.has_caps and not run.done for run in self.runs.values())
+
     def definitions_in_use(self) -> set[str]:
         """The families of the task definitions that open and suspended runs use."""
         pinned = [run.task_definition for run in self.runs.values() if not run.done]

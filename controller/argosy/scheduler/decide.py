@@ -25,6 +25,7 @@ from argosy.scheduler.buying.capacity import let_go, what_goes
 from argosy.scheduler.buying.orders import MarketView, bought
 from argosy.scheduler.buying.purchase_switch import steers
 from argosy.scheduler.buying.remarks import last_remarks, remarks, why_held
+from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.launches import in_waves
 from argosy.scheduler.placing.places import placed
 from argosy.scheduler.services.environments import ServiceSteps, service_steps
@@ -46,18 +47,21 @@ def decide(
     fitness functions that strategies may name. roster: a cache from earlier ticks, which changes no answer.
     """
     state, now = moment.state, moment.now
-    budgets = run_budgets(moment)
+    budgets = run_budgets(moment) if state.has_capped_runs else {}
     chores = upkeep.chores(moment)
-    ends: list[CapRun | HaltRun] = [*used_up(budgets), *chores.timeouts]
+    ends: list[CapRun | HaltRun] = [*(used_up(budgets) if budgets else ()), *chores.timeouts]
     services = service_steps(moment, chores.stops) if state.environments else ServiceSteps(chores.stops)
     actions: list[Action] = [*chores.repairs, *ends, *services.stops, *chores.look_ups, *services.looks]
     actions += [*chores.unknown, *services.steps]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends} | services.given_up
+
+        def money() -> UncappedRuns:
+            return CappedRuns.of(moment, budgets, ended) if state.has_capped_runs else UncappedRuns(moment, ended)
+
         started, functions = _without_failures(
-            functions,
-            lambda ready: _work(moment, roster or Roster(), ready, CappedRuns.of(moment, budgets, ended), services),
+            functions, lambda ready: _work(moment, roster or Roster(), ready, money(), services)
         )
         actions += [*started, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
         actions += why_held(state)
@@ -68,7 +72,7 @@ def decide(
 
 
 def _work(
-    moment: Moment, roster: Roster, fitness: Mapping[str, Fitness], money: CappedRuns, services: ServiceSteps
+    moment: Moment, roster: Roster, fitness: Mapping[str, Fitness], money: UncappedRuns, services: ServiceSteps
 ) -> list[Action]:
     """What starts, what is bought for the rest, and what goes.
 
@@ -92,7 +96,7 @@ def _work(
         *remarks(moment, ordered.runs(), money),
         *steers(moment, ordered),
         *_notes(ordered.order, moment.now),
-        *(reclaims(market, ordered.with_launches(*staying, *unsent), money.budgets) if takes_room else ()),
+        *(reclaims(market, ordered.with_launches(*staying, *unsent), money) if takes_room else ()),
         *([NoteFloor(ordered.order.why_small)] if ordered.order.why_small != moment.state.floor.waiting else []),
     ]
 

@@ -19,7 +19,7 @@ from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of, resources_of
-from argosy.model.actions import CapRun, Claim, HaltRun, Launch
+from argosy.model.actions import CapRun, HaltRun, Launch
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
 from argosy.model.money.costs import NO_RUN
@@ -32,6 +32,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.wording import dollars
 from argosy.placement.demand import Batch
+from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import Places, RunPlaces
 
 SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest of it is reserved for what runs or boots already"
@@ -211,24 +212,19 @@ def _share_of(moment: Moment, needs: Resources, type_name: str, total: Resources
 
 
 @dataclass(slots=True)
-class CappedRuns:
-    """Runs with caps in one tick: what they can pay for, and why their tasks wait."""
+class CappedRuns(UncappedRuns):
+    """The runs of one tick in which some have caps: what they can pay for, and why their tasks wait."""
 
-    moment: Moment
-    budgets: Mapping[str, RunBudget]  # by run id; each commitment reduces these
+    budgets: Mapping[str, RunBudget] = field(default_factory=dict)  # by run id; each commitment reduces these
     most: dict[str, int] = field(default_factory=dict)  # by run id, the number of tasks that it can pay for
-    sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait; "" = it ends
     refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
-    unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
-    ended: Collection[str] = ()  # ids of runs that stop, or give up tasks, in this tick
 
     @classmethod
     def of(cls, moment: Moment, budgets: Mapping[str, RunBudget], ended: Collection[str]) -> CappedRuns:
         """With copies of the budgets."""
-        return cls(moment, {run_id: budget.copy() for run_id, budget in budgets.items()}, ended=ended)
+        return cls(moment, ended, budgets={run_id: budget.copy() for run_id, budget in budgets.items()})
 
     def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
-        """By run id, how many more tasks it may ask for; 0 for a run that ends."""
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
             buys = purchases(budget.run, self.moment)
@@ -262,21 +258,25 @@ class CappedRuns:
                 found += [end] if end else []
         return [action for action in found if action.run_id not in self.ended]
 
-    def claims(self, places: Places) -> Iterator[Claim]:
-        """Unused instances, each for the first run that now counts on it and can pay for it. If only one run has
-        places, it gets them in any case."""
-        state = self.moment.state
-        unused = (
-            each for each in state.instances.values() if not (each.bought_for or each.work.keys() - state.daemons)
-        )
-        busy = state.working_instances()
-        free = {each.id for each in unused if each.alive and each.owned and each.id.encode() not in busy}
-        for its in places.runs:
-            budget = self.budgets.get(its.run.id) if len(places.runs) > 1 else None
-            found = [name for name in sorted(free & its.instances) if budget is None or self._keep(budget, name)]
-            if found:
-                yield Claim(its.run.id, tuple(found))
-                free -= {*found}
+    def can_start(self, run_id: str, instance_id: str) -> bool:
+        budget, instance = self.budgets.get(run_id), self.moment.state.instances[instance_id]
+        if budget is None or instance_id in budget.paid:
+            return True
+        usd = to_come_usd(instance, self.moment.policy.boot_s, budget.expected_s, self.moment.now)
+        if usd > budget.left_usd or instance.price_usd_per_hour > budget.left_per_hour + ROUNDING:
+            return False
+        budget.paid.add(instance_id)
+        budget.reserved_usd += usd
+        budget.usd_per_hour += instance.price_usd_per_hour
+        return True
+
+    def can_lose(self, run_id: str, usd: float) -> bool:
+        budget = self.budgets.get(run_id)
+        return budget is None or budget.left_usd >= usd
+
+    def lose(self, run_id: str, usd: float) -> None:
+        if run_id in self.budgets:
+            self.budgets[run_id].reserved_usd += usd
 
     def _is_short(self, budget: RunBudget, held_back: str) -> bool:
         """Whether money keeps startable tasks of the run waiting."""
@@ -380,16 +380,3 @@ class CappedRuns:
         budget = self.budgets[its.run.id]
         coming = any(name in places.owed or self._boots(name) for name in its.instances | budget.paid)
         return len(budget.held) > 0 or coming or bought
-
-    def _keep(self, budget: RunBudget, name: str) -> bool:
-        """Commit the money for the start of the instance, if there is enough."""
-        instance = self.moment.state.instances[name]
-        if name in budget.paid:
-            return True
-        usd = to_come_usd(instance, self.moment.policy.boot_s, budget.expected_s, self.moment.now)
-        if usd > budget.left_usd or instance.price_usd_per_hour > budget.left_per_hour + ROUNDING:
-            return False
-        budget.paid.add(name)
-        budget.reserved_usd += usd
-        budget.usd_per_hour += instance.price_usd_per_hour
-        return True

@@ -16,8 +16,8 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.model.wording import date_and_time
 from argosy.placement.demand import Batch
-from argosy.scheduler.buying.budget import CappedRuns
 from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
+from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import RunPlaces
 
 ORDERED = "waiting for ordered instances to join the cluster"
@@ -75,9 +75,9 @@ def last_remarks(state: State) -> list[Remark]:
     return [Remark(run.id, TAKEN_DOWN, unaffordable=False) for run in runs]
 
 
-def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], capped: CappedRuns) -> list[Remark]:
+def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], money: UncappedRuns) -> list[Remark]:
     """Why a run's tasks wait, when that has changed."""
-    found, short_of_money = [], capped.sentences
+    found, short_of_money = [], money.sentences
     known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
     for its, shortfall in runs:
         run, limit = its.run, shortfall.reason
@@ -94,7 +94,7 @@ def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], capped:
             sentence = ORDERED if is_ordered else NOT_ORDERED.format(moment.policy.growth_per_tick)
         elif run.id not in short_of_money:
             sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
-        unaffordable = run.id in capped.unaffordable
+        unaffordable = run.id in money.unaffordable
         if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
             found.append(Remark(run.id, sentence, unaffordable))
     return found

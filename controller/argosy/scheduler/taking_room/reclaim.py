@@ -31,8 +31,8 @@ from argosy.model.shares.sharing import Reclaim
 from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.buying.budget import RunBudget
 from argosy.scheduler.buying.orders import DEPLOYMENT, DEPLOYMENT_USD, MarketView, OrderedPlaces, order_limits
+from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import Places, RunPlaces
 from argosy.scheduler.supply.kept_instances import kept_for_runs
 from argosy.scheduler.supply.rows import row_of, uses_by_number
@@ -51,10 +51,10 @@ HOUR_S = 3600.0
 Acts = list[NoteHeld | YieldInstance | StopAttempt]
 
 
-def reclaims(market: MarketView, ordered: OrderedPlaces, budgets: Mapping[str, RunBudget]) -> Acts:
+def reclaims(market: MarketView, ordered: OrderedPlaces, money: UncappedRuns) -> Acts:
     """The runs that wait for room that they may take; and the stops and kept instances for those that have waited
-    for long enough. ordered: with all that starts in this tick. budgets: by run id; a run with one must be able to
-    pay for the work that is lost."""
+    for long enough. ordered: with all that starts in this tick. money: a run must be able to pay for the work
+    that is lost."""
     moment, places = market.moment, ordered.places
     sharing, reclaim = moment.state.sharing, moment.state.sharing.reclaim
     held = _held(moment, ordered) if reclaim is not None else {}
@@ -65,7 +65,7 @@ def reclaims(market: MarketView, ordered: OrderedPlaces, budgets: Mapping[str, R
         if reclaim is not None and moment.now - sharing.held_since.get(run_id, moment.now) >= reclaim.after_s
     }
     if ripe and reclaim is not None:
-        acts += _Reclaiming(market, reclaim, ripe, places, budgets).acts()
+        acts += _Reclaiming(market, reclaim, ripe, places, money).acts()
     return acts
 
 
@@ -106,11 +106,11 @@ class _Reclaiming:
         reclaim: Reclaim,
         held: Mapping[str, _RunWithoutRoom],
         places: Places,
-        budgets: Mapping[str, RunBudget],
+        money: UncappedRuns,
     ) -> None:
         """places: with all that starts in this tick."""
         moment, state = market.moment, market.moment.state
-        self.moment, self.reclaim, self.budgets, self.fitness = moment, reclaim, budgets, market.fitness
+        self.moment, self.reclaim, self.money, self.fitness = moment, reclaim, money, market.fitness
         self.kept = kept_for_runs(state, moment.now)
         self.order = FairOrder.of(state, list(state.runs.values()))
         self.promised = Counter[int]()
@@ -184,8 +184,7 @@ class _Reclaiming:
     def _exchange(self, held: _RunWithoutRoom, holders: Holders) -> Exchange | None:
         run = held.run
         made = exchange(self._wish(run), holders, self.standing, lambda where, rows: self._fits(held, where, rows))
-        budget = self.budgets.get(run.id)
-        if made is None or made.loss > self._usd_left or (budget is not None and budget.left_usd < made.loss):
+        if made is None or made.loss > self._usd_left or not self.money.can_lose(run.id, made.loss):
             return None
         return made
 
@@ -207,7 +206,7 @@ class _Reclaiming:
         """Counts that many tasks against the cap of the run's queue."""
         if self._caps is not None:
             units = np.array([units_of(run.needs, instance.total, instance.price_usd_per_hour)], dtype=np.int64)
-            self._caps.take(np.array([self._queue_row(run)]), tasks * units)
+            self._caps = self._caps.less(np.array([self._queue_row(run)]), tasks * units)
 
     def _is_within_cap(self, run: Run, instance: Instance) -> bool:
         """Whether the cap admits one more task; otherwise it could not start in the room taken for it."""
@@ -227,9 +226,7 @@ class _Reclaiming:
         self.standing.move(self.order.row[held.run.id], self._takes(held.run))
         self._usd_left -= made.loss
         self._count(held.run, self.instances[made.place])
-        budget = self.budgets.get(held.run.id)
-        if budget is not None:
-            budget.reserved_usd += made.loss
+        self.money.lose(held.run.id, made.loss)
 
     def _holders(self) -> tuple[Holders, IntArray]:
         """The attempts that may be stopped, and their rows in the table."""

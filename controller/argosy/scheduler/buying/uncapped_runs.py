@@ -1,0 +1,61 @@
+"""The runs of one tick in which none has a cap on money: each can pay for everything that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from argosy.market.buy import Shortfall
+from argosy.model.actions import CapRun, Claim, HaltRun
+from argosy.model.moment import Moment
+from argosy.model.pools import Offer
+from argosy.scheduler.placing.places import Places, RunPlaces
+
+
+@dataclass(slots=True)
+class UncappedRuns:
+    """What the phases of a tick ask about money. `budget.CappedRuns` answers where a run has a cap."""
+
+    moment: Moment
+    ended: Collection[str] = ()  # ids of runs that stop, or give up tasks, in this tick
+    sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait for money; "" = it ends
+    unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
+
+    def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
+        """By run id, how many more tasks it may ask for, where that is limited: none for a run that ends."""
+        return dict.fromkeys(self.ended, 0)
+
+    def allowed(self, places: Places) -> Places:
+        """Without the launches that their runs cannot afford."""
+        return places
+
+    def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
+        """The ends of runs that can pay for nothing more."""
+        return []
+
+    def claims(self, places: Places) -> Iterator[Claim]:
+        """Unused instances, each for the first run that now counts on it and can pay for it. If only one run has
+        places, it gets them in any case."""
+        state = self.moment.state
+        unused = (
+            each for each in state.instances.values() if not (each.bought_for or each.work.keys() - state.daemons)
+        )
+        busy = state.working_instances()
+        free = {each.id for each in unused if each.alive and each.owned and each.id.encode() not in busy}
+        for its in places.runs:
+            is_alone = len(places.runs) == 1
+            found = [name for name in sorted(free & its.instances) if is_alone or self.can_start(its.run.id, name)]
+            if found:
+                yield Claim(its.run.id, tuple(found))
+                free -= {*found}
+
+    def can_start(self, run_id: str, instance_id: str) -> bool:
+        """Whether the run pays for the start of the instance. The money is committed."""
+        return True
+
+    def can_lose(self, run_id: str, usd: float) -> bool:
+        """Whether the run pays for work of others that is lost for it."""
+        return True
+
+    def lose(self, run_id: str, usd: float) -> None:
+        """Commit that money."""
