@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -23,15 +22,10 @@ from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
-from argosy.model.resources import Resources
 from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.runs import Run
 from argosy.model.wording import time_of_day
 
-PURCHASE_ATTRIBUTE = "argosy.purchase"
-CELL_ATTRIBUTE = "argosy.cell"
-GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
-GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
 _USUAL = Policy()
 SIMILAR_PRICE = 1.1  # zones within 10 % of the cheapest share a purchase
 
@@ -74,7 +68,7 @@ def offers_of(
                 zone=pool.zone,
                 purchase=purchase,
                 price_usd_per_hour=price,
-                resources=resources_of(kind),
+                resources=kind.resources,
                 disk_gib=policy.task_disk_gib_of(kind),
                 most_tasks=policy.most_tasks_of(kind.name),
                 attributes=_attributes_of(pool, kind, purchase, policy, has_runner=(pool.cell, kind.image) not in bare),
@@ -118,7 +112,7 @@ def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> d
 def _attributes_of(
     pool: Pool, kind: InstanceType, purchase: Purchase, policy: Policy, *, has_runner: bool
 ) -> tuple[tuple[str, str], ...]:
-    expected = expected_attributes(kind, pool.zone, purchase, pool.cell, policy)
+    expected = policy.expected_attributes(kind, pool.zone, purchase, pool.cell)
     if not has_runner:
         expected.pop(RUNNER_ATTRIBUTE, None)
     return tuple(expected.items())
@@ -206,23 +200,6 @@ def interruption_rate_of(pool: Pool, purchase: Purchase, now: float, policy: Pol
     return rate_of(pool, now, policy) if purchase is Purchase.SPOT else 0.0
 
 
-def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) -> Mapping[str, InstanceType]:
-    """The catalogue with the memory that instances of each type last registered in place of the estimate.
-
-    An instance bought for a task that does not fit it would be bought again and again.
-    """
-    seen: dict[str, int] = {}
-    for pool in pools:
-        if memory_mib := pool.registered_memory_mib:
-            seen[pool.instance_type] = min(memory_mib, seen.get(pool.instance_type, memory_mib))
-    known = {
-        name: replace(catalogue[name], registered_memory_mib=memory_mib)
-        for name, memory_mib in seen.items()
-        if name in catalogue and catalogue[name].registered_memory_mib != memory_mib
-    }
-    return MappingProxyType({**catalogue, **known}) if known else catalogue
-
-
 def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[Offer]:
     """One offer per instance, out of those `offers` that are of the winner's type and purchase option.
 
@@ -254,11 +231,6 @@ def _caution(pool: Pool, now: float) -> float:
     return (risk.UNSETTLED if now < pool.unsettled_until else 1.0) * risk.score_factor(pool.placement_score)
 
 
-def resources_of(kind: InstanceType) -> Resources:
-    """The resources that an instance of the type registers with ECS."""
-    return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
-
-
 def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = ()) -> int:
     """How many of a run's tasks an on-demand instance of the pool takes beside `daemons`, by resources and the most
     tasks; 0 outside the run's cells, or if its image or GPU model does not match."""
@@ -267,31 +239,8 @@ def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = (
         return 0
     if not (kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib) and kind.runs(run.architecture)):
         return 0
-    attributes = expected_attributes(kind, pool.zone, Purchase.ON_DEMAND, pool.cell, policy) if daemons else {}
-    kept = kept_for(daemons, attributes, resources_of(kind), policy.task_disk_gib_of(kind))
-    left = resources_of(kind).beyond(kept.resources)
+    attributes = policy.expected_attributes(kind, pool.zone, Purchase.ON_DEMAND, pool.cell) if daemons else {}
+    kept = kept_for(daemons, attributes, kind.resources, policy.task_disk_gib_of(kind))
+    left = kind.resources.beyond(kept.resources)
     fits = min((have // need for have, need in zip(left, run.needs, strict=True) if need), default=1)
     return min(fits, max(0, policy.most_tasks_of(pool.instance_type) - kept.tasks))
-
-
-def expected_attributes(
-    kind: InstanceType, zone: str, purchase: Purchase, cell: str, policy: Policy = _USUAL
-) -> dict[str, str]:
-    """The attributes of an instance once its agent has registered, as far as constraints can predict them."""
-    return {
-        **policy.attributes_of(kind.name),
-        "ecs.instance-type": kind.name,
-        "ecs.availability-zone": zone,
-        "ecs.cpu-architecture": kind.architecture,
-        "ecs.os-type": "linux",
-        "ecs.os-family": "LINUX",
-        **own_attributes(kind, purchase, cell),
-    }
-
-
-def own_attributes(kind: InstanceType | None, purchase: Purchase, cell: str) -> dict[str, str]:
-    """The attributes that constraints can name and ECS does not provide. kind: None = not in the catalogue."""
-    found = {PURCHASE_ATTRIBUTE: purchase.value, CELL_ATTRIBUTE: cell}
-    if kind is not None and kind.gpu_model is not None:
-        found |= {GPU_MODEL_ATTRIBUTE: kind.gpu_model, GPU_MEMORY_ATTRIBUTE: str(kind.gpu_memory_mib)}
-    return found

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from argosy.model.instances import Purchase
+from argosy.model.resources import Resources
+
+PURCHASE_ATTRIBUTE = "argosy.purchase"
+CELL_ATTRIBUTE = "argosy.cell"
+GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
+GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
+
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
@@ -34,6 +42,11 @@ class InstanceType:
         return architecture in ("any", self.architecture)
 
     @property
+    def resources(self) -> Resources:
+        """What an instance of the type registers with ECS."""
+        return Resources(self.cpu_units, self.registered_memory_mib, self.gpus)
+
+    @property
     def image(self) -> str:
         """Which of a deployment's AMIs its instances start from: cpu, gpu, cpu_arm64, gpu_arm64."""
         return ("gpu" if self.gpus else "cpu") + ("_arm64" if self.architecture == "arm64" else "")
@@ -42,3 +55,11 @@ class InstanceType:
     def family(self) -> str:
         """The part before the dot: "c5" of "c5.large"."""
         return self.name.partition(".")[0]
+
+
+def own_attributes(kind: InstanceType | None, purchase: Purchase, cell: str) -> dict[str, str]:
+    """The attributes that constraints can name and ECS does not provide. kind: None = not in the catalogue."""
+    found = {PURCHASE_ATTRIBUTE: purchase.value, CELL_ATTRIBUTE: cell}
+    if kind is not None and kind.gpu_model is not None:
+        found |= {GPU_MODEL_ATTRIBUTE: kind.gpu_model, GPU_MEMORY_ATTRIBUTE: str(kind.gpu_memory_mib)}
+    return found

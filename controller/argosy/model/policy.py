@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from argosy.model.instance_types import InstanceType
+from argosy.model.instance_types import InstanceType, own_attributes
+from argosy.model.instances import Purchase
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 
 # GiB of an instance's only volume unless the owner says otherwise. The AMI takes 30; the rest is for images, each of
@@ -132,6 +133,18 @@ class Policy:
             if fnmatchcase(instance_type, glob):
                 found = {**dict(given), **found}
         return found
+
+    def expected_attributes(self, kind: InstanceType, zone: str, purchase: Purchase, cell: str) -> dict[str, str]:
+        """The attributes of an instance once its agent has registered, as far as constraints can predict them."""
+        return {
+            **self.attributes_of(kind.name),
+            "ecs.instance-type": kind.name,
+            "ecs.availability-zone": zone,
+            "ecs.cpu-architecture": kind.architecture,
+            "ecs.os-type": "linux",
+            "ecs.os-family": "LINUX",
+            **own_attributes(kind, purchase, cell),
+        }
 
     def disk_gib_of(self, kind: InstanceType) -> int:
         """Volume of an instance of the type in GiB, as launched and as billed."""

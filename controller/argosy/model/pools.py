@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase, pool_key
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port
@@ -136,3 +138,20 @@ class OrderNote:
             gap=None if gap_pct is None else float(gap_pct) / 100,
             method=str(record.get("method", "")),
         )
+
+
+def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) -> Mapping[str, InstanceType]:
+    """The catalogue with the memory that instances of each type last registered in place of the estimate.
+
+    An instance bought for a task that does not fit it would be bought again and again.
+    """
+    seen: dict[str, int] = {}
+    for pool in pools:
+        if memory_mib := pool.registered_memory_mib:
+            seen[pool.instance_type] = min(memory_mib, seen.get(pool.instance_type, memory_mib))
+    known = {
+        name: replace(catalogue[name], registered_memory_mib=memory_mib)
+        for name, memory_mib in seen.items()
+        if name in catalogue and catalogue[name].registered_memory_mib != memory_mib
+    }
+    return MappingProxyType({**catalogue, **known}) if known else catalogue

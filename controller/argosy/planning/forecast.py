@@ -15,12 +15,12 @@ import numpy as np
 
 from argosy.market.cover import tasks_per_instance
 from argosy.market.daemons import daemons_of
-from argosy.market.offers import as_registered, offers_of, rate_of
+from argosy.market.offers import offers_of, rate_of
 from argosy.market.risk import redo_share
 from argosy.model.instances import LEAST_BILLED_S, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.pools import Offer
+from argosy.model.pools import Offer, as_registered
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.arrays import AnyArray

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from argosy.market.offers import resources_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources, said_vcpus
@@ -83,7 +82,7 @@ def _kinds(question: PlanQuestion) -> list[InstanceType]:
     pools, catalogue = question.moment.state.pools.values(), question.moment.catalogue
     names = {pool.instance_type for pool in pools} | {name for _, name, _ in question.fleets}
     kinds = [kind for name, kind in catalogue.items() if name in names]
-    fitting = [kind for kind in kinds if question.needs.fits_in(resources_of(kind))]
+    fitting = [kind for kind in kinds if question.needs.fits_in(kind.resources)]
     return sorted(fitting, key=lambda kind: kind.typical_spot_usd_per_hour / kind.vcpus)[:_TRIED_TYPES]
 
 
@@ -100,7 +99,7 @@ def _cuts(
 
 def _next_size(kind: InstanceType, axis: str, asked: int) -> int:
     """The size of a task at which one more fits, if only this axis is short."""
-    total = int(getattr(resources_of(kind), axis))
+    total = int(getattr(kind.resources, axis))
     size = total // (total // asked + 1)
     step = _STEPS[axis]  # 0.888672 vCPUs would not be a useful suggestion
     return size // step * step if size >= step else size

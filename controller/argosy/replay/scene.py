@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.market.cover import less
-from argosy.market.offers import as_registered
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment
+from argosy.model.pools import as_registered
 from argosy.model.setbacks import What
 from argosy.placement.candidates import mix_of
 from argosy.placement.demand import Batch, Queue

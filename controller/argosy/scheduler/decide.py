@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from argosy.market.buy import Order
-from argosy.market.offers import as_registered
 from argosy.model.actions import Action, CapRun, HaltRun, NoteFloor, NoteOrder
 from argosy.model.moment import Moment
-from argosy.model.pools import OrderNote
+from argosy.model.pools import OrderNote, as_registered
 from argosy.placement.custom import FitnessFailed, OwnFunctions
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.budget import CappedRuns, run_budgets, used_up

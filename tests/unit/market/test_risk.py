@@ -12,11 +12,11 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market import risk
-from argosy.market.offers import SIMILAR_PRICE, as_registered, is_stale, offers_of, rate_of, rejected
+from argosy.market.offers import SIMILAR_PRICE, is_stale, offers_of, rate_of, rejected
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
-from argosy.model.pools import Offer, Pool
+from argosy.model.pools import Offer, Pool, as_registered
 from tests.builders import CELL, NOW, whole
 
 CATALOGUE = load_catalogue()

@@ -12,7 +12,6 @@ from functools import lru_cache
 from argosy.api.admission.instance_types import amount_of
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market.daemons import Daemon
-from argosy.market.offers import expected_attributes, resources_of
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.run_terms import RunTerms
@@ -80,9 +79,9 @@ def _instances(pools: Pools, policy: Policy) -> Supply:
         [
             InstanceRow(
                 f"{cell}/{name}/{zone}/{purchase}",
-                *resources_of(catalogue[name]),
-                *resources_of(catalogue[name]),
-                expected_attributes(catalogue[name], zone, purchase, cell, policy),
+                *catalogue[name].resources,
+                *catalogue[name].resources,
+                policy.expected_attributes(catalogue[name], zone, purchase, cell),
             )
             for cell, name, zone in pools
             for purchase in Purchase
@@ -116,7 +115,7 @@ def _matching(daemon: Daemon, pools: Pools, policy: Policy) -> tuple[list[str], 
     for name, attributes in _attributes(pools, policy):
         if daemon.matches(attributes):
             kind = load_catalogue()[name]
-            found[name] = daemon.fits(resources_of(kind), policy.task_disk_gib_of(kind))
+            found[name] = daemon.fits(kind.resources, policy.task_disk_gib_of(kind))
     return [name for name, fits in found.items() if fits], [name for name, fits in found.items() if not fits]
 
 
@@ -124,7 +123,7 @@ def _attributes(pools: Pools, policy: Policy) -> Iterator[tuple[str, Mapping[str
     catalogue = load_catalogue()
     for cell, name, zone in pools:
         for purchase in Purchase:
-            yield name, expected_attributes(catalogue[name], zone, purchase, cell, policy)
+            yield name, policy.expected_attributes(catalogue[name], zone, purchase, cell)
 
 
 def _named(names: list[str]) -> str:

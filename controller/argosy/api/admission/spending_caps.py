@@ -15,13 +15,12 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.revival import revive
 from argosy.market.fallback import purchases
-from argosy.market.offers import as_registered
 from argosy.model.events import RunRetried
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.pools import Offer, not_seen_yet
+from argosy.model.pools import Offer, as_registered, not_seen_yet
 from argosy.model.resources import NOTHING
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run

@@ -12,10 +12,10 @@ from typing import Any
 from argosy.api.waiting.line_position import line_position, not_in_line, position_view, why_not_in_line
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
-from argosy.market.offers import as_registered, offers_of
+from argosy.market.offers import offers_of
 from argosy.market.progress import progress_of
 from argosy.model.moment import Moment
-from argosy.model.pools import Offer
+from argosy.model.pools import Offer, as_registered
 from argosy.model.runs import CANCELLING, Run
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus

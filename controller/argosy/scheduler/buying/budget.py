@@ -18,7 +18,7 @@ from argosy.market.cover import MONEY, tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
-from argosy.market.offers import cost_of, offers_of, resources_of
+from argosy.market.offers import cost_of, offers_of
 from argosy.model.actions import CapRun, HaltRun, Launch
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
@@ -208,7 +208,7 @@ def _places_left(moment: Moment, budget: RunBudget) -> int:
 def _share_of(moment: Moment, needs: Resources, type_name: str, total: Resources) -> float:
     """The size of an instance, from the catalogue if it has not registered."""
     kind = moment.catalogue.get(type_name)
-    return needs.share_of(resources_of(kind) if total == NOTHING and kind else total)
+    return needs.share_of(kind.resources if total == NOTHING and kind else total)
 
 
 @dataclass(slots=True)

@@ -10,13 +10,8 @@ import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market.daemons import Daemon, KeptForDaemons, Uses, kept_for
-from argosy.market.offers import (
-    PURCHASE_ATTRIBUTE,
-    expected_attributes,
-    interruption_rate_of,
-    own_attributes,
-    resources_of,
-)
+from argosy.market.offers import interruption_rate_of
+from argosy.model.instance_types import PURCHASE_ATTRIBUTE, own_attributes
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -135,8 +130,8 @@ class ExpectedRows:
         kind, policy = self._moment.catalogue.get(type_name), self._moment.policy
         if kind is None:
             return None
-        size = resources_of(kind)
-        attributes = expected_attributes(kind, zone, purchase, cell, policy)
+        size = kind.resources
+        attributes = policy.expected_attributes(kind, zone, purchase, cell)
         disk, most = policy.task_disk_gib_of(kind), policy.most_tasks_of(kind.name)
         kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else KeptForDaemons()
         return InstanceRow(

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.market.fallback import purchases
-from argosy.market.offers import CELL_ATTRIBUTE, GPU_MEMORY_ATTRIBUTE, GPU_MODEL_ATTRIBUTE, PURCHASE_ATTRIBUTE
 from argosy.market.on_demand import is_ever_available
 from argosy.model.attempts import StopCause
+from argosy.model.instance_types import CELL_ATTRIBUTE, GPU_MEMORY_ATTRIBUTE, GPU_MODEL_ATTRIBUTE, PURCHASE_ATTRIBUTE
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance

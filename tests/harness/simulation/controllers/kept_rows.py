@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from argosy.engine.tick import Engine
-from argosy.market.offers import as_registered
 from argosy.model.moment import Moment
+from argosy.model.pools import as_registered
 from argosy.model.runs import Run
 from argosy.placement.demand import Batch
 from argosy.placement.place import place

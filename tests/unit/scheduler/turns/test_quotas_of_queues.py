@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.market.daemons import daemons_of
-from argosy.market.offers import as_registered, offers_of
+from argosy.market.offers import offers_of
 from argosy.model.actions import Launch, Remark
 from argosy.model.events import LaunchAccepted, SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.policy import VcpuQuota
+from argosy.model.pools import as_registered
 from argosy.model.state import State
 from argosy.scheduler.buying import orders
 from argosy.scheduler.decide import decide
