@@ -23,7 +23,7 @@ from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import Supply
 from argosy.scheduler.supply.roster import Lineup
 from argosy.scheduler.turns.asks import Ask
-from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, costs_on, part_of, units_of
+from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, part_of, units_of
 from argosy.scheduler.turns.fair_order import FairOrder, Within
 from argosy.scheduler.turns.share_levels import ShareLevels
 from argosy.sharing.bounds import LENT, NO_CAP
@@ -82,14 +82,6 @@ class QueueCaps:
     usd_per_hour: FloatArray  # (rows of the lineup,)
     costs: IntArray  # (asks, units) the units of a task, averaged where there is room for it
     queue: IntArray  # (asks,)
-
-    @classmethod
-    def of(
-        cls, order: FairOrder, asks: Sequence[Ask], lineup: Lineup, room: CapRoom, usd_per_hour: FloatArray
-    ) -> QueueCaps:
-        costs = costs_on([ask.run.needs for ask in asks], lineup.supply, usd_per_hour)
-        queue = order.groups(room.names)[[order.row[ask.run.id] for ask in asks]]
-        return cls(order, asks, lineup, room, usd_per_hour, costs, queue)
 
     def within(self, given: IntArray) -> Within:
         """For the asks, beside that many tasks of each that are given and not taken out yet."""

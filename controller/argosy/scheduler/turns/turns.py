@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from argosy.scheduler.supply.present import Present
 from argosy.scheduler.turns.asks import NO_BOUND, Ask, asks_of
-from argosy.scheduler.turns.caps import CapRoom, prices
+from argosy.scheduler.turns.caps import CapRoom, costs_on, prices
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from argosy.scheduler.turns.fair_share import FairShare, QueueCaps
 from argosy.scheduler.turns.share_levels import ShareLevels, long_run_launches
@@ -35,6 +35,10 @@ def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns
     if not order.is_shared and (room is None or not asks):
         return Turns(present, asks, None)
     usd_per_hour = prices(moment, lineup)
-    caps = None if room is None or not asks else QueueCaps.of(order, asks, lineup, room, usd_per_hour)
+    caps = None
+    if room is not None and asks:
+        costs = costs_on([ask.run.needs for ask in asks], lineup.supply, usd_per_hour)
+        queue = order.groups(room.names)[[order.row[ask.run.id] for ask in asks]]
+        caps = QueueCaps(order, asks, lineup, room, usd_per_hour, costs, queue)
     levels = ShareLevels.of(state, lineup.supply.total.T, usd_per_hour, long_run_launches(moment))
     return Turns(present, asks, FairShare(order, asks, levels, levels.used(state, order), caps))
