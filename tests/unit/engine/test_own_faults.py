@@ -38,11 +38,12 @@ from tests.fakes.engine import EmptyQueue, IdleExecutor
 from tests.fakes.throwing import throwing
 
 OTHER = "other-261121-062733-bbbb"
+NAMED: Any = {"placement": {"strategy": ["random"]}}  # of a run with a strategy, so that `Moody` is asked about it
 
 
 def with_a_run() -> MemoryStore:
     store = MemoryStore()
-    store.create({(inbox.INBOX, inbox.inbox_key(NOW, RUN_ID)): inbox.to_bytes(submitted().request)})
+    store.create({(inbox.INBOX, inbox.inbox_key(NOW, RUN_ID)): inbox.to_bytes(submitted(**NAMED).request)})
     return store
 
 
@@ -110,7 +111,7 @@ def test_a_run_at_which_a_decision_always_fails_is_refused_if_it_comes_first_in_
 
 def test_searches_are_bounded_keep_the_lease_and_suspend_no_run_when_their_time_is_up() -> None:
     store, at, signs = with_a_run(), [NOW], []
-    store.create({(inbox.INBOX, inbox.inbox_key(NOW, OTHER)): inbox.to_bytes(submitted(OTHER).request)})
+    store.create({(inbox.INBOX, inbox.inbox_key(NOW, OTHER)): inbox.to_bytes(submitted(OTHER, **NAMED).request)})
 
     def slow() -> None:
         signs.append(at[0])
