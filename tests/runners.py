@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from argosy.local.forks import Fork, Forks
+from tests import botocore_models
 from tests.fakes.signed_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, SignedS3
 from tests.fakes.waiting import until
-from tests.runner_server import ForkedRunner, RunnerServer
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 60
@@ -63,7 +64,7 @@ class Ended:
 class Started:
     """A runner that runs."""
 
-    def __init__(self, process: subprocess.Popen[bytes] | ForkedRunner) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Fork) -> None:
         self.process = process
         self._out: list[bytes] = []
         self._err: list[bytes] = []
@@ -97,6 +98,21 @@ class Started:
         return Ended(128 - code if code < 0 else code, b"".join(self._out), b"".join(self._err))
 
 
+def forked_runners() -> Forks:
+    """A runner of its own imports botocore for 0.4 s of processor time, and 500 are started."""
+    return Forks("tests.runners.warm", {"PYTHONPATH": str(Path(__file__).resolve().parents[1])})
+
+
+def warm() -> None:
+    """Load a runner's modules, and botocore's with its description of S3."""
+    import argosy.runner.__main__  # noqa: F401
+    from argosy.runner.objects import client_of
+
+    botocore_models.keep()
+    client_of(()).close()
+    client_of.cache_clear()
+
+
 @dataclass
 class RunnerUnderTest:
     """One implementation. `folder` is the test's own; what the runner unpacks lies in `roots`."""
@@ -105,7 +121,7 @@ class RunnerUnderTest:
     s3: SignedS3
     folder: Path
     stopped: list[Callable[[], None]] = field(default_factory=list)
-    forks: RunnerServer | None = None  # runs what `run` is given, if it is not the runner itself that is told to stop
+    forks: Forks | None = None  # runs what `run` is given, if it is not the runner itself that is told to stop
 
     @property
     def roots(self) -> Path:
@@ -167,7 +183,8 @@ class RunnerUnderTest:
     def run(self, *words: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Ended:
         if self.forks is None:
             return self.start(*words, changes=changes, **told).end()
-        forked = self.forks.start(words, self._told(changes, told), self.folder)
+        forked = self.forks.start("argosy.runner.__main__.main", words, self._told(changes, told), self.folder)
+        forked.stdin.close()
         self.stopped.append(forked.kill)
         return Started(forked).end()
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from argosy.client.benchmarks.records import from_record, read
-from argosy.local.cloud import LocalAws
 from tests.containers import s3
+from tests.fakes.local_mode import local_aws
 from tests.readmes import Shell, command_lines, local_options
 
 pytestmark = pytest.mark.tf
@@ -94,7 +94,7 @@ def test_the_readme_s_runs_can_be_reported_side_by_side(tmp_path: Path) -> None:
     """Typed as they stand, but for a tiny network and CPUs in the place of the GPUs that local mode pretends."""
     tiny = {"MODEL": "tiny", "STEPS": "20", "BATCH_SIZE": "8", "BASELINE": "5", "CPU_DEVICES": "2"}
     more = " ".join(f"""--set 'container.environment.BENCHMARK_{name}="{value}"'""" for name, value in tiny.items())
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         shell = Shell(tmp_path, {"PATH": path, "ARGOSY_ENDPOINT_URL": aws.endpoint_url})
         submit, report, recorded = [line for line in command_lines(IMAGE) if line.startswith("argosy ")]

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from argosy.local.cloud import LocalAws
 from tests.containers import s3
+from tests.fakes.local_mode import local_aws
 from tests.readmes import Shell, command_lines, local_options
 
 pytestmark = pytest.mark.tf
@@ -323,7 +323,7 @@ def test_the_readme_s_commands_do_what_they_say(digits: Path) -> None:
 
 def test_the_readme_s_runs_end_with_a_row_for_each_image(digits: Path, tmp_path: Path) -> None:
     """Typed as they stand, over two tasks of four images. The GPUs are pretended, so their flavour is left alone."""
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         bucket = s3.make_bucket(aws.endpoint_url, "my-bucket")
         for number in range(8):
             bucket.put(f"images/{number:04d}.png", (digits / "images" / f"{number:04d}.png").read_bytes())

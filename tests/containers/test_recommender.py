@@ -18,6 +18,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.fakes.local_mode import local_aws
+
 pytestmark = pytest.mark.tf
 FOLDER = Path(__file__).resolve().parents[2] / "containers" / "recommender"
 MOVIELENS = FOLDER / "examples" / "movielens.json"
@@ -319,10 +321,9 @@ def test_the_chain_of_the_template_ends_with_its_results_in_s3_once(home: Path) 
 
 def test_the_readmes_lines_can_be_typed_and_both_runs_recommend(tmp_path: Path) -> None:
     """Its numbers too: recall@10 of the first block, on the ratings that it generates."""
-    from argosy.local.cloud import LocalAws
     from tests.readmes import Shell, command_lines, local_options
 
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         told = {"PATH": path, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_ENDPOINT_URL": aws.endpoint_url}
         shell = Shell(tmp_path, told)

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.api.environments.actions import ACTIONS as OF_ENVIRONMENTS
 from argosy.api.schedules.actions import ACTIONS as OF_SCHEDULES
-from argosy.local.cloud import LocalAws
+from tests.fakes.local_mode import local_aws
 from tests.fakes.waiting import until
 from tests.readmes import local_options
 
@@ -53,7 +53,7 @@ def invoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """
     clidriver = pytest.importorskip("awscli.clidriver", reason="the AWS CLI is not installed")
     folder, count = tmp_path_factory.mktemp("replies"), itertools.count()
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
 
         def invoked(action: str, **fields: Any) -> JSON:
             request, reply = folder / f"request-{next(count)}.json", folder / f"reply-{next(count)}.json"

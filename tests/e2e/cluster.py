@@ -15,6 +15,7 @@ from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.deployment import local_settings
 from argosy.local.options import EAGER_POLICY, LocalOptions
+from tests.fakes.local_mode import local_aws
 
 PATIENCE_S = 240.0  # of a busy machine
 PAUSE = threading.Event()
@@ -134,7 +135,7 @@ def cluster(folder: Path, cells: Sequence[str] = ("us-east-1",), **policy: float
     settings = local_settings(cells=list(cells))
     options = LocalOptions(settings, folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
     options = replace(options, policy={**EAGER_POLICY, **policy}, state_dir=folder / "state")
-    with LocalAws(options=options) as aws:
+    with local_aws(options) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)

@@ -12,6 +12,7 @@ from typing import Any
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from tests.fakes.local_mode import local_aws
 from tests.fakes.waiting import until
 
 ECHO = "tests.fakes.lambda_handlers.echo"
@@ -145,7 +146,7 @@ def cloud(folder: Path, **options: Any) -> Iterator[Cloud]:
         controller_handler=ECHO,
         processes=8,
     )
-    with LocalAws(options=replace(quick, **options)) as aws:
+    with local_aws(replace(quick, **options)) as aws:
         clients = LocalClients(aws.endpoint_url, aws.region)
         try:
             yield Cloud(aws, clients)

@@ -13,6 +13,7 @@ import pytest
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from tests.fakes.local_mode import local_aws
 
 ROOT = Path(__file__).parents[2]
 ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
-    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as running:
+    with local_aws(LocalOptions(boot_s=0.2, tick_s=0.3)) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.cloud import LocalAws
+from tests.fakes.local_mode import local_aws
 from tests.readmes import CONTAINERS, Shell, command_lines, local_options
 
 pytestmark = pytest.mark.e2e
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         yield aws.endpoint_url
 
 

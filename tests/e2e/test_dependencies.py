@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from argosy.local.clients import LocalClients
-from argosy.local.cloud import LocalAws
 from tests.e2e.cluster import Cluster
+from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +25,7 @@ _TYPED = re.compile(r"```\n(argosy .*?)```", re.DOTALL)
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)

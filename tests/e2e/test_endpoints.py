@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from argosy.local.clients import LocalClients
-from argosy.local.cloud import LocalAws
 from tests.e2e.cluster import Cluster
+from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +28,7 @@ SERVES = 'echo {} > index.html; exec python3 -m http.server --bind 127.0.0.1 "$A
 def local() -> Iterator[Cluster]:
     usual = local_options()
     settings = usual.settings.model_copy(update={"target_groups": {"web": GROUP}})
-    with LocalAws(options=replace(usual, settings=settings)) as aws:
+    with local_aws(replace(usual, settings=settings)) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)

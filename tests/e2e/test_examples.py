@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import argosy
-from argosy.local.cloud import LocalAws
+from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
 pytestmark = pytest.mark.e2e
@@ -46,7 +46,7 @@ SAID = {
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         yield aws.endpoint_url
 
 

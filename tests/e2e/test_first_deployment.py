@@ -19,9 +19,9 @@ import boto3
 import pytest
 from botocore.validate import ParamValidator
 
-from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.fakes.command_lines import PROGRAMS, ROOT, commands_in, understand
+from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
 
@@ -50,7 +50,7 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, su
     folder = tmp_path_factory.mktemp("evening")
     shutil.copytree(ROOT / "containers", folder / "containers", symlinks=True)
     binaries = Path(sys.executable).parent
-    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+    with local_aws(LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
             "AWS_ENDPOINT_URL": aws.endpoint_url,

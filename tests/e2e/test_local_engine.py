@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from argosy.local.clients import LocalClients
-from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.container_engines import REAL, containers, install_fake, static_busybox, use
 from tests.e2e.cluster import WORKER, Cluster
+from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
 # `sh worker.sh MODE PART`: what cluster.py's worker does, with nothing but a shell and nc.
@@ -86,7 +86,7 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @contextmanager
 def embedded(options: LocalOptions) -> Iterator[Cluster]:
-    with LocalAws(options=replace(options, boot_s=0.2, tick_s=0.3, stop_timeout_s=2.0)) as aws:
+    with local_aws(replace(options, boot_s=0.2, tick_s=0.3, stop_timeout_s=2.0)) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)

@@ -17,6 +17,7 @@ import pytest
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from tests.fakes.local_mode import local_aws
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -54,7 +55,7 @@ def ended_well(aws: LocalAws, name: str) -> bool:
 
 
 def test_a_schedule_fires_and_its_run_ends() -> None:
-    with LocalAws(options=options()) as aws:
+    with local_aws(options()) as aws:
         view = ask(aws, "CreateSchedule", name="once", expression=in_a_moment(), spec=SPEC)
         assert view["armed"]
         stored = LocalClients(aws.endpoint_url, "us-east-1")("scheduler").get_schedule(GroupName="argosy", Name="once")
@@ -70,7 +71,7 @@ def test_a_schedule_fires_and_its_run_ends() -> None:
 @pytest.mark.deep
 def test_what_waits_starts_when_the_run_before_it_has_ended() -> None:
     slow = {**SPEC, "run": ["python", "-c", "import time; time.sleep(20)"]}
-    with LocalAws(options=options()) as aws:
+    with local_aws(options()) as aws:
         ask(aws, "CreateSchedule", name="queued", expression=in_a_moment(15), spec=slow, overlap="queue")
         ask(aws, "RunScheduleNow", name="queued")
         until(lambda: ask(aws, "DescribeSchedule", name="queued")["waiting"], PATIENCE_S)
@@ -78,12 +79,12 @@ def test_what_waits_starts_when_the_run_before_it_has_ended() -> None:
 
 
 def test_a_schedule_survives_a_restart_and_is_made_up_for(tmp_path: Path) -> None:
-    with LocalAws(options=options(keep=tmp_path)) as aws:
+    with local_aws(options(keep=tmp_path)) as aws:
         ask(aws, "CreateSchedule", name="nightly", expression=in_a_moment(), spec=SPEC)
         ask(aws, "CreateSchedule", name="paused", expression="rate(1 minute)", spec=SPEC)
         ask(aws, "PauseSchedule", name="paused")
     until(lambda: True, 5)
-    with LocalAws(options=options(keep=tmp_path)) as aws:
+    with local_aws(options(keep=tmp_path)) as aws:
         until(lambda: ended_well(aws, "nightly"), PATIENCE_S)
         assert verdicts(aws, "nightly") == ["ran"]
         assert ask(aws, "DescribeSchedule", name="paused")["state"] == "PAUSED"
@@ -92,7 +93,7 @@ def test_a_schedule_survives_a_restart_and_is_made_up_for(tmp_path: Path) -> Non
 @pytest.mark.deep
 def test_every_command_of_the_page_works_as_it_is_typed(tmp_path: Path) -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    with LocalAws(options=options()) as aws:
+    with local_aws(options()) as aws:
         bin_folder = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         environment = {**os.environ, "PATH": bin_folder, "ARGOSY_ENDPOINT_URL": aws.endpoint_url}
         for language, text in blocks:

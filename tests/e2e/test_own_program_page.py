@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.cloud import LocalAws
+from tests.fakes.local_mode import local_aws
 from tests.fakes.small_wheels import write_wheel
 from tests.readmes import local_options
 
@@ -24,7 +24,7 @@ _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<tex
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         yield aws.endpoint_url
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
 
@@ -55,7 +55,7 @@ print(*argosy.map(beside.half, [4, 3]))
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
     """Of a shell in which local mode can be reached."""
-    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+    with local_aws(LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ARGOSY_"))}
         yield {**kept, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": "us-east-1"}
 

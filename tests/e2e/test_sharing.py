@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from argosy.local.clients import LocalClients
-from argosy.local.cloud import LocalAws
 from argosy.local.deployment import local_settings
 from argosy.local.options import LocalOptions
 from tests.e2e.cluster import Cluster, cluster
+from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
 TASKS = 40
@@ -106,7 +106,7 @@ def test_on_the_page_a_small_run_of_another_queue_does_not_wait_for_three_hundre
     assert set(files) == {"small-cluster.json", "queues.yaml", "sweep.yaml", "check.yaml"}
     settings = local_settings(**json.loads(files["small-cluster.json"]))
     [typed] = _TYPED.findall(page)
-    with LocalAws(options=LocalOptions(settings=settings, boot_s=0.2, tick_s=0.3)) as aws:
+    with local_aws(LocalOptions(settings=settings, boot_s=0.2, tick_s=0.3)) as aws:
         told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": aws.endpoint_url}
         done = subprocess.run(
             ["bash", "-ec", typed], cwd=tmp_path, env={**os.environ, **told}, capture_output=True, text=True,

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from argosy.local.clients import LocalClients
-from argosy.local.cloud import LocalAws
 from tests.e2e.cluster import Cluster
+from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "guides"
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<tex
 @contextmanager
 def embedded() -> Iterator[Cluster]:
     """The AWS that a page reaches."""
-    with LocalAws(options=local_options()) as aws:
+    with local_aws(local_options()) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)

@@ -5,6 +5,7 @@ boto3 reads AWS_ENDPOINT_URL, credentials and the rest of the environment by its
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 CONNECT_TIMEOUT_S = 3
@@ -27,14 +28,32 @@ class AwsClients:
     def __init__(self, region: str) -> None:
         self.region = region
         self._clients: dict[tuple[str, str], Any] = {}
+        self._session: Any = None
 
     def get(self, service: str, region: str = "") -> Any:
         key = (service, region or self.region)
+        if self._session is None:
+            self._session = _session()
         if key not in self._clients:
-            import boto3  # slow, so it is not imported with this module
-
-            self._clients[key] = boto3.client(service, region_name=key[1], config=_config(service))
+            self._clients[key] = self._session.client(service, region_name=key[1], config=_config(service))
         return self._clients[key]
+
+
+def _session() -> Any:
+    """With the service models of this process, which local mode's functions find loaded."""
+    import boto3  # slow, so it is not imported with this module
+    import botocore.session
+
+    session = botocore.session.get_session()
+    session.register_component("data_loader", _models())
+    return boto3.Session(botocore_session=session)
+
+
+@cache
+def _models() -> Any:
+    from botocore.loaders import create_loader
+
+    return create_loader()
 
 
 def _config(service: str) -> Any:

@@ -29,9 +29,10 @@ from argosy.local.containers.leftovers import label
 from argosy.local.containers.runtime import Runtime
 from argosy.local.delivery import EventDelivery
 from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Names, create
+from argosy.local.forks import Forks
 from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
-from argosy.local.lambdas.deployed import deploy, specs
+from argosy.local.lambdas.deployed import deploy, forks_of_functions, specs
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.lambdas.ticker import Ticker
@@ -59,8 +60,10 @@ class LocalAws:
     `start` raises OSError if the port is taken. `on_shutdown` is called when a client asks for the end.
     """
 
-    def __init__(self, port: int = 0, options: LocalOptions | None = None) -> None:
+    def __init__(self, port: int = 0, options: LocalOptions | None = None, forks: Forks | None = None) -> None:
+        """forks: where another one has them already."""
         self.options = options or LocalOptions()
+        self._forks = forks
         self.region = self.options.settings.region
         self.names = Names(self.options.settings.prefix, ACCOUNT, self.region)
         self.endpoint_url = ""
@@ -98,6 +101,9 @@ class LocalAws:
         self._cell_of(instance_id).ec2.interrupt(instance_id, notice_s)
 
     def _start(self) -> None:
+        if self._forks is None:  # first: it gets warm while the rest is built
+            self._forks = forks_of_functions()
+            self._parts.callback(self._forks.close)
         self.state_dir = self.make_state_dir()
         if self.options.keep is not None:
             self._kept = self._parts.enter_context(
@@ -201,7 +207,8 @@ class LocalAws:
 
     def _start_functions(self, clients: LocalClients, queue_url: str) -> None:
         deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
-        self.functions.update(deploy(deployed, self.state_dir, self.function_failed))
+        assert self._forks is not None
+        self.functions.update(deploy(deployed, self._forks, self.state_dir, self.function_failed))
         for function in self.functions.values():
             self._parts.callback(function.close)
             function.warm()

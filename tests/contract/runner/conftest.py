@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from argosy.local.forks import Forks
 from tests.fakes.signed_s3 import SignedS3, signed_s3
-from tests.runner_server import RunnerServer
-from tests.runners import RunnerUnderTest, built_runner
+from tests.runners import RunnerUnderTest, built_runner, forked_runners
 
 
 @pytest.fixture
@@ -22,15 +22,15 @@ def s3() -> Iterator[SignedS3]:
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[RunnerServer]:
-    server = RunnerServer()
+def forks() -> Iterator[Forks]:
+    server = forked_runners()
     yield server
     server.close()
 
 
 @pytest.fixture(params=["twin", "go"])
 def runner(
-    request: pytest.FixtureRequest, s3: SignedS3, tmp_path: Path, forks: RunnerServer | None
+    request: pytest.FixtureRequest, s3: SignedS3, tmp_path: Path, forks: Forks | None
 ) -> Iterator[RunnerUnderTest]:
     command = [sys.executable, "-P", "-m", "argosy.runner"]
     if request.param == "go":

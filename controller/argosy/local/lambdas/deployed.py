@@ -11,6 +11,7 @@ from argosy.local.clients import child_environment
 from argosy.local.containers.images import ImageStore
 from argosy.local.deployment import Names, function_environment
 from argosy.local.folders import package_root
+from argosy.local.forks import Forks
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
 from argosy.local.options import LocalOptions
 
@@ -53,8 +54,13 @@ def image_folders(options: LocalOptions) -> dict[str, Any]:
     }
 
 
+def forks_of_functions() -> Forks:
+    """A server of forks that have imported what the handlers import, with nothing of the user's AWS configuration."""
+    return Forks("argosy.local.lambdas.worker.warm", child_environment("http://127.0.0.1", "us-east-1"))
+
+
 def deploy(
-    functions: list[FunctionSpec], log_folder: Path, failed: Callable[[str, Path], None]
+    functions: list[FunctionSpec], forks: Forks, log_folder: Path, failed: Callable[[str, Path], None]
 ) -> dict[str, LambdaFunction]:
     """Functions ready to be invoked, by name; each has its own log file. failed: called with each error and its log."""
-    return {spec.name: LambdaFunction(spec, log_folder / f"{spec.name}.log", failed) for spec in functions}
+    return {spec.name: LambdaFunction(spec, forks, log_folder / f"{spec.name}.log", failed) for spec in functions}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from argosy.local.forks import Forks
 from argosy.local.lambdas.function_log import FunctionLog
 from argosy.local.lambdas.process import InvocationOutcome, LambdaProcess
 
@@ -50,12 +51,13 @@ class _Waiting:
 class LambdaFunction:
     """One function with its processes; thread-safe."""
 
-    def __init__(self, spec: FunctionSpec, log: Path, failed: Callable[[str, Path], None] = lambda *_: None) -> None:
+    def __init__(
+        self, spec: FunctionSpec, forks: Forks, log: Path, failed: Callable[[str, Path], None] = lambda *_: None
+    ) -> None:
         """failed: called with (what happened, where the log is) for every failed invocation, except those that `kill`
-        or `close`
-        ended.
+        or `close` ended.
         """
-        self.spec = spec
+        self.spec, self._forks = spec, forks
         self.latest = b""  # the answer of the last invocation that ended
         self.on_wait: Callable[[], None] = lambda: None  # called when an asynchronous call has to wait for another
         self._log, self._failed = FunctionLog(log), failed
@@ -72,7 +74,7 @@ class LambdaFunction:
     @property
     def is_busy(self) -> bool:
         """Whether an invocation is running or waiting."""
-        return bool(self._busy) or not self._queue.empty()
+        return bool(self._busy) or self._queue.unfinished_tasks > 0
 
     @property
     def waits(self) -> bool:
@@ -99,7 +101,7 @@ class LambdaFunction:
         """Start a process now unless there is one, so that the first call need not wait for its imports."""
         with self._guard:
             if not self._idle and not self._busy and not self._closed.is_set():
-                self._idle.append(LambdaProcess(self.spec.handler, self.spec.environment, self._log))
+                self._idle.append(LambdaProcess(self._forks, self.spec.handler, self.spec.environment, self._log))
 
     def kill(self) -> list[int]:
         """SIGKILL every process of the function, as a crash would; returns their ids."""
@@ -147,7 +149,7 @@ class LambdaFunction:
                 process.close()
                 process = None
             if process is None:
-                process = LambdaProcess(self.spec.handler, self.spec.environment, self._log)
+                process = LambdaProcess(self._forks, self.spec.handler, self.spec.environment, self._log)
             self._busy.add(process)
         if self._closed.is_set():
             process.kill()
@@ -169,6 +171,7 @@ class LambdaFunction:
             if outcome.error is not None and waiting.tries <= ASYNC_RETRIES:
                 self._closed.wait(self.spec.retry_delay_s)
                 self._queue.put(waiting)
+            self._queue.task_done()  # until then the function is busy, also while its process begins
 
 
 def _reason(outcome: InvocationOutcome) -> str:

@@ -7,13 +7,13 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.local.forks import Forks
 from argosy.local.lambdas.function_log import FunctionLog
 
 EXIT_S = 2.0  # from the end of its output to its own
@@ -30,16 +30,8 @@ class InvocationOutcome:
 class LambdaProcess:
     """A worker process. Only `kill` is thread-safe."""
 
-    def __init__(self, handler: str, environment: Mapping[str, str], log: FunctionLog) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "argosy.local.lambdas.worker", handler],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environment),
-            start_new_session=True,
-        )
-        assert self._process.stderr is not None
+    def __init__(self, forks: Forks, handler: str, environment: Mapping[str, str], log: FunctionLog) -> None:
+        self._process = forks.start("argosy.local.lambdas.worker.main", [handler], environment)
         self._log = log.follow(self._process.stderr)
 
     @property
@@ -54,8 +46,6 @@ class LambdaProcess:
 
     def run(self, event: Any, context: dict[str, Any]) -> InvocationOutcome:
         """One invocation; a process that dies or overruns its deadline (epoch seconds) is an unhandled error."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         request_id, deadline_s = context["aws_request_id"], context["deadline_s"]
         try:
             self._process.stdin.write(json.dumps({"event": event, "context": context}).encode() + b"\n")
@@ -86,8 +76,7 @@ class LambdaProcess:
         self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                _close_quietly(pipe)
+            _close_quietly(pipe)
         self._log.join()  # its output ends with it
 
     def _died(self, request_id: str) -> InvocationOutcome:

@@ -1,7 +1,7 @@
 """A handler in a function's process, run like Lambda's runtime does.
 
-`python -m argosy.local.lambdas.worker MODULE.FUNCTION`: one JSON line in (an invocation), one JSON line out (its
-outcome), one at a time. The handler's stdout and stderr go to the log. The process ends when its parent does.
+A fork that calls `main`: one JSON line in (an invocation), one JSON line out (its outcome), one at a time. The
+handler's stdout and stderr go to the log. The process ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any
+
+from argosy.aws.clients import AwsClients
+
+CALLED = ("dynamodb", "ec2", "ecs", "events", "lambda", "s3", "scheduler", "sqs", "ssm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +85,16 @@ def serve(handler: Callable[[Any, Context], Any], replies: IO[str]) -> None:
 
 
 def main() -> None:
-    """Keep the pipe for replies; everything the handler prints goes where stderr goes."""
+    """Serve the handler that sys.argv names. Keep the pipe for replies; what the handler prints goes to stderr."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     serve(load(sys.argv[1]), replies)
 
 
-if __name__ == "__main__":
-    main()
+def warm() -> None:
+    """Import what the handlers import when they are first called, and read the models of the services they call."""
+    for module in ("argosy.api.actions", "argosy.engine.loop", "argosy.engine.tick", "argosy.aws.executor"):
+        importlib.import_module(module)
+    clients = AwsClients("us-east-1")
+    for service in CALLED:
+        clients.get(service)

@@ -16,6 +16,7 @@ from argosy.local.folders import package_root
 from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.aliases import Aliases
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
+from tests.fakes.local_mode import forks
 from tests.fakes.serving import front
 from tests.fakes.waiting import until
 
@@ -29,7 +30,7 @@ ALIAS = {"FunctionName": "argosy-api", "Name": "q-research"}
 def function(tmp_path: Path) -> Iterator[LambdaFunction]:
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(package_root())}
     spec = FunctionSpec("argosy-api", "tests.fakes.lambda_handlers.echo", ARN, environment, 1, False, 30.0)
-    made = LambdaFunction(spec, tmp_path / "function.log")
+    made = LambdaFunction(spec, forks(), tmp_path / "function.log")
     yield made
     made.close()
 

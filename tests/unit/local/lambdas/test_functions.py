@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from argosy.local.folders import package_root
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction, ThrottledError
 from argosy.local.lambdas.ticker import Ticker
+from tests.fakes.local_mode import forks
 from tests.fakes.serving import front
 from tests.fakes.waiting import is_gone, until
 
@@ -43,7 +44,7 @@ def deployed(tmp_path: Path) -> Deploy:
             timeout_s=timeout_s,
             retry_delay_s=0.0,
         )
-        function = LambdaFunction(spec, tmp_path / "function.log")
+        function = LambdaFunction(spec, forks(), tmp_path / "function.log")
         try:
             yield function
         finally:
@@ -90,7 +91,7 @@ def test_an_invocation_that_fails_is_told_with_its_log_and_one_that_is_killed_is
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package_root())}
     handler, log = "tests.fakes.lambda_handlers.obey", tmp_path / "function.log"
     spec = FunctionSpec("argosy-test", handler, "arn", environment, 1, True, 30.0, 0.0)
-    function = LambdaFunction(spec, log, lambda what, where: told.append((what, where)))
+    function = LambdaFunction(spec, forks(), log, lambda what, where: told.append((what, where)))
     try:
         assert _invoke(function, do="fail")[0] == "Unhandled"
         assert _invoke(function, do="exit")[0] == "Unhandled"

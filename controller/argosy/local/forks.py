@@ -1,0 +1,193 @@
+"""Processes that begin as forks of one that has imported what they need.
+
+Problem: a function's process spends 1.2 s of processor time on imports and on botocore's service models before its
+first invocation. Idea: the server, `python -m argosy.local.forks`, does so once, and forks itself for each process.
+
+A start sends five descriptors over the server's socket: the order (what to call, in which environment), standard
+input, output and error, and the status. The server forks a watcher, and the watcher forks the process, which leads a
+session of its own. The process writes its id into the status and reads the order; the watcher writes how it ended.
+The server ends with the process that uses it, however that ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from argosy.local.folders import package_root
+
+DESCRIPTORS = 5
+# numpy's threads do not survive a fork, and would only compete with tasks for this machine's cores.
+_SERVERS_OWN = {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+class Fork:
+    """A process, used like a subprocess.Popen with three pipes. `poll` and `wait` are thread-safe."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: int, status: int) -> None:
+        """Returns once it runs. Raises OSError if the server could not fork it."""
+        self.stdin, self.stdout, self.stderr = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb"), os.fdopen(stderr, "rb")
+        self._status = os.fdopen(status, "r")
+        self._guard = threading.Lock()
+        self._code: int | None = None
+        self.pid = int(self._status.readline() or 0)
+        if not self.pid:
+            for each in (self.stdin, self.stdout, self.stderr, self._status):
+                each.close()
+            raise OSError("the server of forks has ended")
+
+    def poll(self) -> int | None:
+        """As Popen's."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, negative for a signal. timeout: seconds. Raises subprocess.TimeoutExpired."""
+        with self._guard:
+            if self._code is None:
+                if not select.select([self._status], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired("a fork", timeout or 0.0)
+                with self._status:  # a watcher that was killed says nothing
+                    self._code = os.waitstatus_to_exitcode(int(self._status.readline() or signal.SIGKILL))
+            return self._code
+
+    def kill(self) -> None:
+        """SIGKILL, unless it is known to have ended."""
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+class Forks:
+    """A server of forks, until `close`. Thread-safe."""
+
+    def __init__(self, warm: str, environment: Mapping[str, str]) -> None:
+        """Returns before it is ready. warm: `module.function`, which imports what all its processes need, in this
+        environment."""
+        self._warm, self._environment = warm, environment
+        self._guard = threading.Lock()
+        self._begin()
+
+    def start(
+        self, called: str, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+    ) -> Fork:
+        """A process that calls `module.function` with these words in sys.argv. folder: None for this process's own.
+        Raises OSError if it cannot be forked."""
+        order = json.dumps([called, list(words), dict(environment), str(folder or Path.cwd())]).encode()
+        (to_read, ordering), (stdin, writing) = os.pipe(), os.pipe()
+        outputs = [os.pipe() for _ in range(3)]
+        theirs = [to_read, stdin, *(write for _, write in outputs)]
+        try:
+            self._send(theirs)
+        finally:
+            for each in theirs:
+                os.close(each)
+        with os.fdopen(ordering, "wb") as pipe, suppress(BrokenPipeError):  # then there is no process id either
+            pipe.write(order)
+        return Fork(writing, *(read for read, _ in outputs))
+
+    def close(self) -> None:
+        """Wait until the server and all its processes have ended."""
+        self._socket.close()
+        self._server.wait()
+
+    def _begin(self) -> None:
+        path = filter(None, [str(package_root()), self._environment.get("PYTHONPATH")])
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-m", "argosy.local.forks", str(theirs.fileno()), self._warm],
+                env={**self._environment, **_SERVERS_OWN, "PYTHONPATH": os.pathsep.join(path)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # the terminal's signals are not for it
+            )
+
+    def _send(self, descriptors: Sequence[int]) -> None:
+        with self._guard:
+            if self._server.poll() is not None:  # it was killed
+                self._socket.close()
+                self._begin()
+            socket.send_fds(self._socket, [b"!"], descriptors)
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork for each request until the client closes the socket; then wait for the processes."""
+    watchers: set[int] = set()
+    while True:
+        request, descriptors, *_ = socket.recv_fds(requests, 1, DESCRIPTORS)
+        watchers -= {pid for pid in watchers if os.waitpid(pid, os.WNOHANG if request else 0)[0]}
+        if not request:
+            return
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            _watch(*descriptors)
+        watchers.add(pid)
+        for each in descriptors:
+            os.close(each)
+
+
+def _watch(order: int, stdin: int, stdout: int, stderr: int, status: int) -> NoReturn:
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        os.write(status, b"%d\n" % os.getpid())
+        os.close(status)
+        _become(order, stdin, stdout, stderr)
+    for each in (order, stdin, stdout, stderr):
+        os.close(each)
+    with suppress(BrokenPipeError):  # its client has ended
+        os.write(status, b"%d\n" % os.waitpid(pid, 0)[1])
+    os._exit(0)
+
+
+def _become(order: int, *standard: int) -> NoReturn:
+    for number, descriptor in enumerate(standard):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    code = 1
+    try:
+        with os.fdopen(order) as pipe:
+            called, words, environment, folder = json.load(pipe)
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(folder)
+        sys.path.append(folder)  # last: no file there hides a library
+        sys.argv = [called, *words]
+        code = _function(called)() or 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - as at the end of every program
+        traceback.print_exc()
+    os._exit(code)
+
+
+def _function(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(module), function)
+
+
+if __name__ == "__main__":
+    _function(sys.argv[2])()
+    gc.collect()
+    gc.freeze()  # no fork copies memory only to look for garbage in it
+    serve(socket.socket(fileno=int(sys.argv[1])))
