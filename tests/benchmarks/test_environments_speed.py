@@ -11,7 +11,7 @@ from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.services.environments import DeploymentStatus, Environment, ServiceDeployment
+from argosy.model.services.environments import DeploymentStatus, Environment, Revision, ServiceDeployment
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
@@ -37,7 +37,7 @@ def _add(state: State, name: str, number: int, status: DeploymentStatus) -> None
     run_id = f"{name}-261121-062733-k3f9"
     form = spec(kind="service", name=name, service={"desired": TASKS}, array={"size": TASKS})
     run = state.take_in(submit_request(run_id, NOW, form, TASKS, "argosy/web", "s3://results/x/", False), TASKS)
-    env = state.environments[name] = Environment.new(name, NOW, TASKS, revision=1)
+    env = state.environments[name] = Environment.new(name, Revision(1, NOW), TASKS)
     env.revisions[0].run_id, env.completed = run_id, 1
     env.deployments.append(ServiceDeployment(1, 1, NOW, status=status))
     for index in range(TASKS):

@@ -12,7 +12,7 @@ from botocore import xform_name
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
-from argosy.aws.call_rates import CallRates, TokenBucket
+from argosy.aws.call_rates import CallRate, CallRates, TokenBucket
 from argosy.aws.cell import AwsDeployment, Cell
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
@@ -119,7 +119,7 @@ def cell(clock: Clock, ecs: Any = None, ec2: Any = None, *, name: str = CELL, pa
     """A cell whose buckets hold `pace` tokens and refill as fast a second."""
 
     def bucket() -> TokenBucket:
-        return TokenBucket(pace, pace, clock, clock.sleep)
+        return TokenBucket(CallRate(pace, pace), clock, clock.sleep)
 
     return Cell(name, "argosy", ecs, ec2, CallRates(bucket(), bucket(), bucket(), bucket()))
 
@@ -129,4 +129,4 @@ def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, *, home: Cel
     clock = clock or Clock()
     cells = {CELL: home or cell(clock, ecs)}
     items = S3ItemsReader(s3)
-    return TaskLauncher(DEPLOYMENT, cells, RunPreparation(DEPLOYMENT, cells, s3, items), items, clock)
+    return TaskLauncher(DEPLOYMENT, cells, RunPreparation(DEPLOYMENT, cells, s3, items), clock)

@@ -61,13 +61,13 @@ class DeployedCells(TwoCells):
 
     def watch(self) -> None:
         """Home's function, while there is a home, and that of the further cell's stack."""
-        now, records = self.world.now, cell_records.read(self.dynamodb, TABLE)
+        turn = watchdog.WatchTurn(self.world.now, STAGE, self.freed.append)
+        records = cell_records.read(self.dynamodb, TABLE)
         if records:
             regions = sorted({*self.named, *records.cells})
             ec2 = {region: self.ec2_of(region) for region in regions}
-            watchdog.look(now=now, alive_at=records.heartbeat, ec2=ec2, stage=STAGE, say=self.freed.append)
-        ec2 = self.ec2_of(AWAY)
-        watchdog.look_at_cell(AWAY, records, now=now, ec2=ec2, stage=STAGE, say=self.freed.append)
+            watchdog.look(turn, records.heartbeat, ec2)
+        watchdog.look_at_cell(turn, AWAY, records, self.ec2_of(AWAY))
 
     def destroy(self, cell: str, limit_s: float = 3300.0) -> float:
         """The teardown of a cell's stack while everything else goes on; how long it took."""

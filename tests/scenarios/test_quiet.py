@@ -79,7 +79,8 @@ def records_of(service: SteadyService) -> cell_records.Records:
 def wakes(service: SteadyService) -> bool:
     """One turn of home's watchdog."""
     dynamodb = SimulatedClient(service.services.dynamodb, "dynamodb")
-    return watchdog.wake(records_of(service), dynamodb, TABLE, service.services.bus, TICK_RULE, now=service.world.now)
+    home = watchdog.HomeTick(dynamodb, TABLE, service.services.bus, TICK_RULE)
+    return watchdog.wake(home, records_of(service), now=service.world.now)
 
 
 def test_the_watchdog_takes_a_quiet_controller_for_alive() -> None:

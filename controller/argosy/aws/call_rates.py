@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
+from typing import NamedTuple
 
 GROWTH_PER_S = 0.1  # of the full rate
 LOWEST_SHARE = 1 / 32  # of the full rate: a bucket never stops
@@ -16,23 +17,23 @@ SHORTEST_WAIT_S = 0.001
 ONE_STORM_S = 1.0  # refusals this close together come from one overload
 
 
-class TokenBucket:
-    """A bucket of `burst` tokens that refills at `rate_per_s`. Safe to share between threads."""
+class CallRate(NamedTuple):
+    """What AWS allows of one kind of calls."""
 
-    def __init__(
-        self,
-        rate_per_s: float,
-        burst: float,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-        reserve: float = 0,
-    ) -> None:
-        """reserve: tokens that only urgent calls may take."""
-        self.full_rate_per_s, self.burst, self.reserve = rate_per_s, burst, reserve
+    per_s: float
+    burst: float
+    reserve: float = 0  # tokens that only urgent calls may take
+
+
+class TokenBucket:
+    """A bucket of `burst` tokens that refills at `rate.per_s`. Safe to share between threads."""
+
+    def __init__(self, rate: CallRate, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
+        self.full_rate_per_s, self.burst, self.reserve = rate
         self.throttles = 0  # how often AWS refused
         self._clock, self._sleep, self._lock = clock, sleep, Lock()
-        self._tokens, self._filled_at = burst, clock()
-        self._slowed_to, self._slowed_at = rate_per_s, float("-inf")
+        self._tokens, self._filled_at = rate.burst, clock()
+        self._slowed_to, self._slowed_at = rate.per_s, float("-inf")
 
     def take(self, deadline: float, urgent: bool = False) -> bool:
         """Wait for a token. False, without waiting, when none will be there before `deadline` (epoch seconds)."""
@@ -99,8 +100,8 @@ class CallRates:
     def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None], times: float = 1) -> CallRates:
         """times: how much faster than AWS allows, where AWS is not called (local mode)."""
         return cls(
-            launches=TokenBucket(40 * times, 100, clock, sleep, reserve=20),
-            reads=TokenBucket(20 * times, 100, clock, sleep),
-            definitions=TokenBucket(1 * times, 20, clock, sleep, reserve=10),
-            fleets=TokenBucket(5 * times, 50, clock, sleep),
+            launches=TokenBucket(CallRate(40 * times, 100, reserve=20), clock, sleep),
+            reads=TokenBucket(CallRate(20 * times, 100), clock, sleep),
+            definitions=TokenBucket(CallRate(1 * times, 20, reserve=10), clock, sleep),
+            fleets=TokenBucket(CallRate(5 * times, 50), clock, sleep),
         )

@@ -68,9 +68,8 @@ class AwsExecutor:
         by_name = {cell.name: cell for cell in cells}
         self._clock, self._threads, self._keep_alive = clock, deployment.threads, coordination.keep_alive
         self._cell_count = max(1, len(by_name))
-        items = S3ItemsReader(home.s3)
-        self._preparation = RunPreparation(deployment, by_name, home.s3, items)
-        self._launcher = TaskLauncher(deployment, by_name, self._preparation, items, clock)
+        self._preparation = RunPreparation(deployment, by_name, home.s3, S3ItemsReader(home.s3))
+        self._launcher = TaskLauncher(deployment, by_name, self._preparation, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
         self._looks = EcsPolls(by_name, clock)

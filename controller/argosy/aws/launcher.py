@@ -35,7 +35,7 @@ from botocore.exceptions import ClientError
 from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages, read_each, shielded
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify, is_definition_gone
-from argosy.aws.items import S3ItemsReader, passes
+from argosy.aws.items import passes
 from argosy.aws.preparation import NotNow, RunPreparation
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
@@ -70,11 +70,10 @@ class TaskLauncher:
         deployment: AwsDeployment,
         cells: Mapping[str, Cell],
         preparation: RunPreparation,
-        items: S3ItemsReader,
         clock: Callable[[], float],
     ) -> None:
         self._deployment, self._cells, self._preparation = deployment, cells, preparation
-        self._items, self._clock = items, clock
+        self._items, self._clock = preparation.items, clock
 
     def launch(self, launch: Launch, state: State, deadline: float) -> list[Event]:
         """One event. Safe to call from several threads."""

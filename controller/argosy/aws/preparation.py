@@ -69,7 +69,7 @@ class RunPreparation:
     """Prepares runs. Equal task definitions are registered once in each cell, and their ARNs are remembered."""
 
     def __init__(self, deployment: AwsDeployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
-        self._deployment, self._cells, self._s3, self._items = deployment, cells, s3, items
+        self._deployment, self._cells, self._s3, self.items = deployment, cells, s3, items
         self._arns: dict[tuple[str, str], str] = {}  # (cell, family or run id) -> ARN of the revision
         self._gone: set[str] = set()  # ARNs of revisions that were found deregistered
 
@@ -224,7 +224,7 @@ class RunPreparation:
     def _has_pinned(self, run: Run) -> bool:
         """Raises ItemsUnreadable when AWS does not answer."""
         try:
-            self._items.fetch(items_uri(run.output))
+            self.items.fetch(items_uri(run.output))
         except ItemsUnreadable as error:
             if passes(error):
                 raise
@@ -233,7 +233,7 @@ class RunPreparation:
 
     def _pin_items(self, run: Run) -> None:
         source = run.terms.items_from
-        items = self._items.read_items(source)
+        items = self.items.read_items(source)
         if len(items) != run.task_count:
             raise ItemsUnreadable(f"{source} had {run.task_count} items at submit and has {len(items)} now")
         for fault in (*item_faults(run.spec, items, source), *length_faults(run.spec, items)):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from argosy.aws.cell import TIME_WAS_UP, Cell
 from argosy.aws.errors import AWS_ERRORS, classify
@@ -14,6 +15,14 @@ from argosy.model.setbacks import Subject, What
 
 NO_SUCH_GROUP, NO_SUCH_TARGET = "TargetGroupNotFound", "InvalidTarget"
 Call = Callable[..., Any]
+
+
+class _Answer(NamedTuple):
+    """What came of one call: the places that are as wanted, or why they are not."""
+
+    done: tuple[TargetPlace, ...] = ()
+    reason: str = ""
+    passing: bool = False
 
 
 class TargetGroups:
@@ -32,39 +41,30 @@ class TargetGroups:
         if cell is None or cell.elbv2 is None:
             yield NotCarriedOut(f"the setting targetGroups has no {group!r}", about=about)
             return
-        call = cell.elbv2.register_targets if registers else cell.elbv2.deregister_targets
-        done: list[TargetPlace] = []
-        faults = list(self._send(call, arn, action.places, done, deadline, registers=registers))
+        call = partial(cell.elbv2.register_targets if registers else cell.elbv2.deregister_targets, TargetGroupArn=arn)
+        answers = list(self._send(call, action.places, deadline, registers=registers))
         outcome = TargetsRegistered if registers else TargetsDeregistered
-        if done:
+        if done := [place for answer in answers for place in answer.done]:
             yield outcome(action.environment, tuple(done))
-        if faults:
-            reason, passing = faults[0]
-            yield NotCarriedOut(f"target group {group!r}: {reason}", about=about, passing=passing)
+        if fault := next((answer for answer in answers if answer.reason), None):
+            yield NotCarriedOut(f"target group {group!r}: {fault.reason}", about=about, passing=fault.passing)
 
     def _send(
-        self,
-        call: Call,
-        arn: str,
-        places: tuple[TargetPlace, ...],
-        done: list[TargetPlace],
-        deadline: float,
-        *,
-        registers: bool,
-    ) -> Iterator[tuple[str, bool]]:
-        """The failure, and whether it passes. One bad target fails a whole call: then each is sent by itself."""
+        self, call: Call, places: tuple[TargetPlace, ...], deadline: float, *, registers: bool
+    ) -> Iterator[_Answer]:
+        """One bad target fails a whole call: then each is sent by itself."""
         if self._clock() >= deadline:
-            yield TIME_WAS_UP, True
+            yield _Answer(reason=TIME_WAS_UP, passing=True)
             return
         try:
-            call(TargetGroupArn=arn, Targets=[{"Id": each.instance, "Port": each.port} for each in places])
-            done += places
+            call(Targets=[{"Id": each.instance, "Port": each.port} for each in places])
+            yield _Answer(places)
         except AWS_ERRORS as error:
             fault = classify(error)
             if fault.code == NO_SUCH_TARGET and len(places) > 1:
                 for place in places:
-                    yield from self._send(call, arn, (place,), done, deadline, registers=registers)
+                    yield from self._send(call, (place,), deadline, registers=registers)
             elif fault.code in (NO_SUCH_GROUP, NO_SUCH_TARGET) and not registers:
-                done += places  # it is out, with its instance or its group
+                yield _Answer(places)  # it is out, with its instance or its group
             else:
-                yield fault.text, fault.passing
+                yield _Answer(reason=fault.text, passing=fault.passing)

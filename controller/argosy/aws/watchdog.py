@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -25,6 +25,29 @@ DEAD_AFTER_S = 3600.0
 SILENT_S = 180.0  # a controller that is to go on ticks every minute; what it beats is at most half a minute late
 DEAD = "the controller's heartbeat is older than an hour"
 Say = Callable[[dict[str, Any]], None]
+
+
+class HomeTick(NamedTuple):
+    """Home's table, and the rule that ticks the controller."""
+
+    dynamodb: Any
+    table: str
+    events: Any
+    rule: str
+
+    def is_asked_for_more(self) -> bool:
+        return cell_records.is_asked_for_more(self.dynamodb, self.table)
+
+    def enable(self) -> None:
+        self.events.enable_rule(Name=self.rule)
+
+
+class WatchTurn(NamedTuple):
+    """One turn of a watchdog over a stage's instances."""
+
+    now: float
+    stage: str
+    say: Say
 
 
 class WatchdogFailed(RuntimeError):
@@ -39,16 +62,11 @@ def handler(_event: Any, _context: Any) -> dict[str, Any]:
     records = cell_records.read(dynamodb, table) or Records()
     regions = {*os.environ["ARGOSY_CELLS"].split(","), *records.cells}
     try:
-        answer = look(
-            now=time.time(),
-            alive_at=records.heartbeat,
-            ec2={region: ec2_client(region) for region in sorted(regions)},
-            stage=os.environ["ARGOSY_STAGE"],
-            say=_print,
-        )
+        clients = {region: ec2_client(region) for region in sorted(regions)}
+        answer = look(_turn(), records.heartbeat, clients)
     finally:
-        events, rule = boto3.client("events"), os.environ["ARGOSY_TICK_RULE"]
-        woken = wake(records, dynamodb, table, events, rule, now=time.time())
+        home = HomeTick(dynamodb, table, boto3.client("events"), os.environ["ARGOSY_TICK_RULE"])
+        woken = wake(home, records, now=time.time())
     return {**answer, "woken": woken}
 
 
@@ -58,17 +76,14 @@ def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
 
     region, home = os.environ["AWS_REGION"], os.environ["ARGOSY_HOME_REGION"]
     records = cell_records.read(boto3.client("dynamodb", region_name=home), os.environ["ARGOSY_TABLE"])
-    return look_at_cell(
-        region,
-        records,
-        now=time.time(),
-        ec2=ec2_client(region),
-        stage=os.environ["ARGOSY_STAGE"],
-        say=_print,
-    )
+    return look_at_cell(_turn(), region, records, ec2_client(region))
 
 
-def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *, now: float) -> bool:
+def _turn() -> WatchTurn:
+    return WatchTurn(time.time(), os.environ["ARGOSY_STAGE"], _print)
+
+
+def wake(home: HomeTick, records: Records, *, now: float) -> bool:
     """Enable the tick where a request waits: a controller going to rest may have died after it disabled the tick and
     before it read the inbox once more (DESIGN D12a). Also where the controller was to go on and does not: it leaves
     while there is nothing to do, and an update of the stack then disables the tick. A controller that died in its very
@@ -77,21 +92,21 @@ def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str, *,
     if records.is_torn_down:
         return False
     is_silent = records.means_to_go_on and now - (records.heartbeat or 0.0) > SILENT_S
-    if not is_silent and not cell_records.is_asked_for_more(dynamodb, table):
+    if not is_silent and not home.is_asked_for_more():
         return False
-    events.enable_rule(Name=rule)
+    home.enable()
     return True
 
 
-def look_at_cell(region: str, records: Records | None, *, now: float, ec2: Any, stage: str, say: Say) -> dict[str, Any]:
+def look_at_cell(turn: WatchTurn, region: str, records: Records | None, ec2: Any) -> dict[str, Any]:
     """One turn over one further cell: besides a dead controller, it checks that a controller still steers the cell.
 
     records: the contents of home's table; None when there is no such table. Raises WatchdogFailed.
     """
     if why := _nobodys(region, records):
-        return _free_all({region: ec2}, stage, why, say)
+        return _free_all(turn, {region: ec2}, why)
     assert records is not None  # else no controller could steer the cell
-    return look(now=now, alive_at=records.heartbeat, ec2={region: ec2}, stage=stage, say=say)
+    return look(turn, records.heartbeat, {region: ec2})
 
 
 def _nobodys(region: str, records: Records | None) -> str:
@@ -104,32 +119,32 @@ def _nobodys(region: str, records: Records | None) -> str:
     return f"the cell is closed: {closed}" if closed is not None else ""
 
 
-def look(*, now: float, alive_at: float | None, ec2: Mapping[str, Any], stage: str, say: Say) -> dict[str, Any]:
+def look(turn: WatchTurn, alive_at: float | None, ec2: Mapping[str, Any]) -> dict[str, Any]:
     """One turn over cells; `ec2` holds a client per Region. Raises WatchdogFailed once everything has been tried.
 
     alive_at: the controller's last heartbeat, epoch seconds; None: no tick was ever completed, so the silence
     counts from the launch of the oldest instance.
     """
     if alive_at is None:
-        alive_at = _oldest(ec2, stage, now)
-    if now - alive_at <= DEAD_AFTER_S:
-        return {"acted": False, "silentSeconds": round(now - alive_at)}
-    return _free_all(ec2, stage, DEAD, say)
+        alive_at = _oldest(ec2, turn.stage, turn.now)
+    if turn.now - alive_at <= DEAD_AFTER_S:
+        return {"acted": False, "silentSeconds": round(turn.now - alive_at)}
+    return _free_all(turn, ec2, DEAD)
 
 
-def _free_all(ec2: Mapping[str, Any], stage: str, why: str, say: Say) -> dict[str, Any]:
+def _free_all(turn: WatchTurn, ec2: Mapping[str, Any], why: str) -> dict[str, Any]:
     """Raises WatchdogFailed once everything has been tried."""
     freed, problems = 0, []
     for region, client in ec2.items():
         try:
-            result = free(client, stage)
+            result = free(client, turn.stage)
         except (ClientError, BotoCoreError) as error:
             problems.append(f"{region}: {error}")
             continue
         freed += len(result.terminated)
         problems += result.problems
         if result.acted or result.foreign:
-            say(_record(region, why, result))
+            turn.say(_record(region, why, result))
     if problems:
         raise WatchdogFailed("; ".join(problems))
     return {"acted": freed > 0, "freed": freed}

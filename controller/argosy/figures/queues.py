@@ -31,17 +31,19 @@ def caps(found: Sequence[View]) -> Figure:
 
 
 def _of_queue(queue: View) -> Iterator[tuple[Cell, ...]]:
+    name, used = queue["name"], queue["used"]
     for unit, most in (queue["cap"] or {}).items():
-        is_full = queue["used"][unit] >= _ALL_BUT * most
-        yield _of_amount(queue, "cap", unit, most, "lost" if is_full else "plain", "at its cap" if is_full else "")
+        is_full = used[unit] >= _ALL_BUT * most
+        bar = _used_of(unit, used[unit], most, "lost" if is_full else "plain")
+        yield name, "cap", *bar, "at its cap" if is_full else ""
     for unit, amount in (queue["guarantee"] or {}).items():
-        yield _of_amount(queue, "guarantee", unit, amount, "useful", "" if queue["lend"] else "not lent")
+        yield name, "guarantee", *_used_of(unit, used[unit], amount, "useful"), "" if queue["lend"] else "not lent"
 
 
-def _of_amount(queue: View, what: str, unit: str, most: float, kind: str, said: str) -> tuple[Cell, ...]:
-    used = queue["used"][unit]
+def _used_of(unit: str, used: float, most: float, kind: str) -> tuple[Cell, Cell, Cell]:
+    """Both amounts, and a bar of the colour `kind`."""
     bar = svg.track([(used / most if most else 0.0, kind)])
-    return queue["name"], what, _amount(unit, used), _amount(unit, most, named=True), bar, said
+    return _amount(unit, used), _amount(unit, most, named=True), bar
 
 
 def _amount(unit: str, amount: float, *, named: bool = False) -> str:

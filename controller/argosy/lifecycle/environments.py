@@ -59,9 +59,8 @@ def _create(state: State, env: Environment | None, request: EnvironmentRequest) 
         return
     new = Environment.new(
         request.name,
-        request.requested_at,
+        Revision(request.revision, request.requested_at),
         request.desired or 0,
-        request.revision,
         is_daemon=request.is_daemon,
     )
     if env is not None:

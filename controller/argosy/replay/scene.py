@@ -73,7 +73,8 @@ class Scene:
         supply = Supply.of(rows)
         ranked = ranking(batch, PassState(supply), mix_of(Queue.of([ask.batch for ask in self.asks])), self.fitness)
         together = Counter(each.instance_id for each in launches if each.key.run_id == launch.key.run_id)
-        places = [rows[row].id for row in ranked.rows.tolist()]
+        lined_up = [rows[row] for row in ranked.rows.tolist()]
+        places = [row.id for row in lined_up]
         answer = explain(batch, supply)
         return {
             "decidedAt": self.now,
@@ -85,7 +86,7 @@ class Scene:
             "instances": answer.instances,
             "refusals": answer.to_json()["reasons"],
             "placedTogether": together.total(),
-            "ranked": self._shown(ranked, rows, together, places, launch.instance_id),
+            "ranked": self._shown(ranked, lined_up, together, launch.instance_id),
             "lastOrder": self.last_order,
         }
 
@@ -106,21 +107,20 @@ class Scene:
         return list(rows.values())
 
     def _shown(
-        self, ranked: Ranking, rows: Sequence[InstanceRow], together: Counter[str], places: Sequence[str], chosen: str
+        self, ranked: Ranking, lined_up: Sequence[InstanceRow], together: Counter[str], chosen: str
     ) -> list[dict[str, Any]]:
-        """The best, and the chosen one wherever it stands."""
+        """The best, and the chosen one whatever its rank. lined_up: the rows that are ranked, in their order."""
         shown = []
-        for rank, (name, row, figures) in enumerate(zip(places, ranked.rows, ranked.figures.tolist(), strict=True), 1):
-            if rank > SHOWN and name != chosen:
+        for rank, (free, figures) in enumerate(zip(lined_up, ranked.figures.tolist(), strict=True), 1):
+            if rank > SHOWN and free.id != chosen:
                 continue
-            free = rows[row]
             shown.append(
                 {
                     "rank": rank,
-                    **self.machines[name],
+                    **self.machines[free.id],
                     "free": {"cpuUnits": free.cpu_units, "memoryMib": free.memory_mib, "gpus": free.gpus},
                     "figures": dict(zip(ranked.steps, figures, strict=True)),
-                    "placedTogether": together[name],
+                    "placedTogether": together[free.id],
                 }
             )
         return shown

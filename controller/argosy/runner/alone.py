@@ -43,7 +43,7 @@ class Alone:
 
     def plain(self) -> int:
         """Start it, pass signals on, and return its exit code. Raises RunnerFault."""
-        return self._child(self._words, self._environment)
+        return self._child(self._words)
 
     def attempt(self, order: RunnerOrder) -> int:
         """The whole attempt; the exit code. Raises RunnerFault."""
@@ -59,7 +59,7 @@ class Alone:
 
     def _set_up(self, text: str, ready: Ready) -> None:
         """Its output is the log's, because standard output may be the result."""
-        code = self._child(["sh", "-c", text], ready.environment, ready, to=sys.stderr.fileno(), ours=True)
+        code = self._child(["sh", "-c", text], ready, to=sys.stderr.fileno(), ours=True)
         if self._stopped.is_set():
             raise RunnerFault(STOPPED, "the task was told to stop before its program was started")
         if code:
@@ -67,7 +67,7 @@ class Alone:
 
     def _program(self, ready: Ready) -> int:
         if ready.copy_stdout_to is None:
-            return self._child(self._words, ready.environment, ready)
+            return self._child(self._words, ready)
         with ready.copy_stdout_to.open("wb", buffering=0) as file:
             kept, log = Sink(file.fileno()), Sink(sys.stdout.fileno())
             code = self._copied(ready, (kept, log))
@@ -86,24 +86,16 @@ class Alone:
         thread = threading.Thread(target=copy_pieces, args=(reading, into, over.is_set), daemon=True)
         thread.start()
         try:
-            return self._child(self._words, ready.environment, ready, to=writing)
+            return self._child(self._words, ready, to=writing)
         finally:
             os.close(writing)
             over.set()
             thread.join()
             os.close(reading)
 
-    def _child(
-        self,
-        words: list[str],
-        environment: Mapping[str, str],
-        ready: Ready | None = None,
-        to: int | None = None,
-        *,
-        ours: bool = False,
-    ) -> int:
+    def _child(self, words: list[str], ready: Ready | None = None, to: int | None = None, *, ours: bool = False) -> int:
         """The exit code, 128 more than a signal's number. ours: a stop signal is meant for the runner, too."""
-        folder = ready.folder if ready is not None else None
+        folder, environment = (ready.folder, ready.environment) if ready is not None else (None, self._environment)
         process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))
         self._when_done(process.wait)
         while (said := self._mail.get()) != _ENDED:

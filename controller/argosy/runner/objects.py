@@ -61,6 +61,24 @@ class StoredInput:
     size: int
 
 
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """Where a result goes: parameters of S3's calls, and the sentence of a failure."""
+
+    place: Mapping[str, str]
+    about: Mapping[str, Any]
+    condition: Mapping[str, Any]
+    sentence: str
+
+    @classmethod
+    def of(cls, uri: str, about: Mapping[str, Any] = _NOTHING, condition: Mapping[str, Any] = _NOTHING) -> _Destination:
+        bucket, key = split_address(uri, "the result")
+        return cls({"Bucket": bucket, "Key": key}, about, condition, f"the result {uri} could not be written")
+
+
 class Objects:
     """S3 for one task. Methods raise RunnerFault, whose sentence names the address; OSError is the disk's.
 
@@ -118,61 +136,45 @@ class Objects:
 
     def upload(self, path: Path, uri: str) -> None:
         """Write a file, replacing any earlier object."""
-        self._upload(path, uri, {}, {})
+        self._upload(path, _Destination.of(uri))
 
     def upload_once(self, path: Path, uri: str, metadata: Mapping[str, str]) -> bool:
         """A file with S3 user metadata; False when something was there already, which then stays."""
         try:
-            self._upload(path, uri, {"Metadata": dict(metadata)}, {"IfNoneMatch": "*"})
+            self._upload(path, _Destination.of(uri, {"Metadata": dict(metadata)}, {"IfNoneMatch": "*"}))
         except AlreadyThere:
             return False
         return True
 
-    def _upload(self, path: Path, uri: str, about: Mapping[str, Any], condition: Mapping[str, Any]) -> None:
-        bucket, key = split_address(uri, "the result")
-        sentence = f"the result {uri} could not be written"
-        place = {"Bucket": bucket, "Key": key}
+    def _upload(self, path: Path, to: _Destination) -> None:
         if path.stat().st_size > MULTIPART_BYTES:
-            return self._upload_parts(path, place, about, condition, sentence)
+            return self._upload_parts(path, to)
 
         def once() -> None:
             with path.open("rb") as file:
-                self._client().put_object(**place, **about, **condition, Body=file)
+                self._client().put_object(**to.place, **to.about, **to.condition, Body=file)
 
-        return self._tried(once, sentence)
+        return self._tried(once, to.sentence)
 
-    def _upload_parts(
-        self,
-        path: Path,
-        place: Mapping[str, str],
-        about: Mapping[str, Any],
-        condition: Mapping[str, Any],
-        sentence: str,
-    ) -> None:
+    def _upload_parts(self, path: Path, to: _Destination) -> None:
         for attempt in range(1, self._attempts + 1):
             try:
-                self._parts_once(path, place, about, condition, sentence)
+                self._parts_once(path, to)
                 return
             except _BeginAnew as fault:
                 if attempt == self._attempts:
-                    raise RunnerFault(TEMPORARY, f"{sentence}: a conflict with another upload") from fault
+                    raise RunnerFault(TEMPORARY, f"{to.sentence}: a conflict with another upload") from fault
                 self._pause(attempt)
 
-    def _parts_once(
-        self,
-        path: Path,
-        place: Mapping[str, str],
-        about: Mapping[str, Any],
-        condition: Mapping[str, Any],
-        sentence: str,
-    ) -> None:
-        started = self._tried(lambda: self._client().create_multipart_upload(**place, **about), sentence)
-        upload = {**place, "UploadId": started["UploadId"]}
+    def _parts_once(self, path: Path, to: _Destination) -> None:
+        sentence = to.sentence
+        started = self._tried(lambda: self._client().create_multipart_upload(**to.place, **to.about), sentence)
+        upload = {**to.place, "UploadId": started["UploadId"]}
         with self._settled:
             self._open.add(started["UploadId"])
         try:
             parts = list(self._sent_parts(path, upload, sentence))
-            self._complete({**upload, "MultipartUpload": {"Parts": parts}, **condition}, path, sentence)
+            self._complete({**upload, "MultipartUpload": {"Parts": parts}, **to.condition}, path, sentence)
         except (RunnerFault, AlreadyThere, _BeginAnew, OSError):
             self._abort(upload)
             raise

@@ -28,6 +28,7 @@ class QueueBounds:
     group: IntArray  # (sharers,)
     takes: IntArray  # (runs, units) what a task takes; 0 where its group has no cap
     left: IntArray  # (groups, units)
+    reaches: bool = False  # whether the last unit is a minimum to reach, which the last task may exceed, and not a cap
 
     @classmethod
     def of(cls, columns: Columns, group: ArrayLike, takes: ArrayLike, left: ArrayLike) -> QueueBounds:
@@ -101,35 +102,30 @@ class Cut:
     closings: list[Closing] = field(default_factory=list)
 
 
-def cut(
-    climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray, passing: bool = False
-) -> Cut:
-    """given: (runs,) tasks given already. closed: (groups, units) closed already. passing: whether the last task may
-    exceed the last unit, which is then a minimum to reach and not a cap."""
-    return _Cutting(climb, bounds, wants, given, closed, passing).done()
+def cut(climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray) -> Cut:
+    """given: (runs,) tasks given already. closed: (groups, units) closed already."""
+    return _Cutting(climb, bounds, closed).cut(wants, given)
 
 
 class _Cutting:
     """All groups at once. Runs are sorted by group and keep their order within it."""
 
-    def __init__(
-        self, climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray, passing: bool
-    ) -> None:
+    def __init__(self, climb: Climb, bounds: QueueBounds, closed: BoolArray) -> None:
         group = bounds.of_runs(climb.columns)
         self.climb, self.order = climb, np.argsort(group, kind="stable")
         self.group, self.takes = group[self.order], bounds.takes[self.order]
-        self.wants, self.given = np.maximum(wants, given)[self.order], given[self.order]
-        self.closed, self.passing = closed.copy(), passing
-        self.groups = len(bounds.left)
-        self.left = bounds.left - self._sums(self.given)
-        if passing:
-            self.closed[:, -1] |= self.left[:, -1] <= 0
-            self.left[:, -1] = np.maximum(self.left[:, -1] - 1, 0)
+        self.closed, self.passing = closed.copy(), bounds.reaches
+        self.groups, self.left = len(bounds.left), bounds.left
         sharers = np.unique(np.stack([group, climb.columns.sharer]), axis=1)[0]
         self.is_alone = (np.bincount(sharers, minlength=self.groups) < 2)[self.group]
         self.closings: list[Closing] = []
 
-    def done(self) -> Cut:
+    def cut(self, wants: IntArray, given: IntArray) -> Cut:
+        self.wants, self.given = np.maximum(wants, given)[self.order], given[self.order]
+        self.left = self.left - self._sums(self.given)
+        if self.passing:
+            self.closed[:, -1] |= self.left[:, -1] <= 0
+            self.left[:, -1] = np.maximum(self.left[:, -1] - 1, 0)
         while True:
             shut = (self.takes > 0) & self.closed[self.group]
             self.wants = np.where(shut.any(axis=1), self.given, self.wants)

@@ -146,9 +146,10 @@ class _Dealing:
                 bounds,
                 takes=np.column_stack([bounds.takes, self.promise[0]]),
                 left=np.column_stack([bounds.left, self.promise[1]]),
+                reaches=True,
             )
             closed = np.column_stack([closed, np.zeros(len(closed), dtype=bool)])
-        found = cut(self.climb, bounds, wants, self.counts, closed, self.promise is not None)
+        found = cut(self.climb, bounds, wants, self.counts, closed)
         return found.counts, found.closings
 
     def _note(self, closings: list[Closing]) -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -225,23 +226,22 @@ def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes:
     rows = rows[goes[holders.sharer[rows]]]
     rows = rows[np.lexsort((rows, _price(wish, holders, rows)))]
     missing = holders.asked(wish) - holders.free[where]
-    for picky in (False, True):
-        chosen = _trimmed(holders, _enough(wish, holders, standing, rows, missing, picky), missing)
+    for may_go in (lambda _: True, partial(is_just, wish, holders, standing)):
+        chosen = _trimmed(holders, _enough(holders, rows, missing, may_go), missing)
         if chosen and is_just(wish, holders, standing, chosen):
             return Exchange(where, tuple(sorted(chosen)), float(holders.loss[chosen].sum()))
     return None
 
 
-def _enough(
-    wish: Wish, holders: Holders, standing: Standings, rows: IntArray, missing: IntArray, picky: bool
-) -> list[int]:
-    """The first rows that together make enough room; empty where all rows do not. picky: skips rows that are unjust."""
+def _enough(holders: Holders, rows: IntArray, missing: IntArray, may_go: Callable[[list[int]], bool]) -> list[int]:
+    """The first rows that together make enough room; empty where all rows do not. may_go: skips a row with which the
+    chosen rows may not go."""
     chosen: list[int] = []
     for row in rows.tolist():
         if (missing <= 0).all():
             break
         gives = ((holders.gives[row] > 0) & (missing > 0)).any()
-        if gives and (not picky or is_just(wish, holders, standing, [*chosen, row])):
+        if gives and may_go([*chosen, row]):
             chosen.append(row)
             missing = missing - holders.gives[row]
     return chosen if (missing <= 0).all() else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.aws.call_rates import CallRates, TokenBucket
+from argosy.aws.call_rates import CallRate, CallRates, TokenBucket
 from tests.builders import NOW
 from tests.fakes.aws import Clock
 
@@ -15,7 +15,7 @@ def taken(pace: TokenBucket, count: int, deadline: float = FOREVER, urgent: bool
 
 def test_a_burst_is_free_and_then_the_rate_holds() -> None:
     clock = Clock()
-    pace = TokenBucket(40, 100, clock, clock.sleep)
+    pace = TokenBucket(CallRate(40, 100), clock, clock.sleep)
     assert taken(pace, 100) == 100
     assert clock.at == NOW
     assert taken(pace, 400) == 400
@@ -24,7 +24,7 @@ def test_a_burst_is_free_and_then_the_rate_holds() -> None:
 
 def test_what_does_not_fit_before_the_deadline_is_refused_without_waiting() -> None:
     clock = Clock()
-    pace = TokenBucket(10, 5, clock, clock.sleep)
+    pace = TokenBucket(CallRate(10, 5), clock, clock.sleep)
     assert taken(pace, 100, deadline=NOW + 1.0) == 15
     assert clock.at <= NOW + 1.0
     assert not pace.take(clock.at + 0.05)
@@ -32,19 +32,19 @@ def test_what_does_not_fit_before_the_deadline_is_refused_without_waiting() -> N
 
 def test_a_deadline_that_has_passed_gives_nothing_even_when_tokens_are_there() -> None:
     clock = Clock()
-    assert not TokenBucket(10, 5, clock, clock.sleep).take(NOW - 0.001)
+    assert not TokenBucket(CallRate(10, 5), clock, clock.sleep).take(NOW - 0.001)
 
 
 def test_the_reserve_is_for_urgent_calls() -> None:
     clock = Clock()
-    pace = TokenBucket(40, 100, clock, clock.sleep, reserve=20)
+    pace = TokenBucket(CallRate(40, 100, reserve=20), clock, clock.sleep)
     assert taken(pace, 200, deadline=NOW) == 80
     assert taken(pace, 200, deadline=NOW, urgent=True) == 20
 
 
 def test_what_can_wait_takes_what_is_there_above_the_reserve_and_never_sleeps() -> None:
     clock = Clock()
-    pace = TokenBucket(1, 3, clock, clock.sleep, reserve=1)
+    pace = TokenBucket(CallRate(1, 3, reserve=1), clock, clock.sleep)
     assert [pace.take_at_once(NOW + 100) for _ in range(4)] == [True, True, False, False]
     assert clock.at == NOW
     clock.at += 5
@@ -53,7 +53,7 @@ def test_what_can_wait_takes_what_is_there_above_the_reserve_and_never_sleeps() 
 
 def test_throttling_halves_the_rate_which_grows_back_by_a_tenth_a_second() -> None:
     clock = Clock()
-    pace = TokenBucket(40, 100, clock, clock.sleep, reserve=20)
+    pace = TokenBucket(CallRate(40, 100, reserve=20), clock, clock.sleep)
     pace.throttled()
     assert pace.rate_per_s == 20
     assert not pace.take(NOW)  # only the reserve is left
@@ -66,7 +66,7 @@ def test_throttling_halves_the_rate_which_grows_back_by_a_tenth_a_second() -> No
 
 def test_one_storm_of_refusals_halves_once_and_the_rate_never_reaches_zero() -> None:
     clock = Clock()
-    pace = TokenBucket(32, 100, clock, clock.sleep)
+    pace = TokenBucket(CallRate(32, 100), clock, clock.sleep)
     for _ in range(8):
         pace.throttled()
     assert (pace.rate_per_s, pace.throttles) == (16, 8)
@@ -78,7 +78,7 @@ def test_one_storm_of_refusals_halves_once_and_the_rate_never_reaches_zero() -> 
 
 def test_a_clock_that_jumps_back_gives_no_tokens_and_takes_none() -> None:
     clock = Clock()
-    pace = TokenBucket(10, 5, clock, clock.sleep)
+    pace = TokenBucket(CallRate(10, 5), clock, clock.sleep)
     assert taken(pace, 5, deadline=NOW) == 5
     clock.at -= 3600
     assert not pace.take(clock.at)
@@ -98,7 +98,7 @@ def test_the_buckets_are_those_of_aws() -> None:
 def test_a_clock_that_is_set_back_stops_nobody() -> None:
     """Found by the simulation: a pace that had been slowed down had a negative rate until the clock caught up."""
     clock = Clock()
-    pace = TokenBucket(40, 100, clock, clock.sleep)
+    pace = TokenBucket(CallRate(40, 100), clock, clock.sleep)
     pace.throttled()
     clock.at -= 300
     assert pace.rate_per_s == 20

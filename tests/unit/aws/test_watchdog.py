@@ -28,7 +28,7 @@ def look(table: FakeTable, **regions: Any) -> tuple[dict[str, Any], list[dict[st
     said: list[dict[str, Any]] = []
     records = cell_records.read(table, "t")
     assert records is not None
-    answer = watchdog.look(now=NOW, alive_at=records.heartbeat, ec2=regions, stage="main", say=said.append)
+    answer = watchdog.look(watchdog.WatchTurn(NOW, "main", said.append), records.heartbeat, regions)
     return answer, said
 
 
@@ -98,7 +98,7 @@ def test_an_instance_that_refuses_is_told() -> None:
 def look_at_cell(table: FakeTable, ec2: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     said: list[dict[str, Any]] = []
     records = cell_records.read(table, "t")
-    answer = watchdog.look_at_cell("eu-west-1", records, now=NOW, ec2=ec2, stage="main", say=said.append)
+    answer = watchdog.look_at_cell(watchdog.WatchTurn(NOW, "main", said.append), "eu-west-1", records, ec2)
     return answer, said
 
 

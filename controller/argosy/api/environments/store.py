@@ -8,7 +8,7 @@ from typing import Any
 from argosy.api.refusals import conflict, not_found
 from argosy.api.request_context import RequestContext
 from argosy.model.run_terms import RunTerms
-from argosy.model.services.environments import DeploymentStatus, Environment
+from argosy.model.services.environments import DeploymentStatus, Environment, Revision
 from argosy.model.stored import documents
 from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.environments import ENVIRONMENT, MARK_KEPT_S, environment_from, last_revision_of_deleted
@@ -36,7 +36,7 @@ def known(context: RequestContext, name: str, *, even_left: bool = False) -> Env
     if newest is not None and is_to_come(context, body, newest):
         # Created, and not folded in yet: what is asked for comes after it in the inbox.
         desired, is_daemon = size_of(terms_of_form(newest["form"]))
-        return Environment.new(name, newest["createdAt"], desired, newest["revision"], is_daemon=is_daemon)
+        return Environment.new(name, Revision(newest["revision"], newest["createdAt"]), desired, is_daemon=is_daemon)
     if env is not None and env.left:
         raise conflict(
             f"the environment {name!r} was deleted and its tasks were left: create it again, which takes them over, or"

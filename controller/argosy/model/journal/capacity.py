@@ -42,14 +42,7 @@ class Committed:
     ordered_at: float = 0.0
     floor: FloorFacts = field(default_factory=NO_FLOOR.facts)
 
-    def note(
-        self,
-        instances: Mapping[str, Instance],
-        changed: Iterable[str],
-        pools: Mapping[str, Pool],
-        order: OrderNote,
-        floor: Floor,
-    ) -> None:
+    def note_instances(self, instances: Mapping[str, Instance], changed: Iterable[str]) -> None:
         """Record the present facts as committed. changed: the instances that may differ from the facts here."""
         for name in changed:
             instance = instances.get(name)
@@ -57,6 +50,9 @@ class Committed:
                 self.instances[name] = instance_facts(instance)
             else:
                 self.instances.pop(name, None)
+
+    def note_orders(self, pools: Mapping[str, Pool], order: OrderNote, floor: Floor) -> None:
+        """Record the present facts as committed."""
         self.pools = {key: pool_facts(pool) for key, pool in pools.items()}
         self.ordered_at = order.at
         self.floor = floor.facts()

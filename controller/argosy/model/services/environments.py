@@ -104,10 +104,9 @@ class Environment:
     committed: EnvironmentFacts | None = field(default=None, compare=False)  # None = nothing was committed; not stored
 
     @classmethod
-    def new(cls, name: str, created_at: float, desired: int, revision: int, *, is_daemon: bool = False) -> Environment:
+    def new(cls, name: str, first: Revision, desired: int, *, is_daemon: bool = False) -> Environment:
         """A new environment with its first revision."""
-        first = [Revision(revision, created_at)]
-        return cls(name, created_at, desired, desired, first, is_daemon=is_daemon)
+        return cls(name, first.created_at, desired, desired, [first], is_daemon=is_daemon)
 
     def facts(self) -> EnvironmentFacts:
         """The facts now. The number of a daemon's instances is left out: instances have lines of their own."""

@@ -192,7 +192,8 @@ def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
 def committed(state: State) -> None:
     """Clear the marks of changes, and drop the closed runs: all of it is stored now."""
     state.version += 1
-    state.committed.note(state.instances, state.changed_instances, state.pools, state.last_order, state.floor)
+    state.committed.note_instances(state.instances, state.changed_instances)
+    state.committed.note_orders(state.pools, state.last_order, state.floor)
     for run_id in state.changed_runs & state.runs.keys():
         state.runs[run_id].committed = state.runs[run_id].facts()
     state.attempts.committed()
@@ -260,7 +261,8 @@ def restore(
             state.sharing = each
         else:
             state.environments[each.name] = each
-    state.committed.note(state.instances, state.instances, state.pools, state.last_order, state.floor)
+    state.committed.note_instances(state.instances, state.instances)
+    state.committed.note_orders(state.pools, state.last_order, state.floor)
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
         if isinstance(found, Suspension):

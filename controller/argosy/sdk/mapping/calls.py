@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,8 +58,8 @@ class TaskTerms:
         if isinstance(self.packages, str):
             raise InvalidInput(f"packages is a list of requirements: [{self.packages!r}], not {self.packages!r}.")
 
-    def spec(self, name: str, tasks: int, inputs: list[str], folder: Path, stock: str) -> dict[str, Any]:
-        """Of a run of the program in `folder`. stock: the image, unless these terms name one."""
+    def spec(self, name: str, tasks: int, inputs: list[str], folder: Path) -> dict[str, Any]:
+        """Of a run of the program in `folder`."""
         return {
             "version": 1,
             "name": name,
@@ -68,7 +68,7 @@ class TaskTerms:
             **({"packages": list(self.packages)} if self.packages else {}),
             "inputs": inputs,
             "result": "folder",
-            "container": {"image": self.image or stock},
+            "container": {"image": self.image},
             "resources": {"vcpus": self.vcpus, "memory": self.memory, "gpus": self.gpus},
             "array": {"size": tasks, "partSuffix": ".pkl"},
             "retryStrategy": {"attempts": self.attempts, "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]},
@@ -134,7 +134,7 @@ def start(
         write_program(Path(folder))
         inputs = [f"{base}functions.bin", f"{base}calls-${{index}}.bin"]
         stock = stock_image(client.access.deployment.python)
-        return client.submit(terms.spec(name, len(tasks), inputs, Path(folder), stock))
+        return client.submit(replace(terms, image=terms.image or stock).spec(name, len(tasks), inputs, Path(folder)))
 
 
 def stock_image(deployed: str) -> str:

@@ -35,8 +35,9 @@ class Watchdogs:
         if not self._deployment.is_torn_down:
             clients = {each: ec2(each) for each in sorted({*self._deployment.named, *records.cells})}
             say = partial(self._say, "home's watchdog")
-            watchdog.look(now=now, alive_at=records.heartbeat, ec2=clients, stage=STAGE, say=say)
-            watchdog.wake(records, self._home.dynamodb, TABLE, self._home.events, TICK_RULE, now=now)
+            watchdog.look(watchdog.WatchTurn(now, STAGE, say), records.heartbeat, clients)
+            home = watchdog.HomeTick(self._home.dynamodb, TABLE, self._home.events, TICK_RULE)
+            watchdog.wake(home, records, now=now)
         if self._cell is not None and self._cell.standing:
             region, say = self._cell.region, partial(self._say, "the cell's watchdog")
-            watchdog.look_at_cell(region, records, now=now, ec2=ec2(region), stage=STAGE, say=say)
+            watchdog.look_at_cell(watchdog.WatchTurn(now, STAGE, say), region, records, ec2(region))

@@ -35,7 +35,7 @@ def serving(tasks: int, desired: int) -> State:
     state = State()
     form = spec(kind="service", name="web", service={"desired": desired}, array={"size": tasks})
     run = state.take_in(submit_request(RUN, NOW, form, tasks, "argosy/web", "s3://results/x/", False), tasks)
-    env = state.environments["web"] = Environment.new("web", NOW, desired, revision=1)
+    env = state.environments["web"] = Environment.new("web", Revision(1, NOW), desired)
     env.revisions[0].run_id, env.completed = RUN, 1
     env.deployments.append(ServiceDeployment(1, 1, NOW, status=DeploymentStatus.COMPLETED))
     for index in range(tasks):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.model.policy import Policy
-from argosy.model.services.environments import DeploymentStatus, Environment, ServiceDeployment
+from argosy.model.services.environments import DeploymentStatus, Environment, Revision, ServiceDeployment
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.audit.quiet import QuietChecker
@@ -21,7 +21,7 @@ def left(frozen_reason: str, status: DeploymentStatus, *, deleting: bool = False
     """The invariants that are broken where a controller leaves such an environment."""
     facts = TrialFacts(Regions(world()), {}, Policy(), one_controller=True)
     facts.is_quiet = lambda: True
-    env = Environment.new("web", 0.0, desired=1, revision=1)
+    env = Environment.new("web", Revision(1, 0.0), desired=1)
     env.deployments.append(replace(ServiceDeployment(1, 1, 0.0), status=status))
     env.frozen_reason, env.deleting = frozen_reason, deleting
     facts.stored.environments["web"] = env
