@@ -132,8 +132,9 @@ def _has_stream(logs: Any, group: str, arn: str) -> bool:
 
 
 @contextmanager
-def cloud(folder: Path, **options: Any) -> Iterator[Cloud]:
-    """Quick boots, short grace, a controller that does nothing: these tests are the controller."""
+def cloud(folder: Path, *, is_alone: bool = False, **options: Any) -> Iterator[Cloud]:
+    """Quick boots, short grace, a controller that does nothing: these tests are the controller. is_alone: whether it
+    shares nothing with others, so that nothing is left afterwards."""
     tool = folder / "containers" / "tool"
     tool.mkdir(parents=True)
     (tool / "Dockerfile").write_text(DOCKERFILE)
@@ -146,7 +147,8 @@ def cloud(folder: Path, **options: Any) -> Iterator[Cloud]:
         controller_handler=ECHO,
         processes=8,
     )
-    with local_aws(replace(quick, **options)) as aws:
+    made = replace(quick, **options)
+    with LocalAws(options=made) if is_alone else local_aws(made) as aws:
         clients = LocalClients(aws.endpoint_url, aws.region)
         try:
             yield Cloud(aws, clients)

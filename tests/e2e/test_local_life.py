@@ -41,7 +41,7 @@ def test_more_tasks_than_processes_wait_as_pending_and_can_be_stopped_there(tmp_
 def test_closing_leaves_no_process_thread_or_folder(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     children = {child.pid for child in psutil.Process().children(recursive=True)}
-    with cloud(tmp_path, state_dir=None) as closing:
+    with cloud(tmp_path, is_alone=True, state_dir=None) as closing:
         closing.buy("c5.large")
         arn = closing.run(closing.define("tool"), IGNORES_SIGTERM)
         assert closing.says(arn, "ready")

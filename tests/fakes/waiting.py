@@ -12,12 +12,13 @@ PATIENCE_S = 120.0  # of a busy machine
 
 def until(condition: Callable[[], T | Literal[False] | None], timeout_s: float = PATIENCE_S) -> T:
     """The first true result of `condition`."""
-    ends = time.monotonic() + timeout_s
+    ends, pause_s = time.monotonic() + timeout_s, 0.005
     while time.monotonic() < ends:
         found = condition()
         if found:
             return found
-        time.sleep(0.01)  # between two looks, not instead of one
+        time.sleep(pause_s)  # between two looks, not instead of one
+        pause_s = min(0.1, pause_s * 1.2)  # a look may cost more than what it looks at
     raise AssertionError(f"it did not happen within {timeout_s} s: {condition}")
 
 
