@@ -71,18 +71,18 @@ class Client:
         after: RunHandle | Sequence[RunHandle] = (),
     ) -> RunHandle:
         """Start a run. spec: the path of its file, or a mapping of the same form. client_token: repeating the same
-        token and spec
+        token and spec gives the same run. after: runs that have to succeed first (`dependsOn` of the spec allows more);
+        the spec may name their results, `${dependency.NAME.output}`.
 
-        gives the same run. after: runs that have to succeed first (`dependsOn` of the spec allows more).
         A program's folder (`workdir`) and its packages are uploaded first, unless they are there. Raises
         `argosy.InvalidSpec` with every fault, and ArgosyError.
         """
         from argosy.client.dependencies import with_run_ids
         from argosy.client.packing.program import pack
 
-        wanted = given(spec)
+        wanted = given(spec, [each.id for each in ([after] if isinstance(after, RunHandle) else after)])
         with explained(), faults_of(wanted.name):
-            data = with_run_ids(_after(wanted.data, after), partial(run_id_of, self.access.api))
+            data = with_run_ids(wanted.data, partial(run_id_of, self.access.api))
             packed = pack(data, wanted.folder, self.access)
             view = self.access.api.submit(packed, client_token or uuid.uuid4().hex)
         return self._run(view)
@@ -134,13 +134,6 @@ class Client:
     def __repr__(self) -> str:
         connection = self.access.connection
         return f"<argosy.Client {connection.endpoint_url or connection.region or 'AWS'} {connection.stage}>"
-
-
-def _after(spec: Mapping[str, Any], after: RunHandle | Sequence[RunHandle]) -> Mapping[str, Any]:
-    runs = [after] if isinstance(after, RunHandle) else list(after)
-    if not runs:
-        return spec
-    return {**spec, "dependsOn": [*spec.get("dependsOn", ()), *({"run": each.id} for each in runs)]}
 
 
 def _of_shell(names: tuple[str, ...]) -> str | None:

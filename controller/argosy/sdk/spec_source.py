@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -26,18 +26,27 @@ class SpecGiven:
     folder: Path
 
 
-def given(spec: str | os.PathLike[str] | Mapping[str, Any]) -> SpecGiven:
-    """What is submitted. Raises InvalidSpec with every fault, and InvalidInput for a file that cannot be read."""
+def given(spec: str | os.PathLike[str] | Mapping[str, Any], after: Sequence[str] = ()) -> SpecGiven:
+    """What is submitted. after: ids of runs that it depends on beside its own `dependsOn`. Raises InvalidSpec with
+    every fault, and InvalidInput for a file that cannot be read."""
     if isinstance(spec, Mapping):
-        return _from_mapping(spec)
-    return _from_file(Path(spec))
+        return _from_mapping(spec, after)
+    return _from_file(Path(spec), after)
 
 
-def _from_mapping(spec: Mapping[str, Any]) -> SpecGiven:
+def _depending(data: Mapping[str, Any], after: Sequence[str]) -> Mapping[str, Any]:
+    """Faulty entries are left to the check."""
+    own = data.get("dependsOn", [])
+    if not after or not isinstance(own, list):
+        return data
+    return {**data, "dependsOn": [*own, *({"run": each} for each in after)]}
+
+
+def _from_mapping(spec: Mapping[str, Any], after: Sequence[str]) -> SpecGiven:
     from argosy.api.admission import specs
     from argosy.spec.faults import SpecError
 
-    data: Mapping[str, Any] = _as_in_a_file(spec)
+    data = _depending(_as_in_a_file(spec), after)
     try:
         specs.check_spec(data, now=time.time())
     except SpecError as refusal:
@@ -60,7 +69,7 @@ def _as_in_a_file(value: Any, depth: int = DEPTH) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _from_file(path: Path) -> SpecGiven:
+def _from_file(path: Path, after: Sequence[str]) -> SpecGiven:
     from argosy.api.admission import specs
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
@@ -72,8 +81,8 @@ def _from_file(path: Path) -> SpecGiven:
     is_json = spec_file.is_json_name(path.name)
     try:
         _, document = spec_file.check_text(
-            text, is_json=is_json, check=lambda data: specs.check_spec(data, now=time.time())
+            text, is_json=is_json, check=lambda data: specs.check_spec(_depending(data, after), now=time.time())
         )
     except SpecError as refusal:
         raise InvalidSpec(str(path), refusal.faults) from refusal
-    return SpecGiven(document.data, str(path), path.parent)
+    return SpecGiven(_depending(document.data, after), str(path), path.parent)

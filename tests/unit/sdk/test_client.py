@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,20 @@ def test_a_mapping_may_have_what_programs_have_where_a_file_has_json(tmp_path: P
     client_of(world).submit({**SPEC, "container": container, "array": {"range": "0:100", "shardSize": numpy.int64(10)}})
     wanted = {**SPEC["container"], "environment": {"WHERE": str(tmp_path)}}
     assert sent(world)["spec"] == {**SPEC, "container": wanted}
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_run_that_is_submitted_after_another_one_may_name_its_results(tmp_path: Path, is_file: bool) -> None:
+    first = client_of(World().answers("DescribeRun", run_view())).run(RUN_ID)
+    command = ["${dependency.digits.output}", "${part}"]
+    second = {**SPEC, "name": "report", "container": {"image": "argosy/digits", "command": command}}
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(second))
+    world = World().answers("SubmitRun", run_view(name="report")).answers("DescribeRun", run_view())
+    client_of(world).submit(file if is_file else second, after=first)
+    assert sent(world)["spec"] == {**second, "dependsOn": [{"run": RUN_ID}]}
+    with pytest.raises(argosy.InvalidSpec, match="no dependsOn"):
+        client_of(world).submit(second)
 
 
 def test_what_no_file_could_hold_is_refused_however_deep_it_is() -> None:
