@@ -92,7 +92,7 @@ def main(arguments: Sequence[str], account: Account | None = None) -> int:
                 print(f"{region} {kind}: {ami} ({f'was {was}' if was else 'new'})")
     if after != before:
         CONTEXT.write_text(json.dumps({**stored, PINNED_AMIS: after}, indent=2) + "\n")
-        print(f"Commit {CONTEXT}: it holds these pins, for every checkout that deploys.")
+        print(f"Commit {CONTEXT}, which holds these pins for every checkout that deploys.")
     elif "--newest" in arguments:
         print("The newest AMIs are pinned already.")
     return 0

@@ -161,7 +161,7 @@ def installer(uv: str | None, *, pip: bool) -> list[str]:
     if uv:
         return [uv, "pip", "install", "--quiet", "--python-platform", f"{machine}-manylinux_2_28"]
     if not pip:
-        raise BundleError("the functions' wheels need an installer: there is neither uv nor pip in this environment")
+        raise BundleError("the functions' wheels need an installer: neither uv nor pip is in this environment")
     tags = (f"manylinux_2_28_{machine}", f"manylinux_2_17_{machine}", f"manylinux2014_{machine}")
     platforms = [part for tag in tags for part in ("--platform", tag)]
     return [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--implementation", "cp", *platforms]

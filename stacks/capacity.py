@@ -113,7 +113,7 @@ class Fleets(Construct):
             self,
             f"{logical(name)}Ids",
             parameter_name=f"/{self._settings.prefix}/fleets/{name}",
-            description=f"Argosy: the fleets of {name}, one a zone",
+            description=f"Argosy: the fleets of {name}, one per zone",
             string_value=cdk.Token.as_string(ids),
         )
 

@@ -122,7 +122,7 @@ class HomeStack(cdk.Stack):
             settings=settings,
             props=FunctionProps(
                 name="controller",
-                description="Argosy: places tasks, steers the fleets",
+                description="Argosy: places tasks and manages the fleets",
                 code=code,
                 handler="argosy.handlers.controller",
                 rights=grants.controller(arns, bucket),

@@ -36,7 +36,7 @@ class ImagesStack(cdk.Stack):
                 self,
                 name.capitalize(),
                 parameter_name=f"/{settings.prefix}/images/{name}",
-                description=f"Argosy: what argosy/{name} stands for",
+                description=f"Argosy: the image behind argosy/{name}",
                 string_value=image.image_uri,
             )
 
@@ -45,7 +45,9 @@ def _chosen(names: Sequence[str], folder: Path) -> list[Path]:
     sources = {dockerfile.parent.name: dockerfile.parent for dockerfile in sorted(folder.glob("*/Dockerfile"))}
     unknown = [] if names == ALL_IMAGES else [name for name in names if name not in sources]
     if unknown:
-        raise LookupError(f"images: {', '.join(unknown)} is no folder of containers/; there are {', '.join(sources)}")
+        raise LookupError(
+            f"images: {', '.join(unknown)} is not a folder of containers/; the folders are {', '.join(sources)}"
+        )
     return list(sources.values()) if names == ALL_IMAGES else [sources[name] for name in names]
 
 

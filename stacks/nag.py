@@ -38,8 +38,8 @@ WILDCARDS = (
 
 _PROVIDER = "CDK's own provider framework makes this; nothing but it may invoke the two functions."
 _CELL = {
-    "AwsSolutions-VPC7": "Flow logs cost by the gigabyte and nothing comes in; who needs them adds them to the VPC.",
-    "AwsSolutions-ECS4": "Container Insights bills every task; the controller's own metrics say what is used.",
+    "AwsSolutions-VPC7": "Flow logs cost by the gigabyte and nothing comes in; add them to the VPC if you need them.",
+    "AwsSolutions-ECS4": "Container Insights bills every task; the controller's own metrics show what is used.",
     "AwsSolutions-ECS2": "Two figures (GPU, BATCH_SIZE) and the driver's capabilities: no secret is among them.",
     "AwsSolutions-L1": "Python 3.13 is what the wheels are locked and measured for; the framework's Node is CDK's.",
     "AwsSolutions-SF1": "The teardown's waiter; the functions that it calls log what they do.",

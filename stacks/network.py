@@ -45,7 +45,7 @@ class Network(Construct):
             self,
             "Instances",
             vpc=self.vpc,
-            description="Container instances: nothing comes in",
+            description="Container instances: no inbound traffic",
             allow_all_outbound=True,
         )
         if settings.subnets == "private" and existing is None:

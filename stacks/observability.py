@@ -58,7 +58,7 @@ class Observability(Construct):
         )
         alarms.add("WatchdogErrors", functions.watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
         alarms.add(
-            "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"
+            "WatchdogActed", freed, 1, "the controller was down for an hour while instances ran; they were terminated"
         )
         alarms.add("DeadLetters", dead, 1, "events or invocations could not be delivered")
         alarms.add(
@@ -69,7 +69,7 @@ class Observability(Construct):
             periods=PERIODS_TO_CATCH_UP,
         )
         mend = own_metric(settings, "FleetsToMend", "Maximum")
-        alarms.add("FleetsToMend", mend, 1, "fleets launch nothing until somebody acts: argosy cluster says why")
+        alarms.add("FleetsToMend", mend, 1, "fleets cannot launch until a fault is fixed: argosy cluster says why")
         troubled = own_metric(settings, "ServicesInTrouble", "Maximum")
         alarms.add(
             "ServicesInTrouble", troubled, 1, "a deployment failed or is stuck, or a service fails: argosy env list"
@@ -122,9 +122,9 @@ class Observability(Construct):
             ("Launches", ("Launches",), "Sum"),
             ("Events", ("Events",), "Sum"),
             ("Messages that cannot be read", ("PoisonMessages",), "Sum"),
-            ("Ends that no event told of", ("RepairedBySweep",), "Sum"),
-            ("Instances that EC2 will not end", ("StubbornInstances",), "Maximum"),
-            ("Fleets that somebody has to mend", ("FleetsToMend",), "Maximum"),
+            ("Task ends without an event", ("RepairedBySweep",), "Sum"),
+            ("Instances that EC2 does not terminate", ("StubbornInstances",), "Maximum"),
+            ("Fleets with a fault to fix", ("FleetsToMend",), "Maximum"),
         )
         ours = [
             cloudwatch.GraphWidget(

@@ -20,8 +20,8 @@ from stacks.cell import Cell
 from stacks.store import Store
 
 _POLICIES = {
-    "submitter": "Argosy: submit runs, look at them, read their results and logs",
-    "member": "Argosy: look at runs, read their results and logs; with a queue's entrance, submit to it",
+    "submitter": "Argosy: submit and view runs, read their results and logs",
+    "member": "Argosy: view runs, read their results and logs; with a queue's entrance, submit to it",
 }
 _ORDINALS = ("One", "Two", "Three", "Four", "Five", "Six")
 
@@ -108,6 +108,6 @@ class Outputs(Construct):
             self,
             "Deployment",
             parameter_name=f"/{settings.prefix}/deployment",
-            description="Argosy: how its command finds this deployment",
+            description="Argosy: where its command finds this deployment",
             string_value=cdk.Stack.of(self).to_json_string(described),
         )

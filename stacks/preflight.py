@@ -21,7 +21,7 @@ from stacks.given import FIRST_IMAGES, settings_of
 from stacks.stays import context_of
 
 ARGOSY = Path(sys.executable).parent / "argosy"
-ALL_THE_SAME = "To deploy all the same, add CHECKED_ACCOUNT=no."
+ALL_THE_SAME = "To deploy anyway, add CHECKED_ACCOUNT=no."
 
 
 def command(settings: Settings, profile: str | None) -> list[str]:
@@ -48,8 +48,8 @@ def images_note(settings: Settings, engine: str) -> str:
         return "Publishes no image, as the settings say."
     first = ",".join(FIRST_IMAGES)
     return (
-        f"Neither Docker nor podman answers, so argosy/{first} is not published: runs can name images of registries. "
-        f'Later, where one does: make deploy ARGS="-c images={first}"'
+        f"Neither Docker nor podman answers, so argosy/{first} is not published; runs can use images from registries. "
+        f'To publish it later: make deploy ARGS="-c images={first}"'
     )
 
 

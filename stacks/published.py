@@ -54,13 +54,13 @@ def main(arguments: Sequence[str], ask: Ask | None = None) -> int:
         return 2
     except (BotoCoreError, ClientError) as fault:
         print(f"Which images are published cannot be read: {fault}", file=sys.stderr)
-        print("Name them, or none, by yourself: -c published=digits,sweep. The others are taken back.", file=sys.stderr)
+        print("Name them (or none) yourself: -c published=digits,sweep. The others are unpublished.", file=sys.stderr)
         return AWS_FAULT
     kept, gone = folders(names)
     if further := [name for name in kept if name not in settings.images]:
         print(f"Published before, and kept: {', '.join(f'argosy/{name}' for name in further)}.", file=sys.stderr)
     if gone:
-        print(f"Taken back, as containers/ no longer has them: {', '.join(gone)}.", file=sys.stderr)
+        print(f"Unpublished, because containers/ no longer has them: {', '.join(gone)}.", file=sys.stderr)
     print(",".join(kept))
     return 0
 

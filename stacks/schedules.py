@@ -28,7 +28,7 @@ class Schedules(Construct):
             self,
             "Role",
             role_name=f"{settings.prefix}-schedules",
-            description="Argosy: what its schedules fire with",
+            description="Argosy: the role with which schedules fire",
             assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": ours}),
         )
         for statement in grants.schedules(arns):

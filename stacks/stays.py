@@ -23,8 +23,8 @@ from stacks.given import settings_of
 
 CDK_JSON = Path("cdk.json")
 _BUCKET = {
-    "retain": "The results bucket STAYS with all that is in it (setting results: retain); delete it yourself later.",
-    "destroy": "The results bucket is DELETED with all that is in it (setting results: destroy).",
+    "retain": "The results bucket and its contents are KEPT (setting results: retain); delete it yourself later.",
+    "destroy": "The results bucket and its contents are DELETED (setting results: destroy).",
 }
 
 
@@ -52,8 +52,8 @@ def stack_of(settings: Settings, cell: str) -> str:
         raise ValueError(f"{cell} is home: make destroy takes down the whole deployment")
     known = ", ".join(further) or "none"
     raise ValueError(
-        f"{cell} is not a further cell of these settings (they name: {known}). Name it for this command, as at the "
-        f'deploy that made it: ARGS="-c cells={",".join(settings.cells)},{cell}"'
+        f"{cell} is not a further cell of these settings (they name: {known}). Name it for this command, as in the "
+        f'deployment that made it: ARGS="-c cells={",".join(settings.cells)},{cell}"'
     )
 
 
@@ -61,8 +61,8 @@ def lines(settings: Settings) -> list[str]:
     """The message before anything is destroyed."""
     names = ", ".join(stack_names(settings))
     return [
-        f"This destroys {names} and nothing else. Give the same ARGS as to make deploy: they decide which stacks.",
-        _BUCKET[settings.results] + " The bucket goes by what was deployed, not by what is said now.",
+        f"This destroys {names} and nothing else. Give the same ARGS as for `make deploy`: they decide which stacks.",
+        _BUCKET[settings.results] + " The deployed setting decides about the bucket, not this command's.",
     ]
 
 

@@ -43,7 +43,7 @@ class Teardown(Construct):
             settings, bucket, "Begin", "on_event", "stops the launches", grants.teardown_begin(arns, region)
         )
         rights = grants.teardown_wait(arns, region, bucket.bucket_arn if bucket else None)
-        wait = self._handler(settings, bucket, "Wait", "is_complete", "frees instances until none is left", rights)
+        wait = self._handler(settings, bucket, "Wait", "is_complete", "terminates instances until none is left", rights)
         provider = cr.Provider(
             self,
             "Provider",

@@ -32,7 +32,7 @@ class Watchdog(Construct):
             settings=settings,
             props=FunctionProps(
                 name="watchdog",
-                description="Argosy: ends instances whose controller is dead",
+                description="Argosy: terminates instances whose controller is down",
                 code=bundle.small_code(bundle.WATCHDOG_FILES),
                 handler=f"argosy.aws.watchdog.{'handler' if home else 'cell_handler'}",
                 rights=grants.watchdog(grants.Arns(settings), region),
@@ -53,7 +53,7 @@ class Watchdog(Construct):
             self,
             "Schedule",
             rule_name=f"{settings.prefix}-watchdog",
-            description="Argosy: always on, so that a dead controller cannot burn money",
+            description="Argosy: always on, so that a failed controller cannot waste money",
             schedule=events.Schedule.rate(cdk.Duration.minutes(EVERY_MINUTES)),
             targets=[targets.LambdaFunction(self.function, dead_letter_queue=dead_letters, retry_attempts=2)],
         )

@@ -50,7 +50,7 @@ func (a attempt) run() (int, error) {
 func (a attempt) unlessStopped(work func() error) error {
 	err := work()
 	if err != nil && a.children.stopped.Err() != nil {
-		return failed(exitStopped, "the task was told to stop before it was done")
+		return failed(exitStopped, "the task was stopped before it finished")
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (a attempt) setUp(text string, told []string, folder string) error {
 	words := []string{"sh", "-c", text}
 	code, err := a.children.run(command{words: words, environment: told, folder: folder, stdout: 2, isSetup: true})
 	if err == nil && a.children.stopped.Err() != nil {
-		return failed(exitStopped, "the task was told to stop before its program was started")
+		return failed(exitStopped, "the task was stopped before its program started")
 	}
 	if err == nil && code != 0 {
 		return failed(code, "the setup ended with exit code %d, so the program was not started", code)
@@ -156,7 +156,7 @@ func (a attempt) deliver(s3 *store, asked job) error {
 			return err
 		}
 		if about.Size() == 0 {
-			return failed(exitNoResult, "the program ended well but wrote nothing to its standard output, which is its result")
+			return failed(exitNoResult, "the program succeeded but wrote nothing to its standard output, which is its result")
 		}
 		return uploadPart(a.children.stopped, s3, a.order, left{path: a.work.stdout(), size: about.Size()})
 	}

@@ -93,7 +93,7 @@ func (s *supervisor) start(c command) (int, error) {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	if s.stopped.Err() != nil {
-		return 0, failed(exitStopped, "the task was told to stop before its program was started")
+		return 0, failed(exitStopped, "the task was stopped before its program started")
 	}
 	child, err := forkExec(path, c)
 	if errors.Is(err, syscall.ENOEXEC) { // a script without a first line that says who reads it: execvp(3) does this

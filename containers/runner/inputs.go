@@ -20,7 +20,7 @@ func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder st
 	named := map[string]address{}
 	add := func(name string, at address) error {
 		if !isPath(name) {
-			return wrong("the key of the input %s is no path of a file", at)
+			return wrong("the key of the input %s is not a file path", at)
 		}
 		if other, taken := named[name]; taken {
 			return wrong("two inputs would be the file %s: %s and %s", name, other, at)

@@ -69,7 +69,7 @@ func readJob(text []byte) (job, error) {
 		return read, err
 	}
 	if document.Protocol.String() != protocol {
-		return read, fmt.Errorf("it has protocol %q, and this runner knows %s", document.Protocol, protocol)
+		return read, fmt.Errorf("it has protocol %q, and this runner supports %s", document.Protocol, protocol)
 	}
 	for _, each := range document.Archives {
 		at, err := addressOf(each.URI, "the archive")
@@ -77,7 +77,7 @@ func readJob(text []byte) (job, error) {
 			return read, err
 		}
 		if each.Kind != kindProgram && each.Kind != kindWheel {
-			return read, fmt.Errorf("%q is no kind of archive", each.Kind)
+			return read, fmt.Errorf("%q is not a kind of archive", each.Kind)
 		}
 		if each.Bytes == nil {
 			return read, fmt.Errorf("it does not say how large %s is", at)

@@ -29,7 +29,7 @@ func orderFrom(environment []string) (*order, error) {
 		return nil, nil
 	}
 	if number != protocol {
-		return nil, wrong("the task asks for protocol %q of the runner, and this runner knows protocol %s", number, protocol)
+		return nil, wrong("the task asks for protocol %q of the runner, and this runner supports protocol %s", number, protocol)
 	}
 	asked := order{
 		result:  variable(environment, "ARGOSY_RESULT"),

@@ -78,13 +78,13 @@ func leftIn(folder string, limits job) ([]left, error) {
 			return wrong("the result has more than %s files; pack them into fewer", grouped(limits.mostFiles))
 		}
 		if total > limits.mostBytes {
-			return wrong("the result has more than %s bytes, which is the most of a task", grouped(limits.mostBytes))
+			return wrong("the result has more than %s bytes, the limit for a task", grouped(limits.mostBytes))
 		}
 		return nil
 	})
 	if err == nil && len(found) == 0 {
-		return nil, failed(exitNoResult, "the program ended well but wrote no file into $ARGOSY_OUT;"+
-			" ask for `result: stdout` if it prints its result, for `result: none` if it has none")
+		return nil, failed(exitNoResult, "the program succeeded but wrote no file into $ARGOSY_OUT;"+
+			" use `result: stdout` if it prints its result, or `result: none` if it has none")
 	}
 	return found, err
 }
@@ -99,7 +99,7 @@ func fileAt(path, folder string) (left, error) {
 		return left{}, wrong("the result's file %s cannot be read: %v", name, errors.Unwrap(err))
 	}
 	if !about.Mode().IsRegular() {
-		return left{}, wrong("the result has something that is no file: %s", name)
+		return left{}, wrong("the result has an entry that is not a file: %s", name)
 	}
 	return left{path, name, about.Size()}, nil
 }

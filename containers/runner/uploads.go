@@ -172,7 +172,7 @@ func (u upload) complete(ctx context.Context, id string, tags []string) error {
 	return err
 }
 
-// completed: S3 says 200 before it knows, sends spaces meanwhile, and may then tell of a fault. An answer that breaks off
+// completed: S3 answers 200 early, sends spaces while it works, and may then report a fault. An answer that breaks off
 // says nothing.
 func completed(response *http.Response) error {
 	var answer struct {

@@ -99,7 +99,7 @@ def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:
     metrics = _metrics()
     metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
     _write(metrics)
-    return envelope_of_error("InternalError", f"what is stored cannot be read: {fault}", request_id)
+    return envelope_of_error("InternalError", f"the stored data cannot be read: {fault}", request_id)
 
 
 def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
@@ -108,13 +108,13 @@ def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
     fault = classify(error)
     if fault.kind is FailureKind.THROTTLED:
         logger.warning("a request was throttled by AWS", extra={"requestId": request_id, "fault": fault.text})
-        message = "AWS asks us to go slower: try again in a moment"
+        message = "AWS is throttling requests: try again in a moment"
         return envelope_of_error("ThrottlingException", message, request_id)
     logger.error("a request failed at AWS", exc_info=error, extra={"requestId": request_id, "fault": fault.text})
     metrics = _metrics()
     metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
     _write(metrics)
-    message = f"a call to AWS failed ({fault.code}); a submit may be sent again with the same clientToken"
+    message = f"a call to AWS failed ({fault.code}); a submission can be sent again with the same clientToken"
     return envelope_of_error("InternalError", message, request_id)
 
 
@@ -169,7 +169,7 @@ class TickLog:
         for sentence in report.short:
             logger.warning("a fleet does not deliver", extra={"fleet": sentence})
         for trouble in report.troubles:
-            logger.error("a fault in Argosy's own code: what it failed at is left out", extra=asdict(trouble))
+            logger.error("a fault in Argosy's own code: what caused it is left out", extra=asdict(trouble))
         is_told = report.damage or report.troubles or report.suspended or report.services_in_trouble
         if not (report.events or report.actions or report.poison or is_told):
             return

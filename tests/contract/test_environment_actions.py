@@ -117,7 +117,7 @@ def test_a_service_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None:
     assert (updated["revision"], updated["created"]) == (2, True)
     code, said, _ = refused("UpdateEnvironment", name="web", baseRevision=1, spec=SERVICE)
     assert (code, said) == (
-        409, "ConflictException: the newest revision of web is 2: look at what it changes, then update that one",
+        409, "ConflictException: the newest revision of web is 2: review it, then update that one",
     )  # fmt: skip
     code, said, _ = refused("StartDeployment", name="web", revision=2, clientToken="once")
     assert (code, said) == (409, "ConflictException: this clientToken was already used for revision 1")

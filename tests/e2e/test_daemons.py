@@ -26,7 +26,7 @@ def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path
         "watch created, revision 1",
         "deployment 1 to revision 1: COMPLETED",
         "deployment 2 to revision 2: COMPLETED",
-        "watch is a daemon, of which one task runs on each instance that matches",
+        "watch is a daemon, which runs task runs on each instance that matches",
         "as expected",
     ):
         assert told in said

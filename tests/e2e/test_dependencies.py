@@ -61,8 +61,8 @@ def test_a_fault_in_the_last_file_starts_none_of_them(local: Cluster, tmp_path: 
     before = local.ask("ListRuns")["runs"]
     done = shell(local, "argosy submit prepare.yaml square.yaml total.yaml -d", tmp_path)
     assert done.returncode == 2
-    assert "${dependency.cube.output} is no run of dependsOn; known: dependency.square.output" in done.stderr
+    assert "${dependency.cube.output} is not a run of dependsOn; known: dependency.square.output" in done.stderr
     done = shell(local, "argosy submit prepare.yaml square.yaml --set array.size=2", tmp_path)
     assert done.returncode == 2
-    assert "--set changes one file, and there are 2." in done.stderr
+    assert "--set applies to one file, but 2 were given." in done.stderr
     assert local.ask("ListRuns")["runs"] == before

@@ -85,13 +85,13 @@ def test_a_terminal_gets_a_shell_of_its_own(local: Cluster, run_id: str) -> None
 
 def test_a_task_that_waits_and_a_run_that_has_ended_are_refused(local: Cluster, run_id: str) -> None:
     waits = exec_(local, run_id, "1", "true")
-    assert (waits.returncode, waits.stderr.splitlines()[0]) == (2, "error: Task 1 waits: nothing of it runs yet.")
+    assert (waits.returncode, waits.stderr.splitlines()[0]) == (2, "error: Task 1 is waiting: it has not started yet.")
     assert f"next: argosy explain {run_id} --task 1" in waits.stderr
     ended = local.submit(["exit0", "-"], 1)
     local.finished(ended)
     refused = exec_(local, ended, "0", "true")
     assert refused.returncode == 2
-    assert "does not run any more" in refused.stderr
+    assert "is no longer running" in refused.stderr
     assert "There is no task 5" in exec_(local, run_id, "5", "true").stderr
 
 

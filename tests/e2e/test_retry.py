@@ -36,7 +36,7 @@ def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluste
     assert refused.returncode == 2
     told = argosy(local, "retry", run_id, "--failed", "--client-token", "once")
     assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines()[0] == f"{run_id} is tried again: 3 tasks of 9; 6 results kept."
+    assert told.stdout.splitlines()[0] == f"{run_id} is retried: 3 tasks of 9; 6 results kept."
     again = argosy(local, "retry", run_id, "--failed", "--client-token", "once")
     assert "nothing is started twice" in again.stdout
     waited = argosy(local, "watch", run_id)
@@ -56,7 +56,7 @@ def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluste
     assert all(entry["instanceType"] for entry in manifest["entries"])
     refused = argosy(local, "retry", run_id, "--failed")
     assert refused.returncode == 2
-    assert "there is nothing to try again" in refused.stderr
+    assert "there is nothing to retry" in refused.stderr
 
 
 def test_the_events_of_local_mode_tell_a_runs_story_and_go_on_from_any_change(local: Cluster) -> None:

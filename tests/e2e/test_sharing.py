@@ -58,7 +58,7 @@ def test_a_run_of_another_queue_starts_while_tasks_of_a_large_one_wait(local: Cl
     shown = argosy(local, "queues")
     assert shown.returncode == 0, shown.stderr
     assert "research" in shown.stdout
-    assert "Owners in research: alice (unproven) 1 run; unproven owners share one place." in shown.stdout
+    assert "Owners in research: alice (unproven) 1 run; unproven owners count as one." in shown.stdout
     assert "alice (unproven)" in argosy(local, "status", large).stdout
     local.ask("CancelRun", runId=large)
     local.finished(large)
@@ -82,7 +82,7 @@ def test_through_the_entrance_of_a_queue_nothing_else_is_changed(local: Cluster,
     assert made.returncode == 0, made.stderr
     arn = json.loads(made.stdout)["aliasArn"]
     refused = argosy(local, "cancel", theirs, "--as-queue", "prod")
-    assert (refused.returncode, "is of the queue research" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.returncode, "belongs to the queue research" in refused.stderr) == (2, True), refused.stderr
     spec = {"version": 1, "name": "x", "container": {"image": "argosy/worker", "command": ["none", "x"]}}
     asked = json.dumps({"action": "SubmitRun", "spec": {**spec, "array": {"size": 1}}})
     functions = local.clients("lambda")

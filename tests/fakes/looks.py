@@ -44,7 +44,12 @@ PLAN: JSON = {
     "onDemand": {"region": "us-east-1", "costUsd": 3.4, "seconds": 1700.0, "instanceTypes": ["c6i.xlarge"]},
     "rejected": [{"reason": "needs 4 GPUs, has none", "pools": 12, "instanceTypes": ["c5.large", "c5.xlarge"]}],
     "relaxations": [
-        {"sentence": "7,500 MiB lets one more fit on an instance", "saves": 0.21, "costUsd": 0.95, "seconds": 1800.0},
+        {
+            "sentence": "7,500 MiB lets one more task fit on an instance",
+            "saves": 0.21,
+            "costUsd": 0.95,
+            "seconds": 1800.0,
+        },
         {"sentence": "in any cell", "saves": 0.12, "costUsd": 1.06, "seconds": 1850.0},
     ],
     "assumptions": ["seconds of a task: 60 s, from 3 earlier runs"],

@@ -301,7 +301,7 @@ def why_not(method: str, path: str, headers: dict[str, str], body: bytes, store:
     named = {name.lower(): value for name, value in headers.items()}
     scope = _SCOPE.match(named.get("authorization", ""))
     if scope is None:
-        return "there is no signature of version 4"
+        return "there is not a signature of version 4"
     signed = scope[4].split(";")
     missing = {"host", "x-amz-date", "x-amz-content-sha256"} - set(signed)
     missing |= {name for name in named if name.startswith("x-amz-")} - set(signed)

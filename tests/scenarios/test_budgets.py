@@ -230,7 +230,7 @@ def test_the_hourly_cost_stays_under_its_cap_at_every_tick(interrupting: bool) -
                 watch.world.interrupt(instance_id)
     assert watch.most_per_hour == 3 * PRICE
     assert watch.controlled.record().status == "SUCCEEDED"
-    cap = "held back by capacity.maxHourlyCost of $6.50: what runs already or is on its way costs that much"
+    cap = "held back by capacity.maxHourlyCost of $6.50: what already runs or boots costs that much"
     assert cap in watch.sentences
 
 

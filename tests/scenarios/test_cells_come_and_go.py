@@ -45,7 +45,7 @@ def test_six_hours_after_a_cell_was_dropped_behind_the_guards_back_nothing_is_le
     cluster.tick_s = 60.0
     cluster.run_for(6 * 3600)
     assert (cluster.alive_in(AWAY), cluster.targets_in(AWAY)) == (0, 0)
-    assert {record["message"] for record in cluster.freed} == {"home does not know this cell"}
+    assert {record["message"] for record in cluster.freed} == {"the home Region does not have this cell"}
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
 
@@ -138,4 +138,4 @@ def test_when_home_and_its_table_are_gone_the_cells_own_watchdog_ends_what_is_le
     cluster.lose_home()
     cluster.run_for(1200)
     assert (cluster.alive_in(AWAY), cluster.targets_in(AWAY)) == (0, 0)
-    assert {record["message"] for record in cluster.freed} == {"home's table is gone"}
+    assert {record["message"] for record in cluster.freed} == {"the home Region's table is gone"}

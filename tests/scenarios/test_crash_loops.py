@@ -34,7 +34,7 @@ def test_a_task_that_crashes_again_and_again_is_told_until_all_have_been_well_fo
     up_partly(cluster)
     cluster.run_for(1800)
     assert (web(cluster).deployments[-1].status, shown(cluster)["status"]) == ("COMPLETED", "FAILING")
-    told = f"its tasks have failed {web(cluster).failures} times soon after their start, and are started again: "
+    told = f"its tasks failed {web(cluster).failures} times soon after their start, and are being restarted: "
     assert shown(cluster)["statusReason"] == told + "the program ended with an error"
     cluster.world.workload = lambda task, instance: TaskBehaviour(FOR_EVER_S)
     mended_at = web(cluster).failed_at

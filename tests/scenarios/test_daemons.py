@@ -146,7 +146,7 @@ def test_a_new_daemon_waits_on_a_full_instance_and_says_what_it_is_short_of() ->
     deploy(cluster)
     until(cluster, lambda: status(cluster) is DeploymentStatus.WAITING)
     (name,) = state_of(cluster).instances
-    said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and displaces no task"
+    said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and stops no task"
     assert run_of(cluster).waiting == said
     deployment = web(cluster).deployment
     assert deployment is not None
@@ -163,7 +163,7 @@ def test_a_daemon_larger_than_every_instance_matches_none_and_says_so() -> None:
     deploy(cluster, spec=form(resources={"vcpus": 64, "memory": 256}))
     cluster.run_for(60)
     assert web(cluster).desired == 0
-    assert run_of(cluster).waiting.startswith("no instance runs it: a task of it is larger than every instance")
+    assert run_of(cluster).waiting.startswith("no instance runs it: its task is larger than every instance")
 
 
 def test_a_daemon_runs_only_on_instances_that_match_its_query() -> None:
@@ -273,7 +273,7 @@ def test_daemons_are_told_to_end_before_their_idle_instance_is_terminated() -> N
         for message in cluster.world.events
         if message["detail-type"] == "ECS Task State Change" and message["detail"]["group"] == f"env:{DAEMON}"
     ]
-    assert stopped[-1]["stoppedReason"] == "argosy: its instance is let go"
+    assert stopped[-1]["stoppedReason"] == "argosy: its instance is being terminated"
     assert cluster.live_instances() or state_of(cluster).instances
     cluster.run_to_rest()
     assert cluster.live_instances() == []

@@ -77,7 +77,7 @@ def test_a_run_that_cannot_be_read_is_set_aside_and_the_others_go_on(partition: 
 def test_a_record_that_is_gone_is_set_aside_too_and_its_tasks_are_stopped() -> None:
     cluster = two_runs(endless=True)
     del cluster.store.items[documents.RUNS, sort_key(RUN_ID)]
-    assert restarted(cluster) == (f"the stored record of {RUN_ID} is corrupt: it is not there",)
+    assert restarted(cluster) == (f"the stored record of {RUN_ID} is corrupt: it is missing",)
     cluster.run_to_rest(limit_s=2400.0)
     assert cluster.record().name == "digits"
     assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
@@ -193,7 +193,7 @@ def test_its_number_may_belong_to_another_run_by_now() -> None:
 def test_a_run_that_was_put_back_without_its_tasks_is_refused_with_a_sentence(action: str) -> None:
     cluster, api = put_back()
     rot(cluster, documents.run_partition(RUN_ID), "TASKS#00000")
-    assert asked(api, action).startswith(f"what is stored of {RUN_ID} cannot be read (CorruptChunk: ")
+    assert asked(api, action).startswith(f"the stored data {RUN_ID} cannot be read (CorruptChunk: ")
     assert not cluster.store.read_partition("INBOX")
 
 
@@ -203,7 +203,7 @@ def test_a_run_of_which_only_the_id_is_left_is_refused_with_a_sentence() -> None
     restarted(cluster)
     cluster.run_to_rest()
     api = Api(cluster.store, Woken(), None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
-    assert "restore it first, as docs/guides/operations.md says" in asked(api, "RetryRun")
+    assert "restore it first, as docs/guides/operations.md describes" in asked(api, "RetryRun")
 
 
 def test_what_had_not_been_started_when_a_run_was_set_aside_is_started_after_a_retry() -> None:

@@ -147,7 +147,7 @@ def test_a_task_may_wait_for_the_same_task_of_several_runs() -> None:
     submit(cluster, SECOND, 3, on(FIRST, "N_TO_N"))
     submit(cluster, THIRD, 3, on(FIRST, "N_TO_N"), on(SECOND, "N_TO_N"))
     cluster.run_for(100)
-    assert "its pending tasks wait, each for its own one of" in waiting(cluster, THIRD)
+    assert "its pending tasks waits for its own task of" in waiting(cluster, THIRD)
     cluster.run_to_rest()
     order = launched(cluster)
     assert all(order.index((SECOND, index)) < order.index((THIRD, index)) for index in range(3))
@@ -274,7 +274,7 @@ def test_nothing_starts_before_its_time_and_a_time_limit_counts_from_then() -> N
     began = cluster.world.now
     cluster.run_for(1190)
     assert (launched(cluster), cluster.live_instances()) == ([], [])
-    assert waiting(cluster, FIRST).startswith("starts not before 20")
+    assert waiting(cluster, FIRST).startswith("does not start 20")
     cluster.run_to_rest()
     assert cluster.record(FIRST).status is RunStatus.SUCCEEDED
     assert cluster.record(FIRST).started_at >= began + 1200

@@ -1,5 +1,5 @@
 """Whose instance is it, and who may ask a fleet for more? Second, replaced and deleted fleets;
-instances that EC2 will not end; the kill switch while instances idle."""
+instances that EC2 does not end; the kill switch while instances idle."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_where_events_are_lost_the_fleet_s_history_tells_the_reason_at_the_secon
     cluster.world.ec2.set_obstacle(A, DEAD_IMAGE)
     cluster.submit(4)
     cluster.run_for(120)
-    assert "did not come" in cluster.record().waiting
+    assert "did not arrive" in cluster.record().waiting
     cluster.run_for(cluster.policy.cool_off_s + 120)
     assert "machine image (AMI) cannot be used" in cluster.record().waiting
 

@@ -72,7 +72,7 @@ def suspended() -> Controlled:
 def test_a_suspended_run_says_why_and_goes_on_by_itself_once_the_fault_is_gone() -> None:
     cluster = suspended()
     waiting = cluster.record(VICTIM).waiting
-    assert "suspended: the controller failed at this run and tries again at" in waiting
+    assert "suspended: the controller failed to carry out this run and tries again at" in waiting
     assert "Planted: _settle" in waiting
     cluster.run_to_rest()
     shown = cluster.record(VICTIM)
@@ -133,7 +133,7 @@ def test_a_run_at_which_the_controller_fails_for_a_day_counts_as_failed_and_can_
         until(cluster, lambda: cluster.record(VICTIM).status == "FAILED", limit_s=2 * 86_400.0)
     cluster.tick_s = 10.0
     assert cluster.record(VICTIM).status == "FAILED"
-    assert "failed at this run for a day" in cluster.record(VICTIM).status_reason
+    assert "failed to process this run for a day" in cluster.record(VICTIM).status_reason
     cluster.retry(VICTIM)
     cluster.run_to_rest()
     assert cluster.record(VICTIM).status == "SUCCEEDED"
@@ -145,7 +145,7 @@ def test_a_request_at_which_the_code_fails_is_refused_and_its_run_says_so() -> N
     with throwing(named("model.runs.Run.__post_init__"), of_victim):
         until(cluster, has_succeeded(cluster, OTHER))
     assert cluster.record(VICTIM).status == "FAILED"
-    assert "the controller failed at this request" in cluster.record(VICTIM).status_reason
+    assert "the controller failed to carry out this request" in cluster.record(VICTIM).status_reason
     assert len(cluster.store.read_partition(REFUSED)) == 1
 
 

@@ -104,7 +104,7 @@ def test_a_fact_that_is_missing_from_the_record_is_found_out(quiet: RecordedTria
         if kind_of(line) == "tick":
             line[2] = [said for said in line[2] if isinstance(said[1], int) or said[1][0] != "LaunchAccepted"]
 
-    assert any("the documents that it wrote are others" in fault for fault in edited(quiet, without_tasks).faults())
+    assert any("the documents that it wrote differ" in fault for fault in edited(quiet, without_tasks).faults())
 
 
 def test_a_decision_that_was_another_one_is_found_out(quiet: RecordedTrial) -> None:
@@ -125,7 +125,7 @@ def test_other_code_and_another_machine_are_said(quiet: RecordedTrial) -> None:
     reply = why(copy, run_id, index, at)
     assert not reply["exact"]
     assert [each.split(":")[0] for each in reply["differences"]] == [
-        "the controller had other code",
+        "the controller ran different code",
         f"the controller had numpy 1.0, here it is {provenance.platform_now()['numpy']}",
     ]
 

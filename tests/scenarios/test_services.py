@@ -168,7 +168,7 @@ def test_an_environment_whose_run_is_given_up_says_so_and_is_frozen() -> None:
     assert web(cluster).frozen_reason == "deployment 1 failed: cancelled: enough"
     ask(cluster, "thaw")
     cluster.run_for(60)
-    assert web(cluster).frozen_reason == "deployment 2 failed: its run is not there any more"  # thawing tried again
+    assert web(cluster).frozen_reason == "deployment 2 failed: its run no longer exists"  # thawing tried again
     deploy(cluster, 2, form(2, "again"))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert list(running(cluster).values()) == [2]
@@ -213,7 +213,7 @@ def test_a_service_of_which_nothing_is_pending_is_not_said_to_wait() -> None:
     cluster = service()
     cluster.world.workload = lambda task, instance: TaskBehaviour(2.0, exit_code=1)
     deploy(cluster, 1, form(2, rollback=False))
-    until(cluster, lambda: run_of(cluster, 1).waiting.startswith("waits to try again after"))
+    until(cluster, lambda: run_of(cluster, 1).waiting.startswith("waits before a retry after"))
     ask(cluster, "scale", desired=0)
     cluster.tick()
     assert run_of(cluster, 1).waiting == ""

@@ -220,7 +220,7 @@ def test_a_run_at_which_the_code_fails_even_while_it_is_suspended_is_closed_and_
     cluster = cluster_of(work_s=math.inf)
     with failing_at(cluster), throwing(handler("_to_stop"), any_of(of_the_suspended)):
         until(cluster, lambda: cluster.record(VICTIM).status == RunStatus.FAILED)
-        assert "fails even while this run is suspended" in cluster.record(VICTIM).status_reason
+        assert "failed even while this run was suspended" in cluster.record(VICTIM).status_reason
         cluster.run_to_rest()
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry(VICTIM)

@@ -57,7 +57,7 @@ def test_a_deployment_pins_what_it_lacks_and_only_a_roll_changes_that(
     assert stored(folder) == {"other": 1, PINNED_AMIS: first}
     said = capsys.readouterr().out
     assert "us-east-1 cpu: ami-09000000001 (new)" in said
-    assert said.endswith("Commit cdk.context.json: it holds these pins, for every checkout that deploys.\n")
+    assert said.endswith("Commit cdk.context.json, which holds these pins for every checkout that deploys.\n")
     assert amis.main([], Numbered(2)) == 0
     assert stored(folder)[PINNED_AMIS] == first
     assert amis.main(["--newest", "-c", "cells=eu-west-1"], Numbered(3)) == 0

@@ -75,7 +75,7 @@ def test_every_type_starts_from_an_image_of_its_architecture_and_kind(side: str,
 
 
 def test_arm_with_gpus_needs_an_image_of_ones_own() -> None:
-    with pytest.raises(SettingsError, match=r"g5g.xlarge needs amis.eu-west-1.gpuArm64: ECS has no image"):
+    with pytest.raises(SettingsError, match=r"g5g.xlarge needs amis.eu-west-1.gpuArm64: ECS publishes no AMI"):
         load_settings(
             {
                 "instanceTypes": {"gpu": ["g5g.xlarge"]},

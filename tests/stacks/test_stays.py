@@ -20,8 +20,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def test_by_default_one_stack_goes_and_the_bucket_stays(capsys: pytest.CaptureFixture[str]) -> None:
     stacks, bucket = said(capsys, "--context", "stage=main")
     assert stacks.startswith("This destroys argosy and nothing else.")
-    assert "same ARGS as to make deploy" in stacks
-    assert bucket.startswith("The results bucket STAYS")
+    assert "same ARGS as for `make deploy`" in stacks
+    assert bucket.startswith("The results bucket and its contents are KEPT")
 
 
 def test_what_was_switched_on_by_c_is_read_as_the_cdk_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +36,7 @@ def test_what_was_switched_on_by_c_is_read_as_the_cdk_reads_it(capsys: pytest.Ca
     ]
     stacks, bucket = said(capsys, *given)
     assert stacks.startswith("This destroys argosy-dev, argosy-dev-eu-west-1, argosy-dev-images and")
-    assert bucket.startswith("The results bucket is DELETED")
+    assert bucket.startswith("The results bucket and its contents are DELETED")
 
 
 def test_faulty_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -297,7 +297,7 @@ def test_through_an_alias_a_clocks_action_that_fails_is_an_answer_and_no_alarm(e
 
 def test_what_is_no_arn_of_a_function_is_not_taken_for_the_owners_call(engine: Any) -> None:
     for arn in ("argosy-api", "arn:aws:iam::123456789012:role/argosy-api:x", f"{ARN}:q-a:b"):
-        with pytest.raises(ValueError, match="is no ARN of a function"):
+        with pytest.raises(ValueError, match="is not the ARN of a function"):
             handlers.api({"action": "ListRuns"}, context("r", arn))
 
 

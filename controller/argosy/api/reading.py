@@ -88,7 +88,7 @@ def submitted(store: Store, run_id: str) -> tuple[dict[str, Any], RunTerms]:
 
 def _there(body: bytes | None, run_id: str) -> bytes:
     if body is None:
-        raise KeyError(f"the spec of {run_id} is not there")
+        raise KeyError(f"the spec of {run_id} is missing")
     return body
 
 

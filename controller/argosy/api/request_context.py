@@ -38,7 +38,7 @@ class NoObjects:
 
     def fetch(self, uri: str) -> bytes:
         """Raises ItemsUnreadable."""
-        raise ItemsUnreadable(f"{uri} is out of reach")
+        raise ItemsUnreadable(f"{uri} cannot be reached")
 
 
 @dataclass(slots=True)

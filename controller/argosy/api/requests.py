@@ -44,7 +44,7 @@ def printable(text: str) -> str:
 
 def _stretch(pair: list[int]) -> list[int]:
     if len(pair) != 2 or not 0 <= pair[0] <= pair[1]:
-        raise refused("must be the first and the last index of a stretch of tasks, such as [7, 12]")
+        raise refused("must be the first and the last index of a range of tasks, such as [7, 12]")
     return pair
 
 
@@ -119,7 +119,7 @@ class RetryRun(Strict):
     @model_validator(mode="after")
     def _something(self) -> RetryRun:
         if not (self.failed or self.cancelled):
-            raise refused("failed and cancelled are both false: nothing would run again")
+            raise refused("failed and cancelled are both false: nothing would be retried")
         return self
 
 
@@ -242,7 +242,7 @@ def _cluster_query(expression: str) -> str:
     except QuerySyntaxError as fault:
         raise refused(f"is not a cluster query: {fault}") from fault
     if unknown:
-        raise refused(f"{min(unknown)} is not known here: `argosy query` asks ECS")
+        raise refused(f"{min(unknown)} is not known here: `argosy query` can ask ECS")
     return expression
 
 
@@ -341,7 +341,7 @@ def place_of(request: Paged) -> str | None:
         return None
     fingerprint, _, place = page_place(request.next_token).partition(" ")
     if fingerprint != _fingerprint(request):
-        raise SpecError([Fault("nextToken", "belongs to a request with other filters")])
+        raise SpecError([Fault("nextToken", "belongs to a request with different filters")])
     if not place:
         raise _not_issued()
     return place

@@ -35,7 +35,7 @@ def _run_of(action: object) -> str:
     return str(key.run_id if key else getattr(action, "run_id", ""))
 
 
-TIME_WAS_UP = "time was up"  # why an action was not begun
+TIME_WAS_UP = "the time limit was reached"  # why an action was not begun
 CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids
 THREADS = 8  # requests at a time in a cell: a RunTask takes some 100 ms, so 8 use up the launch rate of 40/s
 CheckTime = Callable[[], None]  # called before each request of a listing; raises when there is no time for another

@@ -87,7 +87,7 @@ def _refuse_if_in_use(home: Home, region: str) -> None:
     if not (found.instances or found.fleets):
         return
     raise CellInUse(
-        f"the cell {region} is left out of this deployment, but it still has {_some('instance', found.instances)} and "
+        f"the settings no longer name the cell {region}, but it still has {_some('instance', found.instances)} and "
         f"{_some('fleet', found.fleets)} with a target above 0. Destroy its stack first, while the settings still name "
         f"it: make destroy-cell CELL={region}, with the ARGS of the last make deploy. Then deploy without it."
     )

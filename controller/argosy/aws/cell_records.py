@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 CONTROL, INBOX = "CONTROL", "INBOX"
 PREFIX = "CELL "  # of the sort keys of the cells' records, before the Region
-LEFT_OUT = "the deployment does not name this cell any more"
+LEFT_OUT = "the deployment no longer names this cell"
 DESTROYED = "its stack is destroyed"
 
 

@@ -191,9 +191,9 @@ def usable_container(definition: dict[str, Any]) -> str:
     if definition.get("status", "ACTIVE") != "ACTIVE":
         raise UnusableDefinition(f"task definition {name} is {definition['status']}: name an active revision")
     if definition.get("networkMode") == "awsvpc":
-        raise UnusableDefinition(f"task definition {name} uses network mode awsvpc: Argosy runs bridge and none")
+        raise UnusableDefinition(f"task definition {name} uses network mode awsvpc: Argosy supports bridge and none")
     if definition.get("requiresCompatibilities") and "EC2" not in definition["requiresCompatibilities"]:
-        raise UnusableDefinition(f"task definition {name} is not made for EC2")
+        raise UnusableDefinition(f"task definition {name} is not compatible with EC2")
     for way in ways_to_the_host(definition):
         raise UnusableDefinition(f"task definition {name} {way}")
     for container in definition.get("containerDefinitions") or ():
@@ -208,7 +208,7 @@ def _gpus(container: dict[str, Any]) -> int:
         if need.get("type") == "GPU":
             if not str(need.get("value", "")).isdecimal():
                 raise UnusableDefinition(
-                    f"container {container['name']} asks for GPU {need.get('value')!r}: only whole numbers"
+                    f"container {container['name']} asks for GPU {need.get('value')!r}: give a whole number"
                 )
             gpus += int(need["value"])
     return gpus

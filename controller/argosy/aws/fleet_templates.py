@@ -62,7 +62,9 @@ class FleetTemplates:
                 raise
             version = configs[0]["LaunchTemplateSpecification"]["Version"]
             pause_s = self._pause(fleet_id, version)
-            log.warning("%s is not moved to version %s: %s; again in %d s", fleet_id, version, fault.text, pause_s)
+            log.warning(
+                "%s could not be moved to version %s: %s; trying again in %d s", fleet_id, version, fault.text, pause_s
+            )
             cell.ec2.modify_fleet(**request)
         self._newer.pop(fleet_id, None)
 

@@ -121,7 +121,7 @@ class AwsFleets:
         events: list[Event] = []
         if len(settled) < len(action.instance_ids):
             left = len(action.instance_ids) - len(settled)
-            events.append(NotCarriedOut(f"{left} instances stay: the targets of their fleets are not confirmed"))
+            events.append(NotCarriedOut(f"{left} instances are kept: the targets of their fleets are not confirmed"))
         for chunk in chunks(settled):
             events += self._terminate_chunk(cell, chunk, deadline)
         return events
@@ -155,7 +155,7 @@ class AwsFleets:
         if fault.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT):
             return [NotCarriedOut(fault.text)]
         if len(instance_ids) == 1:
-            log.warning("%s is not ended: %s", instance_ids[0], fault.text)
+            log.warning("%s could not be terminated: %s", instance_ids[0], fault.text)
             return [NotCarriedOut(f"{instance_ids[0]}: {fault.text}", about=Subject(What.TERMINATE, instance_ids[0]))]
         middle = len(instance_ids) // 2
         halves = instance_ids[:middle], instance_ids[middle:]

@@ -62,7 +62,7 @@ class FolderImages:
     def unknown(self, image: str) -> str:
         """Why no image has this name, what may be meant, and which names there are."""
         if not image.startswith(OWN_NAMESPACE):
-            there = "start local mode with --runtime podman (or docker) for images of registries"
+            there = "start local mode with --runtime podman (or docker) for images from registries"
             return f"{image} cannot be run as a process of this machine: {there}, or name one of {self._there()}"
         if image.startswith(f"{DEFAULT_IMAGE}:"):
             return (
@@ -73,7 +73,7 @@ class FolderImages:
         near = difflib.get_close_matches(folder[:100], [*sorted(self._names()), "python"], n=1)
         meant = f"; did you mean {OWN_NAMESPACE}{near[0]}?" if near else "."
         missing = f"there is no {self._folder / folder}/Dockerfile"
-        return f"{image} is no image here: {missing}{meant} There is {self._there()}"
+        return f"there is no image {image} here: {missing}{meant} There is {self._there()}"
 
     def notes(self, image: str) -> list[str]:
         """The packages that the image's Dockerfile installs and the Python of processes lacks."""

@@ -53,5 +53,5 @@ class StsIdentities:
 def _arn_in(root: ElementTree.Element) -> str:
     arn = root.findtext(f"{_SPACE}GetCallerIdentityResult/{_SPACE}Arn")
     if root.tag != f"{_SPACE}GetCallerIdentityResponse" or not arn:
-        raise IdentityUnknown("an answer of another kind")
+        raise IdentityUnknown("an unexpected answer")
     return arn

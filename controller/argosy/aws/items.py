@@ -52,7 +52,7 @@ class S3ItemsReader:
         try:
             return json.loads(lines[index])
         except (IndexError, ValueError) as fault:
-            raise ItemsUnreadable(f"{uri} is not as it was written: it has no item {index}") from fault
+            raise ItemsUnreadable(f"{uri} has changed since it was written: it has no item {index}") from fault
 
     def _forget_oldest(self) -> None:
         sizes = {uri: sum(map(len, lines)) for uri, lines in self._pinned.items()}
@@ -75,7 +75,7 @@ def _sentence(uri: str, error: Exception) -> str:
     if fault.kind is FailureKind.NOT_FOUND:
         return f"{uri} does not exist"
     if fault.kind is FailureKind.ACCESS_DENIED:
-        return f"{uri} may not be read by Argosy"
+        return f"Argosy has no permission to read {uri}"
     return f"{uri} could not be read: {fault.text}"
 
 

@@ -82,7 +82,7 @@ class TaskLauncher:
         except (KeyError, UnusableDefinition, ItemsUnreadable, NotNow, *AWS_ERRORS) as fault:
             return [_no_request(launch.key, fault)]
         if request is None:
-            return [NotCarriedOut("its run or cell is not there any more", launch.key)]
+            return [NotCarriedOut("its run or cell no longer exists", launch.key)]
         outcome = self._send(launch, request, deadline)
         if isinstance(outcome, LaunchRefused):
             outcome = self._checked(launch, request, outcome, deadline)
@@ -171,9 +171,9 @@ class TaskLauncher:
 
     def _absent(self, key: AttemptKey, intended_at: float, complete: bool, state: State) -> Event:
         if not complete:
-            return LaunchInDoubt(key, "a listing broke off")
+            return LaunchInDoubt(key, "a listing was incomplete")
         if self._clock() - intended_at <= DISPROVED_AFTER_S:
-            return LaunchInDoubt(key, "too old to send again, too young for its absence to be proof")
+            return LaunchInDoubt(key, "too old to be sent again, too recent for its absence to be proof")
         row = state.row_of(key)
         missed_before = row is not None and state.attempts["absent_since"][row] > 0
         return LaunchDisproved(key) if missed_before else LaunchMissed(key)
@@ -263,7 +263,7 @@ def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:
         return LaunchAccepted(key, seen.arn, seen.gpu_ids)
     for failure in answer.get("failures") or ():
         return LaunchRefused(key, str(failure.get("reason", "")), str(failure.get("detail") or ""))
-    return LaunchInDoubt(key, "an answer with neither tasks nor failures")
+    return LaunchInDoubt(key, "the answer had neither tasks nor failures")
 
 
 def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:

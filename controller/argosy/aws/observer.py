@@ -213,15 +213,15 @@ def _gather(
             (unread if isinstance(each, ActionFailed) else into).append(each)
             yield
     except _BrokeOff as broke_off:
-        log.warning("the listing of %s in %s broke off: %s", what, cell.name, broke_off)
+        log.warning("the listing of %s in %s failed: %s", what, cell.name, broke_off)
         return False
     except AWS_ERRORS as error:
         fault = classify(error)
         if fault.code == NO_CLUSTER:
-            log.warning("there is no cluster in %s: it has no %s", cell.name, what)
+            log.warning("there is no cluster in %s, so it has no %s", cell.name, what)
             return True
         if fault.kind is FailureKind.THROTTLED and what in ("tasks", "container instances"):
             cell.rates.reads.throttled()
-        log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
+        log.warning("the listing of %s in %s failed: %s", what, cell.name, fault.text)
         return False
     return len(unread) == could_read

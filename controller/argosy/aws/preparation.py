@@ -58,7 +58,7 @@ def described(ecs: Any, name: str) -> dict[str, Any] | None:
 
 
 HASH_DIGITS = 12  # of the content's hash, in the name of a definition of ours
-NEEDED_AGAIN = "a run that is not prepared yet needs this definition"
+NEEDED_AGAIN = "a run that is being prepared needs this definition"
 
 
 class NotNow(Exception):
@@ -235,7 +235,7 @@ class RunPreparation:
         source = run.terms.items_from
         items = self.items.read_items(source)
         if len(items) != run.task_count:
-            raise ItemsUnreadable(f"{source} had {run.task_count} items at submit and has {len(items)} now")
+            raise ItemsUnreadable(f"{source} had {run.task_count} items at submission and has {len(items)} now")
         for fault in (*item_faults(run.spec, items, source), *length_faults(run.spec, items)):
             raise ItemsUnreadable(f"{fault.path} {fault.message}")
         bucket, key = split_s3(items_uri(run.output))

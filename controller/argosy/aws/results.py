@@ -98,7 +98,7 @@ class Results:
 
     def fold(self, action: FoldHistory, state: State) -> Event:
         """Write the next part of its history."""
-        nothing = NotCarriedOut("there is nothing to fold", about=Subject(What.FOLD, action.run_id), passing=True)
+        nothing = NotCarriedOut("there is nothing to compact", about=Subject(What.FOLD, action.run_id), passing=True)
         return self._fold(action.run_id, state, What.FOLD) or nothing
 
     def _fold(self, run_id: str, state: State, what: What) -> HistoryPartWritten | NotCarriedOut | None:
@@ -112,7 +112,7 @@ class Results:
             return self._history.fold(run)
         except AWS_ERRORS as error:
             fault = classify(error)
-            reason = f"the history of run {run.id} could not be folded: {fault.text}"
+            reason = f"the history of run {run.id} could not be compacted: {fault.text}"
             return NotCarriedOut(reason, about=Subject(what, run.id), passing=fault.passing)
 
     def close(self, action: CloseRun, state: State) -> Event:
@@ -133,7 +133,7 @@ class Results:
         """Raises AWS_ERRORS."""
         condition = as_it_is(self._s3, run)
         if self._was_reopened(run):
-            return NotCarriedOut("its run was reopened meanwhile")
+            return NotCarriedOut("its run was reopened in the meantime")
         if run.manifest_to.task == run.task_count:
             manifest = index_body(run)
         else:
@@ -147,7 +147,7 @@ class Results:
                 return written
         self._put_json(manifest_uri(run.output), manifest, condition)
         if self._was_reopened(run) or not self._mark(run):
-            return NotCarriedOut("its run was reopened meanwhile")
+            return NotCarriedOut("its run was reopened in the meantime")
         self._announce(run, cost_so_far(state, run, self._clock()))
         return RunClosed(run.id)
 

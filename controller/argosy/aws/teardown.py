@@ -151,7 +151,7 @@ def _is_free(cell: DeployedCell, region: str, closed: str | None) -> bool:
     try:
         result = free(cell.ec2(region), cell.stage)
     except (ClientError, BotoCoreError) as error:
-        print(f"{region} cannot be looked at: {error}")
+        print(f"{region} cannot be checked: {error}")
         return closed == cell_records.DESTROYED
     for problem in result.problems:
         print(f"{region}: {problem}")

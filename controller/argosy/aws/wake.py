@@ -24,7 +24,7 @@ class AwsWake:
                 FunctionName=self._function, InvocationType="Event", Payload=b'{"source": "argosy.wake"}'
             )
         except AWS_ERRORS as error:
-            log.warning("the controller could not be invoked, the tick will do it: %s", classify(error).text)
+            log.warning("the controller could not be invoked; the next tick will do it: %s", classify(error).text)
 
     def rest(self) -> None:
         self._events.disable_rule(Name=self._rule)

@@ -112,9 +112,9 @@ def look_at_cell(turn: WatchTurn, region: str, records: Records | None, ec2: Any
 def _nobodys(region: str, records: Records | None) -> str:
     """Why no controller may use the cell; "" when one may."""
     if records is None:
-        return "home's table is gone"
+        return "the home Region's table is gone"
     if region not in records.cells:
-        return "home does not know this cell"
+        return "the home Region does not have this cell"
     closed = records.cells[region]
     return f"the cell is closed: {closed}" if closed is not None else ""
 

@@ -75,7 +75,7 @@ def _price_faults(own: Mapping[str, Any]) -> Iterator[str]:
         for name, pair in rows.items():
             numbers = isinstance(pair, list) and len(pair) == 2
             if not numbers or not (_is_price(pair[0]) and (pair[1] is None or _is_price(pair[1]))):
-                yield f"prices.{region}.{name} is not a pair of prices above 0 [on-demand, typical spot or null]"
+                yield f"prices.{region}.{name} must be two prices above 0: [on-demand, typical spot or null]"
 
 
 def _is_price(value: Any) -> bool:

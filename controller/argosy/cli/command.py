@@ -30,7 +30,7 @@ _Endpoint = Annotated[
         metavar="URL",
         envvar=ENDPOINT_VARIABLES,
         show_envvar=False,
-        help="Another AWS, such as `argosy local`. [env ARGOSY_ENDPOINT_URL, AWS_ENDPOINT_URL]",
+        help="URL of another AWS, such as `argosy local`. [env ARGOSY_ENDPOINT_URL, AWS_ENDPOINT_URL]",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -56,7 +56,7 @@ _Stage = Annotated[
         metavar="NAME",
         envvar="ARGOSY_STAGE",
         show_envvar=False,
-        help="Which deployment. [env ARGOSY_STAGE]",
+        help="Stage of the deployment. [env ARGOSY_STAGE]",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -67,7 +67,7 @@ _Queue = Annotated[
         metavar="QUEUE",
         envvar="ARGOSY_QUEUE",
         show_envvar=False,
-        help="Through this queue's entrance, which changes nothing else. [env ARGOSY_QUEUE]",
+        help="Use this queue's entrance, which can change nothing outside it. [env ARGOSY_QUEUE]",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -77,15 +77,13 @@ _Unsigned = Annotated[
         "--unsigned",
         envvar="ARGOSY_UNSIGNED",
         show_envvar=False,
-        help="Prove no owner of what is started. [env ARGOSY_UNSIGNED]",
+        help="Do not prove who owns what is started. [env ARGOSY_UNSIGNED]",
         rich_help_panel=_PANEL,
     ),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-_JsonLines = Annotated[
-    bool, typer.Option("--json-lines", help="One JSON document in a line for each piece of the answer, as it comes.")
-]
+_JsonLines = Annotated[bool, typer.Option("--json-lines", help="Print one JSON document per line as results arrive.")]
 
 _CONNECTION: dict[str, tuple[Any, Any]] = {
     "endpoint_url": (_Endpoint, None),
@@ -160,7 +158,7 @@ def _refuse_options_before(ctx: typer.Context) -> None:
         source = ctx.get_parameter_source(str(each.name))
         if source is not None and source.name == "COMMANDLINE":
             names = "/".join(each.opts)
-            raise typer.BadParameter(f"{names} belongs behind {ctx.invoked_subcommand}, not before it", ctx=ctx)
+            raise typer.BadParameter(f"{names} must come after {ctx.invoked_subcommand}, not before it", ctx=ctx)
 
 
 def _expanded(parameters: Iterable[inspect.Parameter]) -> Iterable[inspect.Parameter]:

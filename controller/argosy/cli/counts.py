@@ -19,7 +19,7 @@ class CountCommand(PlainCommand):
         wrong = next((word for word in args if _NEGATIVE.fullmatch(word)), None)
         if wrong is not None and not ctx.resilient_parsing:
             with reported():
-                raise CliError(f"{wrong} is no number of {self.counted(ctx)}: give 0 or more; nothing was changed.")
+                raise CliError(f"{wrong} is not a number of {self.counted(ctx)}: give 0 or more; nothing was changed.")
         return super().parse_args(ctx, args)
 
     def counted(self, ctx: Any) -> str:

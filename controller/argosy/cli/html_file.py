@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HtmlFile = Annotated[
     Path | None,
     typer.Option(
-        "--html", metavar="FILE", help="Write the answer as a page: one file that loads nothing.", show_default=False
+        "--html", metavar="FILE", help="Write a web page to this file; it loads nothing else.", show_default=False
     ),
 ]
 

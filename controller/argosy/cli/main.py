@@ -37,9 +37,9 @@ from argosy.cli.runs import (
 from argosy.cli.start import lacking
 
 _ENV = "Services and daemons: create, deploy, update, scale, roll back."
-_QUERY = "Which instances does a placement expression choose?"
-_SCHEDULE = "Start runs by the clock."
-_CATALOGUE = "Instance types: what they hold and cost."
+_QUERY = "Show which instances a placement expression matches."
+_SCHEDULE = "Start runs on a schedule."
+_CATALOGUE = "Instance types: their sizes and prices."
 
 
 class Commands(LateGroup):

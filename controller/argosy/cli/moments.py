@@ -9,7 +9,7 @@ from argosy.cli.problems import CliError
 
 _AGO = re.compile(r"(\d{1,9}(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it names a zone) or how long ago (90s, 10m, 2h, 3d)"
+FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it has an offset) or how long ago (90s, 10m, 2h, 3d)"
 
 
 def past_moment(text: str, now: float) -> float:
@@ -19,7 +19,7 @@ def past_moment(text: str, now: float) -> float:
     except ValueError as fault:
         raise CliError(f"--since: {fault}.") from fault
     if at >= now:
-        raise CliError(f"--since {text[:60]} is still to come.")
+        raise CliError(f"--since {text[:60]} is in the future.")
     return at
 
 
@@ -28,14 +28,14 @@ def coming_moment(text: str, now: float) -> float:
     past."""
     try:
         if _AGO.fullmatch(text):
-            raise ValueError(f"{text[:60]!r} is no time (2026-11-21T17:03, 17:03, in UTC unless it names a zone)")
+            raise ValueError(f"{text[:60]!r} is not a time (2026-11-21T17:03, 17:03, in UTC unless it has an offset)")
         at = moment(text, now)
     except ValueError as fault:
         raise CliError(f"--until: {fault}.") from fault
     if at <= now and ":" in text and "T" not in text:
         at += 86_400
     if at <= now:
-        raise CliError(f"--until {text[:60]} is over.")
+        raise CliError(f"--until {text[:60]} is in the past.")
     return at
 
 

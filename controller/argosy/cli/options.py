@@ -31,24 +31,25 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
-_MEANT = "a run's id, the beginning of it, its name (the newest one), or `last`"
+_MEANT = "a run's id, the start of its id, its name (the newest run), or `last`"
 RunId = Annotated[str, typer.Argument(metavar="RUN", help=f"{_MEANT[0].upper()}{_MEANT[1:]}.", autocompletion=runs)]
 RunsOf = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
-        help=f"{_MEANT[0].upper()}{_MEANT[1:]}; an environment's name means all of its runs.",
+        help=f"{_MEANT[0].upper()}{_MEANT[1:]}; an environment's name means all its runs.",
         autocompletion=runs,
     ),
 ]
 AnyRunId = Annotated[
     str | None,
-    typer.Argument(metavar="RUN", help=f"Only this one: {_MEANT}.", show_default=False, autocompletion=runs),
+    typer.Argument(metavar="RUN", help=f"Only this run: {_MEANT}.", show_default=False, autocompletion=runs),
 ]
 SpecFile = Annotated[Path, typer.Argument(metavar="FILE", help="Run spec in YAML or JSON; - reads standard input.")]
 SpecFiles = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Run specs in YAML or JSON; - reads standard input.")
 ]
 WaitTimeout = Annotated[
-    float | None, typer.Option("--wait-timeout", min=0, metavar="SECONDS", help="Stop waiting then: exit code 4.")
+    float | None,
+    typer.Option("--wait-timeout", min=0, metavar="SECONDS", help="Stop waiting after this long, with exit code 4."),
 ]

@@ -72,4 +72,4 @@ def print_traceback(fault: BaseException) -> None:
     """A fault of Argosy's own, with everything that helps to report it."""
     hook: Any = sys.excepthook
     hook(type(fault), fault, fault.__traceback__)
-    say("This is a fault in Argosy itself: please report it with the lines above.", err=True)
+    say("This is a bug in Argosy: please report it with the lines above.", err=True)

@@ -82,7 +82,7 @@ class PlainTable:
         missing = [place for place in range(len(self.columns)) if place not in widths and not self._is_empty(place)]
         if missing:
             names = ", ".join(self.columns[place].heading for place in missing)
-            yield from _wrapped(console, PlainText(f"not shown, for want of room: {names}", "dim"), room)
+            yield from _wrapped(console, PlainText(f"not shown, to fit the width: {names}", "dim"), room)
 
     def _row(self, console: Any, row: Sequence[PlainText], widths: Mapping[int, int]) -> Iterator[PlainText]:
         cells = {place: _wrapped(console, row[place], width) for place, width in widths.items()}

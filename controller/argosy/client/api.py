@@ -38,20 +38,20 @@ def _next_step(code: str, request_id: str, action: str, message: str) -> str:
     if code == "ConflictException" and (is_of_environments or action == "CancelRun"):
         return ""  # its message says what to do
     if code == "ResourceNotFoundException" and "has no revision" in message:
-        return f"type `argosy env status {message.partition(' ')[0]}` to see the revisions there are"
+        return f"type `argosy env status {message.partition(' ')[0]}` to see its revisions"
     if code == "ResourceNotFoundException" and is_of_environments:
-        return "type `argosy env list` to see the environments there are"
+        return "type `argosy env list` to see the environments"
     if action == "ApplySharing":
         return "type `argosy queues` to see what is in force"
     if "schedule" in message and code == "ResourceNotFoundException":
-        return "type `argosy schedule list` to see the schedules there are"
-    if "look at it again" in message or "update it" in message:
+        return "type `argosy schedule list` to see the schedules"
+    if "read its current state, then try again" in message or "update it" in message:
         return ""  # the message says what to do
     steps = {
-        "ResourceNotFoundException": "type `argosy runs` to see the runs there are",
+        "ResourceNotFoundException": "type `argosy runs` to see the runs",
         "ConflictException": "use another --client-token, or leave it out",
-        "ChangesExpired": "see what there is with `argosy cluster` and `argosy runs`, then leave --since out",
-        "ThrottlingException": "wait a little and type it again",
+        "ChangesExpired": "see the present state with `argosy cluster` and `argosy runs`, then leave --since out",
+        "ThrottlingException": "wait a moment and try again",
         "InternalError": f"look for request {request_id} in the api function's log",
     }
     return steps.get(code, "")
@@ -338,11 +338,11 @@ def _no_function(function_name: str, queue: str) -> ArgosyError:
         return ArgosyError(
             f"The deployment's function {function_name} has no entrance for the queue {queue}.",
             is_users_fault=True,
-            next_step=f"its owner makes one: `argosy access {queue}`; `argosy access` lists those there are",
+            next_step=f"its owner creates one with `argosy access {queue}`; `argosy access` lists the entrances",
         )
     return ArgosyError(
-        f"The deployment's function {function_name} is not there.",
-        next_step="a local mode that is just starting has it in some seconds; else `argosy doctor` says more",
+        f"The deployment has no function {function_name}.",
+        next_step="if local mode is just starting, try again in a few seconds; else type `argosy doctor`",
     )
 
 

@@ -46,7 +46,7 @@ class Connection:
         """Raises InvalidInput for an endpoint that is no address, and for an impossible queue name."""
         if self.entrance and not re.fullmatch(QUEUE_NAME, self.entrance):
             raise InvalidInput(
-                f"{self.entrance[:63]!r} is no name of a queue.", next_step="type `argosy queues` without it"
+                f"{self.entrance[:63]!r} is not a name of a queue.", next_step="type `argosy queues` without it"
             )
         url = self.endpoint_url
         if url is None:
@@ -59,7 +59,9 @@ class Connection:
         except ValueError:  # the port is no number, or too large
             is_address = False
         if not is_address:
-            raise InvalidInput(f"The endpoint {url} is no address.", next_step="write it like http://127.0.0.1:4566")
+            raise InvalidInput(
+                f"The endpoint {url} is not an address.", next_step="write it like http://127.0.0.1:4566"
+            )
 
     @property
     def is_loopback(self) -> bool:

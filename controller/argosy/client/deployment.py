@@ -54,8 +54,8 @@ def find_deployment(connection: Connection, client: Client) -> Deployment:
     if found is None and connection.is_loopback:
         raise ArgosyError(
             f"The AWS at {connection.endpoint_url} has no deployment of the stage {connection.stage}: it is still "
-            "starting, or is no local mode.",
-            next_step=f"type it again in some seconds; a local mode is started by `{_local(connection)}`",
+            "starting, or is not a local mode.",
+            next_step=f"try again in a few seconds; start a local mode with `{_local(connection)}`",
         )
     if found is None:
         raise ArgosyError(

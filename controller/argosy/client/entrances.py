@@ -22,7 +22,7 @@ class Entrances:
     def make(self, queue: str) -> tuple[str, bool]:
         """The ARN of the queue's entrance, and whether it is new. One that points elsewhere is repaired."""
         named = {"FunctionName": self.function_name, "Name": alias_of(queue)}
-        about = f"Argosy: who may invoke this acts within the queue {queue}"
+        about = f"Argosy: callers of this alias act within the queue {queue}"
         try:
             made = self.functions.create_alias(**named, FunctionVersion=LATEST, Description=about)
             return str(made["AliasArn"]), True

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"})
-_SOON = "type it again in some seconds"
+_SOON = "try again in a few seconds"
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"})
 
 
@@ -82,17 +82,17 @@ def from_aws(fault: Exception) -> ArgosyError:
     kind = type(fault).__name__
     if kind in ("NoCredentialsError", "PartialCredentialsError"):
         step = (
-            "type `aws configure sso` or `aws configure`, or name a profile with --profile; without an account type "
+            "type `aws configure sso` or `aws configure`, or name a profile with --profile; without an account, type "
             "`argosy local` in another terminal and here `export ARGOSY_ENDPOINT_URL=http://127.0.0.1:4566`"
         )
         return ArgosyError("No AWS credentials were found.", next_step=step)
     if kind == "EndpointConnectionError":
         endpoint = str(getattr(fault, "kwargs", {}).get("endpoint_url", "the endpoint"))
-        step = "for local AWS type `argosy local`, else check --endpoint-url, --region and the network"
+        step = "for local AWS, type `argosy local`; otherwise check --endpoint-url, --region and the network"
         return ArgosyError(f"Nothing answers at {endpoint}{_named_by(endpoint)}.", next_step=step)
     if kind == "ResponseParserError":
         step = "check --endpoint-url, ARGOSY_ENDPOINT_URL and AWS_ENDPOINT_URL"
-        return ArgosyError("What answers at the endpoint does not speak like AWS.", next_step=step)
+        return ArgosyError("The endpoint does not answer like AWS.", next_step=step)
     return ArgosyError(f"The call to AWS failed: {fault}", next_step="type `argosy doctor`")
 
 
@@ -100,7 +100,7 @@ def _named_by(endpoint: str) -> str:
     """The variable that named the endpoint, which is easily forgotten."""
     names = ("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL")
     found = next((name for name in names if (url := os.environ.get(name)) and endpoint.startswith(url)), "")
-    return f", which {found} names" if found else ""
+    return f", from {found}" if found else ""
 
 
 def _http_status(fault: Exception) -> int:
@@ -111,7 +111,7 @@ def _http_status(fault: Exception) -> int:
 def _next_step(code: str) -> str:
     if code in _DENIED:
         member = "or, as a member of a queue, --as-queue QUEUE"
-        return f"ask for the deployment's managed policy argosy-submitter, or name another --profile, {member}"
+        return f"ask for the deployment's managed policy argosy-submitter, or use another --profile, {member}"
     if code in _EXPIRED:
         return "renew the credentials, e.g. `aws sso login`"
     return "type `argosy doctor` to see what is wrong"

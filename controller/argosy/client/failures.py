@@ -15,7 +15,7 @@ from argosy.model import exit_codes
 KINDS_READ = 5  # each takes two calls
 EVENTS_READ = 5  # the last of them may be blank
 SHOWN_CHARACTERS = 300
-NO_RIGHT = "without the right logs:GetLogEvents, what failed attempts printed last cannot be shown."
+NO_RIGHT = "without the permission logs:GetLogEvents, the last output of failed attempts cannot be shown."
 _KILLED = 137  # SIGKILL
 _TOO_LONG = "the attempt took longer than"  # its exit code only says how it reacted to our stop
 

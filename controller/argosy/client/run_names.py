@@ -81,7 +81,7 @@ def _beginning(wanted: str, ids: Sequence[str], names: Sequence[str]) -> str:
         return found[0]
     if found:
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise InvalidInput(f"{wanted!r} begins the ids of {len(found)} runs: {', '.join(found[:NAMED])}{more}.")
+        raise InvalidInput(f"{wanted!r} matches the ids of {len(found)} runs: {', '.join(found[:NAMED])}{more}.")
     near = get_close_matches(wanted, [*dict.fromkeys(names), *ids], n=1)
     meant = f" Did you mean {near[0]}?" if near else ""
-    raise InvalidInput(f"There is no run {wanted!r}.{meant}", next_step="type `argosy runs` to see the runs there are")
+    raise InvalidInput(f"There is no run {wanted!r}.{meant}", next_step="type `argosy runs` to see the runs")

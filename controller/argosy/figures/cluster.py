@@ -56,7 +56,7 @@ def picture(key: str, said: str) -> Markup:
         data_kind="cells",
         tabindex="0",
         role="application",
-        aria_label=f"{said} Arrow keys go from instance to instance.",
+        aria_label=f"{said} Arrow keys move between instances.",
     )
     scale = element("span", "0 %", element("i"), "100 % in use", class_="scale")
     none = element("span", element("span", class_="key s-alive"), "has none", class_="scale")
@@ -112,7 +112,7 @@ def _tiles(view: View, instances: Instances) -> Iterator[Tile]:
         if known := int((~np.isnan(shares)).sum()):
             yield Tile(f"{name} in use", _percent(float(np.nanmean(shares))), f"mean of {counted(known, 'instance')}")
     less = saved(view["spentUsd"], view["onDemandUsd"])
-    yield Tile("Spent", money(view["spentUsd"]), f"{less} than on demand, since the deployment" if less else "")
+    yield Tile("Spent", money(view["spentUsd"]), f"{less} than on demand, since deployment" if less else "")
 
 
 def _percent(share: float) -> str:
@@ -122,8 +122,8 @@ def _percent(share: float) -> str:
 def _map(instances: Instances, at_work: AtWork) -> Figure:
     key, title = "map", "Instances by type and zone"
     if not len(instances):
-        return Figure(key, title, empty="No instance lives. They are bought when a run has tasks to start.", wide=True)
-    note = "A square for each instance: the brighter, the more of it is in use. Point at one to see what works there."
+        return Figure(key, title, empty="No instances. Argosy buys them when a run has tasks to start.", wide=True)
+    note = "One square per instance: the brighter, the busier. Point at one to see its tasks."
     return Figure(
         key,
         title,
@@ -188,7 +188,7 @@ def _list(instances: Instances, at_work: AtWork) -> Figure:
     heads = ("Instance", "Pool", "As", "Status", *(f">{name}" for name, _ in _AXES), ">Tasks", "At work")
     left = len(instances) - len(rows)
     more = f"{counted(left, 'more instance')} with fewer tasks: argosy instances" if left else ""
-    note = f"{counted(at_work.left, 'attempt')} more are at work than are named here." if at_work.left else ""
+    note = f"{counted(at_work.left, 'attempt')} more are running." if at_work.left else ""
     return Figure(key, title, note=note, table=Table(heads, rows, left=left, more=more, stacks=True), wide=True)
 
 
@@ -210,4 +210,4 @@ def _orders(view: View, instances: Instances) -> Figure:
     if not rows:
         return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.")
     table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows, stacks=True)
-    return Figure("orders", "Orders", note="The targets of the pools, and what they hold.", table=table)
+    return Figure("orders", "Orders", note="Each pool's target and its instances.", table=table)

@@ -36,7 +36,7 @@ class CourseColumns:
 def course_figures(told: View | None) -> Iterator[Figure]:
     """told: None if the deployment keeps no history."""
     if told is None or not told["at"]:
-        empty = "Nothing has been recorded in this time: a sample follows every five minutes, while anything runs."
+        empty = "Nothing was recorded in this period: samples are taken every five minutes while anything runs."
         yield Figure("course", "Over time", empty=empty, wide=True)
         return
     course = course_of(told)
@@ -88,9 +88,9 @@ def _shares(course: CourseColumns) -> Figure:
         if np.nanmax(course.values[each], initial=0.0) > 0
     ]
     if not drawn:
-        return Figure(key, title, empty="No instance was in use in this time.")
+        return Figure(key, title, empty="No instance was in use in this period.")
     axis = axes.Axis(0.0, 1.0, [(share / 100, f"{share} %") for share in (0, 25, 50, 75, 100)])
-    frame = _frame(course.low, axis, "of what the instances have", "Shares of CPU, memory and GPUs in use.")
+    frame = _frame(course.low, axis, "of all instances", "Shares of CPU, memory and GPUs in use.")
     table = _table(course, [(layer.name, layer.values, _percent) for _, layer in drawn])
     return Figure(key, title, picture=svg.lines(frame, drawn), table=table)
 
@@ -98,10 +98,12 @@ def _shares(course: CourseColumns) -> Figure:
 def _spending(course: CourseColumns) -> Figure:
     usd = course.values["usdPerHour"]
     top = float(np.nanmax(usd, initial=0.0))
-    frame = _frame(course.low, axes.dollars(top), "US dollars an hour", f"Dollars an hour: {money(top)} at most.")
+    frame = _frame(course.low, axes.dollars(top), "US dollars an hour", f"US dollars per hour: {money(top)} at most.")
     layer = svg.Layer("all instances", "useful", usd, f"{money(float(np.nan_to_num(usd[-1])))} an hour")
     picture = svg.areas(frame, course.at, [layer])
-    return Figure("spending", "What an hour cost", picture=picture, table=_table(course, [("$ an hour", usd, money)]))
+    return Figure(
+        "spending", "Cost per hour over time", picture=picture, table=_table(course, [("$ an hour", usd, money)])
+    )
 
 
 def _interruptions(told: View) -> Figure:
@@ -114,7 +116,7 @@ def _interruptions(told: View) -> Figure:
     new = np.maximum(np.diff(sums), 0.0)
     counts = np.histogram(at[1:], edges, weights=new)[0]
     if not counts.any():
-        return Figure(key, title, empty="No instance was interrupted in this time.")
+        return Figure(key, title, empty="No instance was interrupted in this period.")
     each = axes.passed(width)
     said = f"{counted(round(counts.sum()), 'interruption')}; at most {counts.max():,.0f} in {each}."
     y = axes.counts(float(counts.max()))
@@ -126,10 +128,10 @@ def _interruptions(told: View) -> Figure:
 
 
 def _bought(told: View) -> Figure:
-    key, title = "bought", "What was bought"
+    key, title = "bought", "Purchases"
     newest = told["orders"][::-1]
     if not newest:
-        return Figure(key, title, empty="Nothing was bought in this time.", wide=True)
+        return Figure(key, title, empty="Nothing was bought in this period.", wide=True)
     rows = [
         (
             _clock(each["at"]),
@@ -159,7 +161,7 @@ def _table(course: CourseColumns, columns: Sequence[tuple[str, Floats, Any]]) ->
 
 
 def _damage(course: CourseColumns) -> str:
-    return f"{counted(course.damaged, 'record')} of this time cannot be read." if course.damaged else ""
+    return f"{counted(course.damaged, 'record')} of this period cannot be read." if course.damaged else ""
 
 
 def _whole(value: float) -> str:

@@ -151,7 +151,7 @@ def figure(each: Figure) -> Markup:
 
 def _table(title: str, table: Table, is_open: bool) -> Markup:
     left = table.left + max(0, len(table.rows) - ROWS_SHOWN)
-    more = table.more or (f"{left:,} more rows are left out here." if left else "")
+    more = table.more or (f"{left:,} more rows are not shown." if left else "")
     # Scrolled by keyboard, too: so it takes the focus, and has a name.
     named = {"role": "region", "aria_label": f"Table: {title}"}
     box = element("div", _grid(title, table), class_="scroll", tabindex="0", **named)

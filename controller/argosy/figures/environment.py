@@ -37,7 +37,7 @@ def deployments(view: View, now: float) -> Figure:
     key, title = "deployments", "Deployments over time"
     found = view["deployments"]
     if not found:
-        return Figure(key, title, empty="It was never deployed.", wide=True)
+        return Figure(key, title, empty="It has never been deployed.", wide=True)
     numbers = sorted({each["revision"] for each in found}, reverse=True)
     begins = [_seconds(each["startedAt"], now) for each in found]
     drawn = list(_stretches(found, begins, numbers, now))
@@ -49,7 +49,7 @@ def deployments(view: View, now: float) -> Figure:
         f"{counted(len(found), 'deployment')} of {counted(len(numbers), 'revision')}, the last {_word(found[-1])}.",
         low=len(numbers) <= _LOW,
     )
-    note = "A row for each revision: pale while it was the one that was to run, full while it was being deployed."
+    note = "One row per revision: pale while it was the target, full while it was being deployed."
     picture = svg.stretches(frame, drawn, list(_legend(found)))
     return Figure(key, title, note=note, picture=picture, table=_table(found, now), wide=True)
 
@@ -60,7 +60,7 @@ def _stretches(
     for place, (each, begin) in enumerate(zip(found, begins, strict=True)):
         row = axes.row_of(numbers.index(each["revision"]), len(numbers))
         following = begins[place + 1] if place + 1 < len(begins) else 0.0
-        yield svg.Stretch(f"revision {each['revision']} was to run", "alive", row, begin, following, is_band=True)
+        yield svg.Stretch(f"revision {each['revision']} was the target", "alive", row, begin, following, is_band=True)
         end = _seconds(each["endedAt"], now) if each["endedAt"] else 0.0
         said = f"deployment {each['deployment']}: {_word(each)} after {duration(end - begin)}"
         yield svg.Stretch(
@@ -73,7 +73,7 @@ def _legend(found: Sequence[View]) -> Iterator[svg.Layer]:
     for status, (kind, word) in _KINDS.items():
         if status in there:
             yield svg.Layer(word, kind, np.empty(0), f"{sum(each['status'] == status for each in found):,}")
-    yield svg.Layer("was to run", "alive", np.empty(0))
+    yield svg.Layer("target", "alive", np.empty(0))
 
 
 def _word(deployment: View) -> str:
@@ -191,11 +191,11 @@ def _has_earlier(view: View) -> bool:
 
 
 def _over_time(view: View, seen: ServiceSeen) -> Figure:
-    """Tasks that start or run, a colour for each revision: how one took the place of the other."""
+    """Tasks that start or run, a colour for each revision: how one replaced another."""
     key, title = "over-time", "Tasks over time, by revision"
     courses = {number: each["series"] for number, each in sorted(seen.courses.items()) if each.get("series")}
     if not courses:
-        return Figure(key, title, empty="Nothing has been recorded yet: the first samples follow within a minute.")
+        return Figure(key, title, empty="Nothing has been recorded yet: the first samples arrive within a minute.")
     present = {each["revision"]: float(each["running"]) for each in view["revisions"]}
     found = {number: _changes(each, present.get(number, 0.0), seen.now) for number, each in courses.items()}
     at = np.unique(np.concatenate([*(moments for moments, _ in found.values()), [seen.now]]))
@@ -206,7 +206,7 @@ def _over_time(view: View, seen: ServiceSeen) -> Figure:
         axes.counts(most),
         "before now",
         "tasks",
-        f"Tasks of {counted(len(rows), 'revision')} that start or run; {most:,.0f} at most.",
+        f"Tasks of {counted(len(rows), 'revision')} that are starting or running; {most:,.0f} at most.",
     )
     edges = np.repeat(at, 2)[1:]  # what was sampled holds until the next sample
     layers = [
@@ -256,14 +256,14 @@ def _revisions(view: View) -> Figure:
         )
         for each in reversed(view["revisions"])
     ]
-    heads = (">Revision", "State", "Its last deployment", "Run", ">Healthy", ">Running", "Created")
-    note = "Each has a run of its own, whose page shows its attempts, cost and failures."
+    heads = (">Revision", "State", "Last deployment", "Run", ">Healthy", ">Running", "Created")
+    note = "Each revision has its own run, whose page shows its attempts, cost and failures."
     return Figure("revisions", "Revisions", note=note, table=Table(heads, rows, stacks=True), wide=True)
 
 
 def _role(view: View, number: int) -> str:
     if number == view["targetRevision"]:
-        return "is to run" if number != view["completedRevision"] else "runs"
+        return "target" if number != view["completedRevision"] else "runs"
     if number == view["completedRevision"]:
         return "completed before"
     if number == view["latestRevision"]:
@@ -280,7 +280,7 @@ def _tasks(view: View, seen: ServiceSeen) -> Figure:
     runs = {each["revision"]: each["runId"] for each in view["revisions"]}
     found = [(number, task) for number, tasks in sorted(seen.tasks.items(), reverse=True) for task in tasks]
     if not found:
-        return Figure(key, title, empty="No task runs, and none is wanted.", wide=True)
+        return Figure(key, title, empty="No task is running, and none is desired.", wide=True)
     rows: list[tuple[Cell, ...]] = [
         (
             f"{task['index']}",
@@ -295,7 +295,7 @@ def _tasks(view: View, seen: ServiceSeen) -> Figure:
     ]
     left = seen.tasks_left + max(0, len(rows) - ROWS_SHOWN)
     more = f"{counted(left, 'more task')}: argosy tasks {runs.get(found[0][0])}" if left else ""
-    heads = (">Task", ">Revision", "Status", "Instance", ">Runs for", ">Attempts", "Ended last because")
+    heads = (">Task", ">Revision", "Status", "Instance", ">Runs for", ">Attempts", "Last ended because")
     return Figure(key, title, table=Table(heads, rows[:ROWS_SHOWN], left=left, more=more, stacks=True), wide=True)
 
 
@@ -308,7 +308,7 @@ def _instances(seen: ServiceSeen) -> Figure:
             if task["instance"] and task["status"] in ("STARTING", "RUNNING"):
                 here.setdefault(task["instance"], Counter())[number] += 1
     if not here:
-        return Figure(key, title, empty="No instance runs a task of it.", wide=True)
+        return Figure(key, title, empty="No instance runs its tasks.", wide=True)
     ordered = sorted(here.items(), key=lambda each: (-each[1].total(), each[0]))
     rows = [
         (name, seen.pools.get(name, "-"), f"{counts.total():,}", ", ".join(_of(counts)))
@@ -341,7 +341,7 @@ def _failures(view: View, seen: ServiceSeen) -> Figure:
     ]
     if not rows:
         return Figure(key, title, empty="No task of the latest deployments has failed.", wide=True)
-    heads = (">Revision", ">Attempts", "Why", "Its last line", "All they printed")
+    heads = (">Revision", ">Attempts", "Why", "Last line", "Logs")
     return Figure(key, title, table=Table(heads, rows, stacks=True), wide=True)
 
 

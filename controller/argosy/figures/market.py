@@ -66,7 +66,7 @@ def _history(pools: Sequence[View], prices: Prices, now: float) -> Figure:
     key, title = "prices", "Spot price of a vCPU"
     shown = [pool for pool in pools if pool["vcpus"] and _place(pool) in prices][:SHOWN]
     if not shown:
-        return Figure(key, title, empty="No spot price has been seen.", wide=True)
+        return Figure(key, title, empty="No spot prices have been seen.", wide=True)
     moved = [_moves(pool, number, *prices[_place(pool)], now) for number, pool in enumerate(shown)]
     first = min(float(at[0]) for at, _ in moved)
     drawn = [*moved, *_on_demand(shown, first)]
@@ -82,7 +82,7 @@ def _history(pools: Sequence[View], prices: Prices, now: float) -> Figure:
         [(each.name, *map(_usd, (each.values.min(), each.values.max(), each.values[-1]))) for _, each in moved],
         stacks=True,
     )
-    note = "Bought from: thick lines. Passed over, with the cheapest vCPUs: thin ones."
+    note = "Thick lines: bought from. Thin lines: passed over, cheapest vCPUs first."
     return Figure(key, title, note=note, picture=svg.lines(frame, drawn, steps=True), table=table, wide=True)
 
 
@@ -129,7 +129,7 @@ def _verdicts(pools: Sequence[View]) -> Figure:
     ]
     if not rows:
         return Figure("verdicts", "Pools", empty="The deployment has no pools yet.", wide=True)
-    heads = ("Pool", ">Spot", ">On demand", ">Share", ">A vCPU", "Interrupted a month", "Verdict")
+    heads = ("Pool", ">Spot", ">On demand", ">Share", ">A vCPU", "Interrupted per month", "Verdict")
     return Figure("verdicts", "Pools", table=Table(heads, rows, more=_rest(len(rows)), stacks=True), wide=True)
 
 
@@ -159,4 +159,4 @@ def _verdict(pool: View) -> str:
         return f"bought from: {pool['spotTarget'] + pool['onDemandTarget']:,} ordered"
     if pool["coolingOffUntil"]:
         return f"cools off: {pool['coolingOffAfter']}"
-    return f"no: {pool['noOfferBecause']}" if pool["noOfferBecause"] else "could be, nothing needs it now"
+    return f"no: {pool['noOfferBecause']}" if pool["noOfferBecause"] else "available, not needed now"

@@ -52,7 +52,7 @@ def _hours(hours: float) -> str:
 def _against_time(reply: View) -> Figure:
     key, title = "frontier", "Cost against time"
     if not reply["possible"]:
-        return Figure(key, title, empty="There is no forecast: nothing of this deployment could run it.")
+        return Figure(key, title, empty="No forecast: no instance type of this deployment could run it.")
     points = list(_points(reply))
     ends = [each.x_range[1] if each.x_range else each.x for each in points]
     tops = [each.y_range[1] if each.y_range else each.y for each in points]
@@ -65,7 +65,7 @@ def _against_time(reply: View) -> Figure:
     )
     names = [svg.Layer(each.name, each.kind, np.empty(0), f"{money(each.y)}, {duration(each.x)}") for each in points]
     table = Table(("Variant", ">Cost", ">Ends after"), [(p.name, money(p.y), duration(p.x)) for p in points])
-    note = "Whiskers: nine runs of ten lie between."
+    note = "Whiskers: nine out of ten runs end between them."
     picture = element("div", svg.points(frame, points), svg.legend(names))
     return Figure(key, title, note=note, picture=picture, table=table)
 
@@ -89,13 +89,13 @@ def _points(reply: View) -> Iterator[svg.Point]:
 
 
 def _relaxations(reply: View) -> Figure:
-    key, title = "relaxations", "What would be cheaper"
+    key, title = "relaxations", "Cheaper alternatives"
     rows = [
         (row["sentence"], _saved(reply, row), svg.bar(row["saves"] or 0.0, "useful"), *_outcome(row))
         for row in reply["relaxations"]
     ]
     if not rows:
-        return Figure(key, title, empty="No small change of the request would save 3 % or more.")
+        return Figure(key, title, empty="No small change to the request would save 3 % or more.")
     return Figure(key, title, table=Table(("Change", ">Saves", "", ">It would cost", ">Ends after"), rows, stacks=True))
 
 
@@ -113,7 +113,7 @@ def _outcome(row: View) -> tuple[str, str]:
 
 
 def _bought(reply: View) -> Figure:
-    key, title = "bought", "What would be bought"
+    key, title = "bought", "Instances to buy"
     rows = [
         (
             f"{row['count']:,}",
@@ -130,7 +130,7 @@ def _bought(reply: View) -> Figure:
         return Figure(
             key,
             title,
-            empty=f"Nothing: {here} on instances that are here will do." if reply["placesHere"] else "Nothing.",
+            empty=f"Nothing: {here} on current instances are enough." if reply["placesHere"] else "Nothing.",
         )
     heads = (">Buy", "Type", "Zone", "As", ">Tasks each", ">$ an hour each")
     return Figure(key, title, table=Table(heads, rows, stacks=True))

@@ -67,11 +67,9 @@ def deployment(view: View, found: Sequence[View]) -> Figure:
         name = f"vCPU quota of {each['purchase']} {each['family']} in {each['region']}"
         taken, most = each["vcpus"] - each["left"], _amount("vcpus", each["vcpus"], named=True)
         rows.append((name, _amount("vcpus", taken), most, *_shares("vcpus", taken, each["vcpus"], each["used"], kinds)))
-    note = (
-        "Used: what all instances together take. Each queue is charged what its tasks reserve; the rest is unreserved."
-    )
+    note = "Used: by all instances together. Each queue is charged what its tasks reserve; the rest is unreserved."
     heads = ("Limit", ">Used", ">Of", "", "By whom")
-    return Figure("deployment", "Limits that all share", note=note, table=Table(heads, rows, stacks=True), wide=True)
+    return Figure("deployment", "Shared limits", note=note, table=Table(heads, rows, stacks=True), wide=True)
 
 
 def _kinds(view: View, found: Sequence[View]) -> dict[str, str]:
@@ -99,8 +97,8 @@ def _shares(
     return bar, svg.legend(layers) if layers else joined("-")
 
 
-_GIVES = {True: "yes", False: "no", None: "if the run says so"}
-_BY = {"drain": "an instance takes nothing new of others until it is empty", "preempt": "tasks are stopped"}
+_GIVES = {True: "yes", False: "no", None: "if the run allows it"}
+_BY = {"drain": "an instance takes no new tasks of other queues until it is empty", "preempt": "tasks are stopped"}
 _AFTER_S = 120.0  # the default if a document with `reclaim` has none
 
 
@@ -126,21 +124,21 @@ def queues_page(view: View) -> Page:
 
 def _facts(view: View) -> Iterator[tuple[str, str]]:
     if not view["revision"]:
-        yield "document", "none was applied: there is one queue"
+        yield "document", "none in force: there is one queue"
         return
     yield "document", f"revision {view['revision']}, applied {clock(view['appliedAt'])}"
     if view["earlier"]:
-        yield "kept before it", ", ".join(str(each["revision"]) for each in view["earlier"])
+        yield "kept earlier revisions", ", ".join(str(each["revision"]) for each in view["earlier"])
 
 
 def _steps(view: View) -> Iterator[tuple[str, str]]:
     if not view["revision"]:
-        yield "Share the cluster between several:", "argosy queues apply FILE"
+        yield "Share the cluster between several queues:", "argosy queues apply FILE"
         return
     yield "Change them:", f"argosy queues apply FILE --revision {view['revision']}"
     if view["earlier"]:
         before = max(each["revision"] for each in view["earlier"])
-        yield "Put the document before into force again:", f"argosy queues restore {before}"
+        yield "Restore the previous document:", f"argosy queues restore {before}"
 
 
 def _tiles(view: View, found: Sequence[View]) -> Iterator[Tile]:
@@ -153,7 +151,7 @@ def _tiles(view: View, found: Sequence[View]) -> Iterator[Tile]:
     yield Tile("An hour costs", money(used), "no limit is set" if most is None else f"of at most {money(most)}")
     if any(each.get("preempts") for each in found):
         stopped = sum(each["preempted"] for each in found)
-        yield Tile("Stopped for others", f"{stopped:,}", "tasks of open runs")
+        yield Tile("Stopped for other queues", f"{stopped:,}", "tasks of open runs")
 
 
 def _use(view: View, found: Sequence[View]) -> Figure:
@@ -175,10 +173,10 @@ def _use(view: View, found: Sequence[View]) -> Figure:
         *(">$ an hour", "Shared by"),
     )
     note = (
-        "Whose use is lowest for its weight is first. Bar: the largest part that it uses of the cluster's CPU, memory "
-        "or GPUs. Line: its weight's part of the weights of all queues with open runs."
+        "The queue with the lowest use for its weight is first. Bar: the largest share that it uses of CPU, memory "
+        "or GPUs. Line: its weight as a share of the weights of all queues with open runs."
     )
-    return Figure("queues", "Who uses the cluster", note=note, table=Table(heads, rows, stacks=True), wide=True)
+    return Figure("queues", "Use of the cluster", note=note, table=Table(heads, rows, stacks=True), wide=True)
 
 
 def _has_share(queue: View) -> bool:
@@ -190,10 +188,10 @@ def _percent(part: float) -> str:
 
 
 def _lately(view: View, found: Sequence[View]) -> Figure:
-    key, title = "lately", "What was used lately"
+    key, title = "lately", "Recent use"
     half_life_s = view.get("halfLifeSeconds")
     if not half_life_s:
-        return Figure(key, title, empty="It does not count: the document sets no halfLife.")
+        return Figure(key, title, empty="Recent use does not count: the document sets no halfLife.")
     rows: list[tuple[Cell, ...]] = [
         (
             queue["name"],
@@ -207,9 +205,7 @@ def _lately(view: View, found: Sequence[View]) -> Figure:
     ]
     if not rows:
         return Figure(key, title, empty="No queue has open runs.")
-    note = (
-        f"Of the cluster; what was used {duration(half_life_s)} ago counts half. Weights are multiplied by the factor."
-    )
+    note = f"Share of the cluster; use {duration(half_life_s)} ago counts half. Weights are multiplied by the factor."
     heads = ("Queue", "Owner", ">Used", "", ">Factor")
     return Figure(key, title, note=note, table=Table(heads, rows, stacks=True), wide=True)
 
@@ -218,7 +214,7 @@ def _room(view: View, found: Sequence[View]) -> Figure:
     key, title = "room", "Taking room"
     reclaim = (view["document"] or {}).get("reclaim")
     if reclaim is None or not any(each.get("preempts") for each in found):
-        return Figure(key, title, empty="No queue may take room from another: nothing that runs is stopped for it.")
+        return Figure(key, title, empty="No queue may take room from another: no running task is stopped for it.")
     rows = [
         (
             each["name"],
@@ -231,14 +227,14 @@ def _room(view: View, found: Sequence[View]) -> Figure:
     ]
     after = duration(reclaim.get("afterSeconds", _AFTER_S))
     note = f"After {after} of waiting at a limit: {_BY[reclaim.get('by', 'drain')]}. Stopped: tasks of open runs."
-    heads = ("Queue", "Takes room", "Gives room", ">Stopped", ">Instances kept for it")
+    heads = ("Queue", "Takes room", "Gives room", ">Stopped", ">Instances reserved")
     return Figure(key, title, note=note, table=Table(heads, rows, stacks=True), wide=True)
 
 
 def _owners(found: Sequence[View]) -> Figure:
     key, title = "owners", "Owners"
     if not any(each["within"] for each in found):
-        return Figure(key, title, empty="No queue is shared by owners.")
+        return Figure(key, title, empty="No queue is shared between owners.")
     rows: list[tuple[Cell, ...]] = [
         (
             queue["name"],
@@ -250,7 +246,7 @@ def _owners(found: Sequence[View]) -> Figure:
         for each in queue.get("owners") or ()
     ]
     if not rows:
-        return Figure(key, title, empty="No queue that is shared by owners has open runs.")
-    note = "In queues that are shared by owners. All who are unproven share one place in a queue."
+        return Figure(key, title, empty="No queue that is shared between owners has open runs.")
+    note = "In queues that are shared between owners. All unproven owners of a queue count as one."
     heads = ("Queue", "Owner", "Identity", ">Open runs")
     return Figure(key, title, note=note, table=Table(heads, rows, stacks=True), wide=True)

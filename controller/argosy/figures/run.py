@@ -117,8 +117,8 @@ def _tiles(view: View, now: float) -> Iterator[Tile]:
     yield Tile("Cost", money(view["costUsd"]), f"{less} than {on_demand}" if less else on_demand)
     if view.get("usefulUsd") is not None and view["costUsd"]:
         useful = share(view["usefulUsd"], view["costUsd"])
-        yield Tile("Useful", useful, "of the cost went into attempts that succeeded")
-    yield Tile("Instances", f"{view['instances']:,}", "have worked for it")
+        yield Tile("Useful", useful, "of the cost went to attempts that succeeded")
+    yield Tile("Instances", f"{view['instances']:,}", "have run its tasks")
     lost = f"{counted(view['interruptions'], 'interruption')}"
     yield Tile("Attempts", f"{view['attempts']:,}", lost)
 
@@ -144,7 +144,7 @@ def _steps(view: View) -> list[tuple[str, str]]:
     if view["status"] not in TERMINAL:
         return [("Follow it:", f"argosy watch {run}"), ("Stop it:", f"argosy cancel {run}")]
     steps = [("Results:", f"argosy results {run} --download out")]
-    return [*steps, ("Try what failed again:", f"argosy retry {run}")] if view["tasks"]["failed"] else steps
+    return [*steps, ("Retry what failed:", f"argosy retry {run}")] if view["tasks"]["failed"] else steps
 
 
 def _figures(
@@ -171,7 +171,7 @@ def _states(series: View) -> Figure:
     key, title = "states", "Tasks over time"
     at = np.array(series.get("at", ()), dtype="f8")
     if len(at) < 2:
-        return Figure(key, title, empty="Nothing has been recorded yet: the first samples follow within a minute.")
+        return Figure(key, title, empty="Nothing has been recorded yet: the first samples arrive within a minute.")
     rows = {name: np.array(series[name], dtype="f8") for name in STATES}
     total = sum(rows.values(), np.zeros(len(at)))
     frame = svg.Frame(
@@ -191,7 +191,7 @@ def _states(series: View) -> Figure:
 
 def how_long(attempts: Attempts | None) -> Figure:
     """A bar for each span of seconds, by how attempts ended."""
-    key, title = "seconds", "How long attempts ran"
+    key, title = "seconds", "Duration of attempts"
     ended = np.zeros(0, dtype=np.bool_) if attempts is None else attempts.has_run
     if attempts is None or not ended.any():
         return Figure(key, title, empty="No attempt has ended yet.")
@@ -207,7 +207,7 @@ def how_long(attempts: Attempts | None) -> Figure:
     frame = svg.Frame(
         axis,
         axes.counts(most),
-        "how long it ran",
+        "duration",
         "attempts",
         f"Histogram of seconds; the median is {duration(float(np.median(ran)))}.",
     )
@@ -255,7 +255,7 @@ def failures(view: View, kinds: Sequence[FailuresAlike]) -> Figure:
         )
         for kind in kinds
     ]
-    table = Table((">Attempts", "Why", "Tasks", "Its last line", "All they printed"), shown, stacks=True)
+    table = Table((">Attempts", "Why", "Tasks", "Its last line", "Logs"), shown, stacks=True)
     total = sum(kind.count for kind in kinds)
     return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(kinds), 'group')}.", table=table)
 
@@ -265,7 +265,7 @@ def bought(history: View | None) -> Figure:
     key, title = "bought", "Bought"
     orders = (history or {}).get("orders") or []
     if not orders:
-        return Figure(key, title, empty="Nothing has been bought for it, as far as is known.")
+        return Figure(key, title, empty="No purchases for it are known.")
     rows = [
         (
             f"{duration(max(0.0, each['at'] - history['origin']))}",  # type: ignore[index]  # it has orders
@@ -278,9 +278,9 @@ def bought(history: View | None) -> Figure:
         )
         for each in reversed(orders)
     ]
-    heads = (">After", "Instances", "Purchase", ">Ordered", ">Worked for it", ">$ an hour each", "Why")
+    heads = (">After", "Instances", "Purchase", ">Ordered", ">Ran its tasks", ">$ an hour each", "Why")
     left_out = (history or {}).get("ordersLeftOut", 0)
-    note = f"{counted(len(orders) + left_out, 'order')} of all runs whose tasks had no place then."
+    note = f"{counted(len(orders) + left_out, 'order')} for all runs whose tasks had no place at the time."
     return Figure(key, title, note=note, table=Table(heads, rows, left=left_out), wide=True)
 
 
@@ -288,15 +288,15 @@ def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figur
     key, title = "attempts", "Attempts by instance"
     lives = lives_of(history or {}, attempts)
     if not lives or attempts is None:
-        return Figure(key, title, empty="No instance has worked for it yet.", wide=True)
+        return Figure(key, title, empty="No instance has run its tasks yet.", wide=True)
     seconds = max(each.ended for each in lives)
     kept, shown, step = lanes.thinned(lives, attempts)
     lost = sum(each.interrupted for each in lives)
-    note = f"A row for each of {counted(len(kept), 'instance')}, from its launch to its end."
-    note += " Upright marks are interruptions." if lost else ""
+    note = f"One row for each of {counted(len(kept), 'instance')}, from its launch to its end."
+    note += " Vertical marks are interruptions." if lost else ""
     if step > 1:
-        note += f" Every {step}th of {len(lives):,} instances is shown, with all of its attempts."
-    said = f"Time line of {len(shown):,} attempts on {len(kept):,} instances; {lost:,} were interrupted."
+        note += f" Every {step}th of {len(lives):,} instances is shown, with all its attempts."
+    said = f"Timeline of {len(shown):,} attempts on {len(kept):,} instances; {lost:,} were interrupted."
     return Figure(
         key,
         title,

@@ -52,5 +52,5 @@ def _list(runs: Sequence[View], more: bool) -> Figure:
         for view in runs
     ]
     heads = ("Run", "Status", ">Succeeded", ">Failed", ">Interruptions", "Owner", ">Cost", ">On demand", "Submitted")
-    older = "Older ones: argosy runs --limit 1000." if more else ""
+    older = "For older runs: argosy runs --limit 1000." if more else ""
     return Figure("runs", "Newest runs", table=Table(heads, rows, more=older, stacks=True), wide=True)

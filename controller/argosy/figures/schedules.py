@@ -48,7 +48,7 @@ def _tiles(found: Sequence[View], now: float) -> Iterator[Tile]:
     waiting = sum(bool(each["waiting"]) for each in found)
     yield Tile("Waiting", f"{waiting:,}", "for a run to end")
     troubled = [each["name"] for each in found if _is_troubled(each)]
-    yield Tile("In need of a look", f"{len(troubled):,}", ", ".join(troubled[:3]), "bad" if troubled else "")
+    yield Tile("Needs attention", f"{len(troubled):,}", ", ".join(troubled[:3]), "bad" if troubled else "")
 
 
 def _is_troubled(view: View) -> bool:
@@ -91,8 +91,8 @@ def schedule_page(view: View, now: float) -> Page:
 
 def _facts(view: View) -> Iterator[tuple[str, str]]:
     yield "rule", rule(view)
-    yield "while a run of it is open", view["overlap"]
-    yield "a time counts for", duration(view["startWithin"])
+    yield "while a run is open", view["overlap"]
+    yield "may start late by", duration(view["startWithin"])
     yield "revision", str(view["revision"])
     yield "changed", clock(view["changedAt"])
 
@@ -100,11 +100,11 @@ def _facts(view: View) -> Iterator[tuple[str, str]]:
 def _warnings(view: View) -> Iterator[str]:
     zone = view["zone"]
     if not view["armed"]:
-        yield "The clock was not told of the last change: type that command again."
+        yield "EventBridge Scheduler does not have the last change: run that command again."
     if view["overdue"]:
-        yield f"No controller came for {local_time(view['overdue'], zone)}."
+        yield f"No run was started for {local_time(view['overdue'], zone)}."
     if view["waiting"]:
-        yield f"The start of {local_time(view['waiting'], zone)} waits for a run to end."
+        yield f"The start of {local_time(view['waiting'], zone)} waits for the previous run to end."
 
 
 def _steps(view: View) -> list[tuple[str, str]]:
@@ -115,10 +115,10 @@ def _steps(view: View) -> list[tuple[str, str]]:
 
 def _times(view: View, now: float) -> Figure:
     """A dot for each time that was, in the row of its verdict, and for each to come."""
-    key, title = "times", "What became of its times"
+    key, title = "times", "Its times and their outcomes"
     fires, coming = view["fires"], view["nextTimes"]
     if not fires and not coming:
-        return Figure(key, title, empty="It has had no time yet, and has none to come.", wide=True)
+        return Figure(key, title, empty="It has no past times and no upcoming ones.", wide=True)
     names = [verdict for verdict in _VERDICTS if any(each["verdict"] == verdict for each in fires)]
     names += [_NEXT] if coming else []
     dots = [_dot(view, each, names, now) for each in reversed(fires)]
@@ -165,7 +165,7 @@ def _dot_to_come(view: View, time: str, rows: int, now: float) -> svg.Stretch:
 def _next(view: View, now: float) -> Figure:
     key, title = "next", "Next times"
     if not view["nextTimes"]:
-        never = "It is paused." if view["state"] == "PAUSED" else "None: its times are over."
+        never = "It is paused." if view["state"] == "PAUSED" else "None: all its times are in the past."
         return Figure(key, title, empty=never)
     if view["zone"] == "UTC":
         table = Table(("UTC", ">In"), [(clock(each), _left(each, now)) for each in view["nextTimes"]])
@@ -178,7 +178,7 @@ def _next(view: View, now: float) -> Figure:
 def _verdicts(view: View) -> Figure:
     key, title = "verdicts", "Verdicts"
     if not view["fires"]:
-        return Figure(key, title, empty="No time of it has come yet.", wide=True)
+        return Figure(key, title, empty="None of its times has come yet.", wide=True)
     rows: list[tuple[Cell, ...]] = [
         (
             local_time(each["scheduledTime"], view["zone"]),
@@ -192,7 +192,7 @@ def _verdicts(view: View) -> Figure:
         for each in view["fires"]
     ]
     heads = ("Time", "Verdict", "Asked by", "Run", "Replaced", "Reason", "Decided")
-    note = "The last twenty. The run is the one that was started, or the one that was in its way."
+    note = "The last twenty. The run is the one that was started, or the one that prevented it."
     return Figure(key, title, note=note, table=Table(heads, rows, stacks=True), wide=True)
 
 

@@ -31,7 +31,7 @@ def _tiles(found: Sequence[View]) -> Iterator[Tile]:
     going = sum(each["status"] in _UNDER_WAY for each in found)
     yield Tile("Being deployed", f"{going:,}", f"of {counted(len(found), 'environment')}")
     troubled = [each["name"] for each in found if each["status"] in _TROUBLED]
-    yield Tile("In need of a look", f"{len(troubled):,}", ", ".join(troubled[:3]), "bad" if troubled else "")
+    yield Tile("Needs attention", f"{len(troubled):,}", ", ".join(troubled[:3]), "bad" if troubled else "")
     yield Tile("Cost", money(sum(each["costUsd"] for each in found)), "so far")
 
 
@@ -57,7 +57,7 @@ def _list(found: Sequence[View]) -> Figure:
         *("Environment", "Kind", ">Active", ">Target", "Status"),
         *(">Outdated", ">Desired", ">Healthy", ">Total", ">Waiting", "Reason"),
     )
-    note = "Active: the revision that a deployment last completed with. Target: the one that is to run."
+    note = "Active: the revision of the last completed deployment. Target: the one that should run."
     return Figure(key, title, note=note, table=Table(heads, rows, stacks=True), wide=True)
 
 

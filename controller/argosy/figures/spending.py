@@ -16,10 +16,10 @@ View = Mapping[str, Any]
 KINDS = (
     ("useful", "attempts that succeeded"),
     ("boot", "from the launch of an instance until it could take tasks"),
-    ("idle", "paid for while no task of the run used it"),
+    ("idle", "idle time of instances that the run paid for"),
     ("redone", "attempts lost with their instance and repeated"),
     ("failed", "attempts that failed or were stopped"),
-    ("displaced", "work of other runs that was lost because this one took their room"),
+    ("displaced", "work of other runs that was stopped to make room for this one"),
 )
 RARE = frozenset({"displaced"})  # shown only where there is any
 
@@ -48,7 +48,7 @@ def over_time(view: View, series: View) -> Figure:
     )
     drawn = [svg.Layer(kind, kind, rows[kind], money(float(rows[kind][-1]))) for kind, _ in KINDS if rows[kind].any()]
     less = saved(float(total[-1]), float(on_demand[-1]))
-    note = f"The same time on demand costs {money(float(on_demand[-1]))}: this is {less}." if less else ""
+    note = f"The same time on demand would cost {money(float(on_demand[-1]))}: this is {less}." if less else ""
     return Figure(key, title, note=note, picture=svg.areas(frame, at, drawn), table=table)
 
 
@@ -86,7 +86,7 @@ def _table(view: View) -> Table | None:
         for kind, meaning in kinds_in(parts)
     ]
     rows.append(("together", money(total), "", ""))
-    return Table(("Spent on", ">Cost", ">Share", "What that is"), rows, stacks=True)
+    return Table(("Spent on", ">Cost", ">Share", "Meaning"), rows, stacks=True)
 
 
 def cost_page(view: View, series: View | None = None) -> Page:
@@ -122,7 +122,7 @@ def _pools(view: View) -> Figure:
         for each in view["cost"]["byPool"]
     ]
     if not rows:
-        return Figure("pools", "Cost by pool", empty="No instance has worked for it yet.")
+        return Figure("pools", "Cost by pool", empty="No instance has run its tasks yet.")
     heads = ("Pool", "Bought", ">Instance-hours", ">Cost", ">Useful", ">On demand")
     return Figure("pools", "Cost by pool", table=Table(heads, rows, stacks=True))
 
@@ -140,4 +140,4 @@ def _bill(view: View) -> Figure:
             ("logs", money(beyond["logsUsd"]), "estimated, beyond the ledger"),
             ("traffic of images", money(beyond["imageTransferUsd"]), "estimated, beyond the ledger"),
         ]
-    return Figure("bill", "Lines of the bill", table=Table(("Line", ">Cost", "How it is known"), rows, stacks=True))
+    return Figure("bill", "Bill items", table=Table(("Line", ">Cost", "Source"), rows, stacks=True))

@@ -100,7 +100,11 @@ def note_missed(state: State, key: AttemptKey, now: float) -> None:
         return
     state.attempts.set(row, absent_since=now)
     set_back(
-        state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), "a listing did not show it", now, passing=True
+        state,
+        Subject(What.RESOLVE, str(state.attempts["wave"][row])),
+        "it was missing from a listing",
+        now,
+        passing=True,
     )
 
 
@@ -118,7 +122,7 @@ def _lose_launch(state: State, key: AttemptKey, row: int, now: float, policy: Po
     run = state.runs[key.run_id]
     run.attempts += 1
     set_task(state, run, key.index, attempts=key.attempt, launch=0)
-    lose(state, row, "ECS has forgotten whether it was launched", now, policy)
+    lose(state, row, "ECS no longer knows whether it was launched", now, policy)
 
 
 def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
@@ -202,7 +206,7 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
             if is_suspended:
                 suspended_tasks.miss(state, row, at)
             else:
-                lose(state, row, "ECS has forgotten the task", at, policy)
+                lose(state, row, "ECS no longer knows the task", at, policy)
 
 
 def _miss_launches(state: State, at: float, policy: Policy) -> None:
@@ -218,7 +222,7 @@ def _miss_launches(state: State, at: float, policy: Policy) -> None:
             table.set(row, absent_since=at)
         elif at - since >= policy.absence_s and may_settle_more(state, policy):
             if table["status"][row] == AttemptStatus.INTENT:
-                disprove(state, key, at, "it was never sent, and its instance is not known any more")
+                disprove(state, key, at, "it was never sent, and its instance no longer exists")
             else:
                 _lose_launch(state, key, row, at, policy)
 
@@ -263,7 +267,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
     instance_id = bytes(run.tasks["instance"][index]).decode()
     cause = StopCause(int(run.tasks["stop_cause"][index]))
     account = account_without_result(cause, state.instances.get(instance_id))
-    missing = "the program ended well but wrote no result"
+    missing = "the program succeeded but wrote no result"
     if account is not Account.USER:
         missing = "the program was stopped before it wrote a result"
     seen = TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)

@@ -120,7 +120,7 @@ def _why(state: State, now: float) -> str:
     """The reason of the order in words, as far as the tick has noted it."""
     order = state.last_order
     if order.at != now:
-        return "to keep as many instances as are to be kept"
+        return "to keep the minimum number of instances"
     if order.gap is None:
         return "for tasks without a place"
     return f"for tasks without a place, at most {100 * order.gap:.1f} % above the least it could cost"

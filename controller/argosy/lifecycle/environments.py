@@ -86,7 +86,7 @@ def _delete(env: Environment, request: EnvironmentRequest) -> None:
     why = "the environment was deleted"
     _end_deployment(env, DeploymentStatus.STOPPED, request.requested_at, why)
     env.left, env.deleting = request.leaves_tasks, not request.leaves_tasks
-    env.frozen_reason, env.frozen_by_user = f"{why}, and its tasks were left" if env.left else "", False
+    env.frozen_reason, env.frozen_by_user = f"{why}, and its tasks were kept" if env.left else "", False
 
 
 def _revise(state: State, env: Environment, revision: Revision) -> None:

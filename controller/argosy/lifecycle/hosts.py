@@ -196,7 +196,7 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
         if not may_settle_more(state, policy):
             return  # the others are stopped like running tasks
         if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
-            disprove(state, key, now, f"instance {instance.id} was warned before the task was sent")
+            disprove(state, key, now, f"instance {instance.id} got an interruption warning before the task was sent")
 
 
 def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
@@ -286,7 +286,7 @@ def _end_attempt_on(state: State, instance: Instance, row: int, policy: Policy) 
     at = instance.stopped_at
     if state.attempts["status"][row] == AttemptStatus.INTENT:
         if (key := state.key_of(row)) is not None:
-            disprove(state, key, at, f"instance {instance.id} went before the task was sent")
+            disprove(state, key, at, f"instance {instance.id} was gone before the task was sent")
     elif int(state.attempts["run"][row]) in state.suspended_numbers():
         suspended_tasks.lose(state, row, at)
     else:

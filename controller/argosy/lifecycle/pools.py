@@ -32,7 +32,7 @@ def close_cells(state: State, closed: Mapping[str, str]) -> None:
 
 NEVER_JOINED = "it never joined the cluster"
 _FORGOTTEN = 20  # half-lives after which a count is negligible
-GAVE_UP = "instances that were ordered and did not come"
+GAVE_UP = "instances that were ordered and did not arrive"
 
 
 def see_fleet(state: State, seen: FleetSeen, now: float) -> None:

@@ -150,7 +150,7 @@ def _ask_to_stop(state: State, row: int, arn: str, cause: StopCause, now: float)
 
 
 def miss(state: State, row: int, at: float) -> None:
-    """ECS has forgotten the task: it ended at an unknown time. Its run counts it as lost when it is tried again."""
+    """ECS no longer knows the task: it ended at an unknown time. Its run counts it as lost when it is tried again."""
     leave(state, row, float(state.attempts["started_at"][row]), float(state.attempts["absent_since"][row]), at)
 
 

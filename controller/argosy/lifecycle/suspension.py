@@ -22,7 +22,7 @@ from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s, re
 
 GIVEN_UP = "given up: the controller {}"
 CANCELLED = "cancelled while it was suspended"
-REFUSED = "the request to {} it could not be carried out, and is not tried again"
+REFUSED = "the request to {} it could not be carried out, and is not retried"
 
 
 def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: Suspension | None = None) -> None:
@@ -94,7 +94,7 @@ def refuse(state: State, request: Request, stored: RunRecord | None, now: float)
     if isinstance(request, SubmitRequest):
         state.quarantined[request.run_id] = replace(
             RunRecord.of_unreadable(request.run_id),
-            status_reason="the controller failed at this request and does not try it again; its log says why",
+            status_reason="the controller failed to carry out this request and will not retry it; its log says why",
             submitted_at=request.submitted_at,
             stopped_at=now,
             task_count=request.task_count,
@@ -117,12 +117,12 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     for run_id, found in list(state.suspended.items()):
         try:
             if now - found.since >= MOST_S:
-                close(state, run_id, RunStatus.FAILED, GIVEN_UP.format("has failed at this run for a day"), now)
+                close(state, run_id, RunStatus.FAILED, GIVEN_UP.format("failed to process this run for a day"), now)
             else:
                 suspended_tasks.stop_unwatched(state, found, now, policy)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other runs go on
             state.left_out.append((f"run {run_id} while it is suspended", error))
-            where = f"fails even while this run is suspended, {reason_of(error)}"
+            where = f"failed even while this run was suspended, {reason_of(error)}"
             _end(state, run_id, RunStatus.FAILED, GIVEN_UP.format(where), now)
 
 

@@ -111,9 +111,9 @@ def _reason(stance: Stance, progress: Progress | None, before: Steering, now: fl
         waited_s = now - before.short_since if before.short_since else 0.0
         return f"{since}: tasks had waited {duration(waited_s)} for spot" if waited_s else f"{since}: spot is short"
     if progress.slack_s < 0:
-        late = f"even so the deadline is missed by about {duration(-progress.slack_s)}"
+        late = f"even so, the deadline will be missed by about {duration(-progress.slack_s)}"
         return f"{since}, to the end: {late}"
     slack = f"{duration(progress.slack_s)} of slack left"
     if stance is Stance.FIRM:
-        return f"{since}, to the end: {slack}, too little to make up for a loss of spot"
+        return f"{since}, to the end: {slack}, too little to recover from a spot interruption"
     return f"{since}: {slack}, and spot is short"

@@ -13,7 +13,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU
 
 QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
-AT_ONCE = "growth: no more instances are ordered at once, the next tick goes on"
+AT_ONCE = "growth: no more instances are ordered in one tick; the next tick continues"
 _QUOTA = "the vCPU quota of "
 ROUNDING = 1e-9  # tolerance for sums of floats: a limit that is met exactly still admits an instance
 

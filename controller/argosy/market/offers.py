@@ -143,7 +143,7 @@ def _reason(pool: Pool, kind: InstanceType | None, purchase: Purchase, now: floa
         because = f" after {pool.short_reason}" if pool.short_reason else ""
         return f"cooling off until {time_of_day(until)}{because}"
     price = price_of(pool, kind, purchase, now, policy)
-    return _above_cap(kind, price, policy) if risk.is_price(price) else "no price is known"
+    return _above_cap(kind, price, policy) if risk.is_price(price) else "its price is unknown"
 
 
 def _above_cap(kind: InstanceType, price: float, policy: Policy) -> str:

@@ -54,17 +54,17 @@ _ON_DEMAND_QUOTA = _Fault(
     over_quota=True,
     only=Purchase.ON_DEMAND,
 )
-_ADDRESSES = _Fault("its subnet has no free address (fewer instances, larger subnets or further zones help)")
+_ADDRESSES = _Fault("its subnet has no free address (fewer instances, larger subnets or more zones help)")
 _IMAGE = _Fault("its machine image (AMI) cannot be used: deploy again, with a current image", lasting=True)
 _ROLE = _Fault("its instance profile or role is missing or may not be used: deploy again", lasting=True)
 _RIGHTS = _Fault(
-    "EC2 Fleet may not launch it: a policy of the account or of its organisation (SCP) forbids that, or the "
+    "EC2 Fleet may not launch it: a policy of the account or of its organisation (SCP) forbids it, or the "
     "service-linked role is missing (argosy doctor)",
     lasting=True,
 )
 _TEMPLATE = _Fault("its launch template or network is gone: deploy again", lasting=True)
 _NOT_OFFERED = _Fault("the zone does not offer this type: take the type out of the settings there", lasting=True)
-_INVALID = _Fault("EC2 refuses the fleet's configuration: deploy again, with settings that it takes", lasting=True)
+_INVALID = _Fault("EC2 refuses the fleet's configuration: deploy again with settings that it accepts", lasting=True)
 
 # The first phrase that a description contains counts.
 _PHRASES = tuple(

@@ -28,6 +28,6 @@ def alias_in(arn: str) -> str:
     mistake."""
     parts = arn.split(":")
     if len(parts) not in (_WHOLE, _QUALIFIED) or parts[5] != "function":
-        raise ValueError(f"{arn} is no ARN of a function")
+        raise ValueError(f"{arn} is not the ARN of a function")
     qualifier = parts[7] if len(parts) == _QUALIFIED else ""
     return "" if qualifier == LATEST else qualifier

@@ -11,27 +11,30 @@ ENDED_BADLY = "the program ended with an error"
 KILLED = 128  # and the number of the signal
 _LAST_SIGNAL = 64
 _GIVEN_UP = re.compile(r"given up after \d+ losses: ")
-_SHELL = {126: "a program may not be executed", 127: "there is no such program"}  # POSIX, of the shell and of env
+_SHELL = {
+    126: "a program has no permission to be executed",
+    127: "there is no such program",
+}  # POSIX, of the shell and of env
 # Of the runner that fetches a user's program and uploads its result (docs/maintainers/decisions/0030).
 WRONG_REQUEST, NO_RESULT, TEMPORARY = 64, 65, 75
 _RUNNER = {
-    WRONG_REQUEST: "what the task asks for cannot be done: the last line of its log says what",
-    NO_RESULT: "the program ended well but wrote no result",
-    TEMPORARY: "S3 could not be reached, or refused: the last line of the log says what",
+    WRONG_REQUEST: "the task's request is invalid: see the last line of its log",
+    NO_RESULT: "the program succeeded but wrote no result",
+    TEMPORARY: "S3 could not be reached or refused the call: see the last line of the log",
 }
 _MEANING = {
-    signal.SIGABRT: "it gave itself up, as after a failed assertion",
-    signal.SIGALRM: "its own timer",
-    signal.SIGBUS: "an address that is none",
-    signal.SIGFPE: "a fault of arithmetic",
-    signal.SIGHUP: "its terminal went",
-    signal.SIGILL: "an instruction that this processor does not know",
+    signal.SIGABRT: "it aborted, as after a failed assertion",
+    signal.SIGALRM: "a timer that it set",
+    signal.SIGBUS: "an invalid memory address",
+    signal.SIGFPE: "an arithmetic fault",
+    signal.SIGHUP: "its terminal closed",
+    signal.SIGILL: "an instruction that this processor does not have",
     signal.SIGINT: "interrupted, as by Ctrl-C",
-    signal.SIGKILL: "killed from outside: often because memory ran out",
-    signal.SIGPIPE: "the reader of its output had closed",
+    signal.SIGKILL: "killed from outside, often because memory ran out",
+    signal.SIGPIPE: "the reader of its output had closed the pipe",
     signal.SIGSEGV: "a segmentation fault",
     signal.SIGTERM: "it was asked to stop",
-    signal.SIGXCPU: "its limit of processor time",
+    signal.SIGXCPU: "it reached its limit of processor time",
 }
 
 

@@ -82,14 +82,14 @@ class Deadline:
         duration_s = duration_of(text)
         if duration_s is not None:
             if not 0 < duration_s <= LONGEST_DEADLINE_S:
-                raise ValueError("must be longer than nothing and at most 366 days")
+                raise ValueError("must be longer than 0 and at most 366 days")
             return cls(after_s=duration_s)
         try:
             moment = datetime.fromisoformat(text)
         except ValueError as fault:
             raise ValueError(f"is neither a time nor a duration: {_EXAMPLES}") from fault
         if moment.tzinfo is None:
-            raise ValueError("is a time without its offset from UTC: end it with Z, or with +02:00")
+            raise ValueError("has no offset from UTC: append Z or an offset such as +02:00")
         if not 2000 <= moment.year <= 2100:
             raise ValueError("must lie between the years 2000 and 2100")
         return cls(at=moment.timestamp())

@@ -49,7 +49,7 @@ class OwnFunctions:
         """Why a chain cannot be followed here, as a sentence; "" if it can."""
         for name in own_functions(strategy):
             if name not in self.ready:
-                unknown = f"this deployment has no strategy and no fitness function {name[:80]!r}"
+                unknown = f"this deployment has no strategy or fitness function {name[:80]!r}"
                 return self.faults.get(name, unknown)
         return ""
 

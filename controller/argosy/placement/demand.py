@@ -83,7 +83,7 @@ class Queue:
         kinds = tuple(map(_within_int64, kinds))
         for batch in kinds:
             if min(batch.need) < 0:
-                raise ValueError(f"a task cannot need less than nothing: {batch.need}")
+                raise ValueError(f"a task cannot have negative needs: {batch.need}")
         if any(not 0 <= n <= MAX_TASKS for n in count) or sum(count) > MAX_TASKS:
             raise ValueError(f"a batch has a negative number of tasks, or there are more than {MAX_TASKS} in all")
         return cls(kinds, kind, np.array(count, dtype=np.int64))

@@ -183,4 +183,4 @@ def check_ports(ports: Sequence[tuple[int, str]]) -> list[str]:
         for number, protocol in ports
         if not 0 < number <= 65_535 or protocol not in ("tcp", "udp")
     ]
-    return faults + (["A host port is asked for twice."] if len(set(ports)) < len(ports) else [])
+    return faults + (["A host port is requested twice."] if len(set(ports)) < len(ports) else [])

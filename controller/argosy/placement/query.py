@@ -45,7 +45,7 @@ class Query:
 def parse(expression: str) -> Query:
     """The query. QuerySyntaxError(message, column, expected) when it is invalid or has over 4,096 characters."""
     if len(expression) > MAX_EXPRESSION_CHARS:
-        message = f"the expression has {len(expression):,} characters, {MAX_EXPRESSION_CHARS:,} are allowed"
+        message = f"the expression has {len(expression):,} characters; {MAX_EXPRESSION_CHARS:,} are allowed"
         raise QuerySyntaxError(message, MAX_EXPRESSION_CHARS + 1)
     if (column := _not_unicode(expression)) is not None:
         raise QuerySyntaxError("half of a surrogate pair is not text", column)
@@ -53,7 +53,7 @@ def parse(expression: str) -> Query:
         raise QuerySyntaxError("the expression is empty", 1, "a comparison such as attribute:ecs.instance-type =~ c5.*")
     root = build(expression)
     if root.depth > MAX_DEPTH:
-        raise QuerySyntaxError(f"parentheses and not are {root.depth} deep, {MAX_DEPTH} are allowed", 1)
+        raise QuerySyntaxError(f"parentheses and not are {root.depth} deep; {MAX_DEPTH} are allowed", 1)
     parts = list(nodes.parts_of(root))
     counts = tuple(sorted({part.count for part in parts if isinstance(part, nodes.ByTaskCount)}))
     asks_groups = any(isinstance(part, nodes.ByMembers) and part.subject == "task:group" for part in parts)
@@ -94,7 +94,7 @@ def check_constraints(constraints: Sequence[str]) -> list[str]:
     """One sentence for each constraint that cannot be used; empty when all are fine."""
     faults = []
     if len(constraints) > MAX_CONSTRAINTS:
-        faults.append(f"{len(constraints)} constraints are given, ECS takes at most {MAX_CONSTRAINTS}.")
+        faults.append(f"{len(constraints)} constraints are given; ECS accepts at most {MAX_CONSTRAINTS}.")
     for constraint in constraints:
         if constraint == DISTINCT_INSTANCE:
             continue

@@ -57,7 +57,9 @@ def _located(expression: str, error: UnexpectedToken) -> QuerySyntaxError:
     expected = ", ".join(sorted({_SHOWN.get(kind, "an operator") for kind in error.expected}))
     if error.token.type == "$END":
         return QuerySyntaxError("the expression ends too early", len(expression) + 1, expected)
-    return QuerySyntaxError(f"{str(error.token)[:60]!r} cannot stand here", (error.token.start_pos or 0) + 1, expected)
+    return QuerySyntaxError(
+        f"{str(error.token)[:60]!r} is not allowed here", (error.token.start_pos or 0) + 1, expected
+    )
 
 
 @cache
@@ -153,7 +155,7 @@ def _regex(pattern: Token) -> Accepts:
     import re2
 
     if len(pattern) > REGEX_LIMIT:
-        message = f"a pattern has {len(pattern)} characters, {REGEX_LIMIT} are allowed"
+        message = f"a pattern has {len(pattern)} characters; {REGEX_LIMIT} are allowed"
         raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "a shorter pattern")
     options = re2.Options()
     options.max_mem, options.log_errors = _REGEX_MEMORY_BYTES, False
@@ -164,7 +166,7 @@ def _regex(pattern: Token) -> Accepts:
         message = f"{str(pattern)[:60]!r} is not a regular expression: {why[:120]}"
         raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "RE2's syntax") from None
     if compiled.programsize > _PROGRAM_LIMIT:
-        message = f"{str(pattern)[:60]!r} is too complicated to match against every instance"
+        message = f"{str(pattern)[:60]!r} is too complex to match against every instance"
         raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "a simpler pattern")
     return lambda text: compiled.fullmatch(text) is not None
 

@@ -142,7 +142,7 @@ def _joiner_or_subject(text: str, position: int) -> tuple[str, str, int]:
     word = found.group() if found else ""
     if found is None:
         raise QuerySyntaxError(
-            f"{_shown(text, position)} cannot stand here", position + 1, "and, or, not, or a subject"
+            f"{_shown(text, position)} is not allowed here", position + 1, "and, or, not, or a subject"
         )
     if word in _JOINERS:
         return _JOINERS[word], word, found.end()
@@ -153,7 +153,7 @@ def _joiner_or_subject(text: str, position: int) -> tuple[str, str, int]:
 
 def _why_no_subject(word: str) -> str:
     if word.lower() in _JOINERS:
-        return f"{word!r}: and, or, not are written in lower case"
+        return f"{word!r}: write and, or, not in lower case"
     if word.startswith("attribute:"):
         return "an attribute name is 1 to 128 of A-Z a-z 0-9 - _ . / \\"
     return f"{word[:60]!r} is not a subject"

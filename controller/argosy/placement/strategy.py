@@ -71,7 +71,7 @@ def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> li
     """One sentence for each fault of a chain. allowed: the names of users' functions that the settings allow."""
     faults = []
     if len(strategy) > MAX_STEPS:
-        faults.append(f"A strategy has at most {MAX_STEPS} steps, this one has {len(strategy)}.")
+        faults.append(f"A strategy has at most {MAX_STEPS} steps; this one has {len(strategy)}.")
     for name in strategy:
         if name in allowed:
             continue
@@ -134,5 +134,5 @@ def _weights(name: str, text: str) -> tuple[int, int, int]:
     given = [part.split("=") for part in text.split("+")]
     weights = {axis: int(weight) for axis, weight in given}
     if len(weights) != len(given) or not any(weights.values()):
-        raise ValueError(f"{name!r} weighs an axis twice, or none at all")
+        raise ValueError(f"{name!r} weighs a resource twice, or none at all")
     return weights.get("cpu", 0), weights.get("memory", 0), weights.get("gpu", 0)

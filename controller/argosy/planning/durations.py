@@ -40,7 +40,7 @@ def seconds_of(terms: RunTerms, records: Iterable[RunRecord]) -> Seconds:
     return _spread(
         GUESS_S,
         AFTER_NOTHING,
-        f"not known: {GUESS_S:.0f} s are assumed; set array.expectedSeconds for a useful forecast",
+        f"unknown: {GUESS_S:.0f} s is assumed; set array.expectedSeconds for a useful forecast",
     )
 
 

@@ -54,7 +54,7 @@ class Bought:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would be bought for a run, and when it would be done: at best, as expected, at worst."""
+    """Instances to buy for a run, and when it would be done: at best, as expected, at worst."""
 
     tasks: int
     here: int  # places on instances that are here or on their way

@@ -103,20 +103,20 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
     unseen = sum(pool not in pools or not pools[pool].spot_usd_per_hour for pool in spot)
     said = [
         f"seconds of a task: {question.seconds.source}",
-        "an hour of an instance is paid with its disk and its public address; logs and traffic are not counted"
+        "an instance-hour includes its disk and its public address; logs and traffic are not counted"
         if policy.public_addresses
-        else "an hour of an instance is paid with its disk; logs, gateways, endpoints and traffic are not counted",
+        else "an instance-hour includes its disk; logs, gateways, endpoints and traffic are not counted",
         f"an instance takes {policy.boot_s:,.0f} s to join and a task {policy.start_s:,.0f} s to start",
         "low: quick tasks and boots, low prices, no interruption; high: slow tasks and boots, high prices, twice the "
         "usual interruptions and three spot instances taken away at the very end; about nine runs of ten lie between",
     ]
     if found.here:
-        said.append(f"{found.here:,} places on instances that are here stay free for it")
+        said.append(f"{found.here:,} places on current instances stay free for it")
     unknown = sorted({each.offer.cell for each in found.bought if not is_listed(each.offer.cell)})
     if unknown:
-        said.append(f"the price of disks in {', '.join(unknown)} is not known: a high one is assumed")
+        said.append(f"the price of disks in {', '.join(unknown)} is unknown: a high one is assumed")
     if unseen:
-        said.append(f"no spot price was seen yet in {unseen} of the pools to be bought from: typical ones are used")
+        said.append(f"{unseen} of the pools to buy from have no spot price yet: typical prices are used")
     return said
 
 
@@ -126,7 +126,9 @@ def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[s
         return ["nothing in this deployment could run its tasks: see the rejected pools", *question.warnings]
     said = list(question.warnings)
     if is_short:
-        said.append("every pool that could run it is short of capacity now: the forecast counts from when one is not")
+        said.append(
+            "every pool that could run it is short of capacity now: the forecast starts when one has capacity again"
+        )
     now, (_, run) = question.moment.now, question.on_copy(question.terms)
     budget = run.terms.budget_usd
     if budget is not None and found.high.cost_usd > budget:

@@ -93,7 +93,7 @@ def _cuts(
     asked = int(getattr(question.needs, axis))
     for size in sorted({_next_size(kind, axis, asked) for kind in kinds if asked}, reverse=True):
         if size >= asked * (1 - LARGEST_CUT):
-            sentence = f"{shown(size)} instead of {shown(asked)} lets one more fit on an instance"
+            sentence = f"{shown(size)} instead of {shown(asked)} lets one more task fit on an instance"
             yield _Change(axis, sentence, question.terms, question.needs._replace(**{axis: size}))
 
 

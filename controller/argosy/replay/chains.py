@@ -85,7 +85,7 @@ def _lines(body: bytes, name: str) -> Iterator[Any]:
     try:
         text = unpack.decompress(body)
         if not unpack.eof:
-            raise NotRecorded(f"the segment {name} is torn")
+            raise NotRecorded(f"the segment {name} is incomplete")
         for line in text.split(b"\n")[:-1]:
             yield json.loads(line)
     except (zlib.error, ValueError) as fault:

@@ -79,7 +79,7 @@ class Replay:
             return
         self.policy = _policies().validate_python(head["policy"])
         if head["code"] != code_digest():
-            self.strangeness.append(f"the controller had other code: {head['code']}, here it is {code_digest()}")
+            self.strangeness.append(f"the controller ran different code: {head['code']}, here it is {code_digest()}")
         for name, there in head["platform"].items():
             if (here := platform_now().get(name)) != there:
                 self.strangeness.append(f"the controller had {name} {there}, here it is {here}")
@@ -95,7 +95,7 @@ class Replay:
     def _tick(self, known: Mapping[str, Any], facts: list[Any], actions: list[Any]) -> Iterator[Tick]:
         state = self.state
         if state is None:
-            raise NotRecorded("the record begins in the middle: what the controller had loaded is missing")
+            raise NotRecorded("the record is incomplete: the state that the controller loaded is missing")
         taken = [(self._fact(said), at) for at, said in facts]
         for fact in taken:
             take(state, fact, self.policy)
@@ -114,7 +114,7 @@ class Replay:
         state.losses.found.clear()  # they are reported once
         yield tick
         if known["fault"]:
-            raise NotRecorded(f"the record ends here, because the controller said: {known['fault']}")
+            raise NotRecorded(f"the record ends here, because the controller reported: {known['fault']}")
 
     def _fact(self, said: Any) -> Event:
         return self.sweep[said] if isinstance(said, int) else fact_from_json(*said)
@@ -129,7 +129,7 @@ def _differences(known: Mapping[str, Any], recorded: list[Any], actions: list[Ac
     found = []
     again = [json.loads(action_to_json(action)) for action in actions]
     if again != recorded:
-        found.append(f"the decision is another one: {len(again)} actions instead of {len(recorded)}, or other ones")
+        found.append(f"the decision is another one: {len(again)} actions instead of {len(recorded)}, or different ones")
     if digest != known["digest"]:
-        found.append("the documents that it wrote are others")
+        found.append("the documents that it wrote differ")
     return found

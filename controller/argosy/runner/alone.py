@@ -61,7 +61,7 @@ class Alone:
         """Its output is the log's, because standard output may be the result."""
         code = self._child(["sh", "-c", text], ready, to=sys.stderr.fileno(), ours=True)
         if self._stopped.is_set():
-            raise RunnerFault(STOPPED, "the task was told to stop before its program was started")
+            raise RunnerFault(STOPPED, "the task was stopped before its program started")
         if code:
             raise setup_fault(code)
 
@@ -112,7 +112,7 @@ class Alone:
             if said in STOPS:
                 self._stopped.set()
                 self._objects.wait_for_aborts(ABORT_S)
-                raise RunnerFault(STOPPED, "the task was told to stop before it was done")
+                raise RunnerFault(STOPPED, "the task was stopped before it finished")
         return done.result()
 
     def _when_done(self, work: Callable[[], T]) -> Future[T]:

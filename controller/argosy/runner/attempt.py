@@ -65,7 +65,7 @@ class Attempt:
             if self._order.result is Result.FOLDER:
                 return upload_folder(left_in(self._work.out, self._job), self._order, self._objects)
             if self._work.stdout.stat().st_size == 0:
-                sentence = "the program ended well but wrote nothing to its standard output, which is its result"
+                sentence = "the program succeeded but wrote nothing to its standard output, which is its result"
                 raise RunnerFault(NO_RESULT, sentence)
             return upload_part(self._work.stdout, self._order, self._objects)
 

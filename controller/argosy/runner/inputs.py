@@ -43,7 +43,7 @@ def _named(address: str, objects: Objects) -> Iterator[tuple[str, str]]:
 
 def _name(text: str, uri: str) -> str:
     if {"", ".", ".."} & set(text.split("/")) or "\0" in text:
-        raise RunnerFault(WRONG_REQUEST, f"the key of the input {uri} is no path of a file")
+        raise RunnerFault(WRONG_REQUEST, f"the key of the input {uri} is not a file path")
     return text
 
 

@@ -52,11 +52,11 @@ def read_job(text: bytes, uri: str) -> Job:
 def _job(document: Any) -> Job:
     """Raises ValueError, TypeError, KeyError or AttributeError."""
     if document["protocol"] != RUNNER_PROTOCOL:
-        raise ValueError(f"it has protocol {document['protocol']}, and this runner knows {RUNNER_PROTOCOL}")
+        raise ValueError(f"it has protocol {document['protocol']}, and this runner supports {RUNNER_PROTOCOL}")
     limits = document.get("limits") or {}
     setup = document.get("setup")
     if setup is not None and not isinstance(setup, str):
-        raise ValueError("setup is no text")
+        raise ValueError("setup is not text")
     return Job(
         archives=tuple(_archive(each) for each in document.get("archives") or ()),
         setup=setup or None,
@@ -68,6 +68,6 @@ def _job(document: Any) -> Job:
 def _archive(said: Mapping[str, Any]) -> JobArchive:
     archive = JobArchive(str(said["uri"]), str(said["sha256"]).lower(), int(said["bytes"]), str(said["kind"]))
     if archive.kind not in (PROGRAM, WHEEL):
-        raise ValueError(f"{archive.kind!r} is no kind of archive")
+        raise ValueError(f"{archive.kind!r} is not a kind of archive")
     split_address(archive.uri, "the archive")
     return archive

@@ -245,7 +245,7 @@ class Objects:
 
     def _go_on(self) -> None:
         if self._stopped.is_set():
-            raise RunnerFault(STOPPED, "the task was told to stop before its result was whole")
+            raise RunnerFault(STOPPED, "the task was stopped before its result was complete")
 
     def _client(self) -> Any:
         with self._guard:

@@ -53,7 +53,7 @@ def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
     if protocol is None:
         return None
     if protocol != str(RUNNER_PROTOCOL):
-        known = f"this runner knows protocol {RUNNER_PROTOCOL}"
+        known = f"this runner supports protocol {RUNNER_PROTOCOL}"
         raise RunnerFault(WRONG_REQUEST, f"the task asks for protocol {protocol!r} of the runner, and {known}")
     return RunnerOrder(
         result=_result(environment.get("ARGOSY_RESULT", Result.FOLDER.value)),

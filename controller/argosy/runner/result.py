@@ -17,8 +17,8 @@ from argosy.runner.objects import Objects
 from argosy.runner.order import RunnerFault, RunnerOrder
 
 NO_FILE = (
-    "the program ended well but wrote no file into $ARGOSY_OUT;"
-    " ask for `result: stdout` if it prints its result, for `result: none` if it has none"
+    "the program succeeded but wrote no file into $ARGOSY_OUT;"
+    " use `result: stdout` if it prints its result, or `result: none` if it has none"
 )
 UPLOADS = 4  # files at once; each holds one part of a large file in memory
 _PART = re.compile(r"part-\d+(.*)", re.DOTALL)
@@ -43,9 +43,7 @@ def left_in(folder: Path, job: Job) -> list[LeftFile]:
         if len(found) > job.most_files:
             raise RunnerFault(WRONG_REQUEST, f"the result has more than {job.most_files:,} files; pack them into fewer")
         if total > job.most_bytes:
-            raise RunnerFault(
-                WRONG_REQUEST, f"the result has more than {job.most_bytes:,} bytes, which is the most of a task"
-            )
+            raise RunnerFault(WRONG_REQUEST, f"the result has more than {job.most_bytes:,} bytes, the limit for a task")
     if not found:
         raise RunnerFault(NO_RESULT, NO_FILE)
     return sorted(found, key=lambda each: each.name)
@@ -103,5 +101,5 @@ def _file(entry: os.DirEntry[str], folder: Path) -> LeftFile:
     except OSError as fault:
         raise RunnerFault(WRONG_REQUEST, f"the result's file {name} cannot be read: {fault.strerror}") from fault
     if not stat.S_ISREG(about.st_mode):
-        raise RunnerFault(WRONG_REQUEST, f"the result has something that is no file: {name}")
+        raise RunnerFault(WRONG_REQUEST, f"the result has an entry that is not a file: {name}")
     return LeftFile(Path(entry.path), name, about.st_size)

@@ -65,7 +65,7 @@ def _ended(view: Mapping[str, Any], missing: str) -> str:
 def _causes(access: Access, view: Mapping[str, Any]) -> Iterator[str]:
     """The most frequent ones, each with the last output of one of its attempts."""
     for kind in with_last_lines(access, view["runId"], kinds_of(view)[:CAUSES_NAMED]):
-        yield f"{kind.places}: {kind.cause}" + (f"; it printed last: {kind.said}" if kind.said else "")
+        yield f"{kind.places}: {kind.cause}" + (f"; its last output: {kind.said}" if kind.said else "")
 
 
 @contextmanager

@@ -51,6 +51,6 @@ def _table(table: Table) -> Markup:
     heads = [element("th", name.removeprefix(">"), scope="col") for name in table.headings]
     rows = [element("tr", *(element("td", cell) for cell in row)) for row in table.rows[:ROWS_SHOWN]]
     left = table.left + max(0, len(table.rows) - ROWS_SHOWN)
-    more = element("p", element("small", f"{left:,} more rows are left out here.")) if left else None
+    more = element("p", element("small", f"{left:,} more rows are not shown.")) if left else None
     whole = element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
     return joined([whole, more])

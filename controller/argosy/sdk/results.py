@@ -38,7 +38,7 @@ class TaskResult:
         """
         chosen = self._only() if key is None else key
         if chosen not in self.keys:
-            raise InvalidInput(f"Task {self.index} has left no object {chosen!r}.")
+            raise InvalidInput(f"Task {self.index} has no result object {chosen!r}.")
         with explained():
             body: bytes = self.access.client("s3").get_object(Bucket=self.bucket, Key=chosen)["Body"].read()
         return body
@@ -47,7 +47,7 @@ class TaskResult:
         if len(self.keys) == 1:
             return self.keys[0]
         if not self.keys:
-            raise InvalidInput(f"Task {self.index} is {self.status} and has left nothing to read.")
+            raise InvalidInput(f"Task {self.index} is {self.status} and has no results to read.")
         raise InvalidInput(f"Task {self.index} has left {len(self.keys)} objects: name one of its keys.")
 
 
@@ -105,4 +105,4 @@ def _incomplete(view: Mapping[str, Any], merged: Merged) -> ArgosyError:
     more = merged.missing_count - len(named)
     named += [f"and {more:,} more"] if more else []
     sentence = f"{view['runId']} lacks results of {merged.missing_count:,} of {view['tasks']['total']:,} tasks"
-    return ArgosyError(f"{sentence} ({'; '.join(named)}).", next_step="partial=True takes what there is")
+    return ArgosyError(f"{sentence} ({'; '.join(named)}).", next_step="partial=True takes the results so far")

@@ -339,7 +339,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     """(path, sentence) of every fault that only shows when several settings are compared."""
     yield from _region_faults(settings)
     if settings.subnets == "private" and len(settings.cells) > 1:
-        yield "subnets", "private reaches nothing outside its Region, and runs keep data in the home Region: use nat"
+        yield "subnets", "private cannot reach other Regions, and runs keep their data in the home Region: use nat"
     for name in ("min_instances", "min_idle"):
         if getattr(settings, name) > settings.max_instances:
             yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
@@ -351,10 +351,10 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     for name in settings.instance_types.all:
         unpinned = [cell for cell in settings.cells if not settings.amis.get(cell, Amis()).gpu_arm64]
         if settings.image_of(name) == "gpu_arm64" and unpinned:
-            sentence = f"{name} needs amis.{unpinned[0]}.gpuArm64: ECS has no image of its own for ARM with GPUs"
+            sentence = f"{name} needs amis.{unpinned[0]}.gpuArm64: ECS publishes no AMI for ARM with GPUs"
             yield "instanceTypes.gpu", sentence
     if (size := len(settings.to_json())) > MAX_JSON_BYTES:
-        yield "(all)", f"the settings take {size} bytes as JSON; a function's environment has room for {MAX_JSON_BYTES}"
+        yield "(all)", f"the settings take {size} bytes as JSON; a function's environment holds {MAX_JSON_BYTES}"
 
 
 def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
@@ -366,7 +366,7 @@ def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
     if fleets + 2 * len(types) > room:
         yield (
             "instanceTypes",
-            f"{len(types)} types in {len(zones)} zones of {cell} are more than one stack may hold "
+            f"{len(types)} types in {len(zones)} zones of {cell} are too many for one stack "
             f"({MAX_STACK_RESOURCES} resources): name at most {room // (len(zones) + 2)} types, or fewer zones.{cell}",
         )
 
@@ -377,7 +377,7 @@ def _region_faults(settings: Settings) -> Iterator[tuple[str, str]]:
             if region not in settings.cells:
                 yield f"{to_camel(name)}.{region}", f"is not one of the cells ({', '.join(settings.cells)})"
     for region in settings.vpcs.keys() & settings.zones.keys():
-        yield f"zones.{region}", f"the zones of {region} are those of vpcs.{region}.subnets"
+        yield f"zones.{region}", f"the zones of {region} come from vpcs.{region}.subnets"
     named = {f"zones.{region}": (region, zones) for region, zones in settings.zones.items()}
     named |= {f"vpcs.{region}.subnets": (region, tuple(vpc.subnets)) for region, vpc in settings.vpcs.items()}
     for path, (region, zones) in named.items():

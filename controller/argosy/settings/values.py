@@ -77,7 +77,7 @@ def _image_names(value: Any) -> Any:
 
 def _own_attribute(name: str) -> str:
     if name.startswith(("ecs.", "argosy.", "com.amazonaws.")):
-        raise ValueError(f"{name} begins like an attribute of ECS's or of Argosy's own")
+        raise ValueError(f"{name} begins like an attribute of ECS or Argosy")
     return name
 
 

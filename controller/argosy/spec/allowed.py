@@ -37,16 +37,16 @@ ALLOWED: Mapping[str, str] = MappingProxyType({path: who for who, paths in _LIST
 """By path, the letters of KINDS and OWN that allow the field."""
 
 _WHY: Mapping[tuple[str, str], str] = {
-    ("s", "array"): "a service has service.desired tasks that are all alike",
+    ("s", "array"): "a service has service.desired identical tasks",
     ("s", "output"): "tasks of a service leave no results",
-    ("s", "inputs"): "tasks of a service are not given inputs",
-    ("s", "retryStrategy"): "a task of a service that ends is always started again",
+    ("s", "inputs"): "tasks of a service get no inputs",
+    ("s", "retryStrategy"): "a task of a service that ends is always replaced",
     ("s", "dependsOn"): "a service is deployed, and waits for no run",
     ("s", "notBefore"): "a service is started by its deployment",
-    ("s", "timeout"): "tasks of a service run until they are not wanted any more",
-    ("s", "checkpoint"): "tasks of a service are never stopped for others",
-    ("s", "preemptible"): "tasks of a service are never stopped for others",
-    ("s", "capacity.deadline"): "a service is never done",
+    ("s", "timeout"): "tasks of a service run until they are no longer needed",
+    ("s", "checkpoint"): "tasks of a service are never stopped for other queues",
+    ("s", "preemptible"): "tasks of a service are never stopped for other queues",
+    ("s", "capacity.deadline"): "a service never ends",
     ("s", "capacity.fallback"): "it needs a deadline or a wait that ends",
     ("s", "capacity.budgetUsd"): "a service has no total: maxHourlyCost limits what it costs",
     ("s", "capacity.onCap"): "it belongs to budgetUsd",
@@ -55,27 +55,27 @@ _WHY: Mapping[tuple[str, str], str] = {
     ("d", "notBefore"): "a daemon is started by its deployment",
     ("d", "array"): "one task runs on each instance that matches",
     ("d", "output"): "tasks of a daemon leave no results",
-    ("d", "inputs"): "tasks of a daemon are not given inputs",
+    ("d", "inputs"): "tasks of a daemon get no inputs",
     ("d", "placement"): "daemon.instances says on which instances it runs",
-    ("d", "capacity"): "nothing is bought for a daemon: it runs on the instances that others need",
-    ("d", "retryStrategy"): "a task of a daemon that ends is always started again",
+    ("d", "capacity"): "nothing is bought for a daemon: it runs on instances bought for other runs",
+    ("d", "retryStrategy"): "a task of a daemon that ends is always replaced",
     ("d", "timeout"): "tasks of a daemon run as long as their instances",
-    ("d", "checkpoint"): "tasks of a daemon are never stopped for others",
-    ("d", "preemptible"): "tasks of a daemon are never stopped for others",
+    ("d", "checkpoint"): "tasks of a daemon are never stopped for other queues",
+    ("d", "preemptible"): "tasks of a daemon are never stopped for other queues",
     ("d", "queue"): "a daemon runs on the instances of all queues",
     ("d", "priority"): "a daemon runs on every instance that matches, and waits in no queue",
-    ("d", "resources.gpus"): "it would take GPUs from all others",
-    ("d", "resources.gpuModel"): "it would take GPUs from all others",
-    ("d", "resources.gpuMemoryMib"): "it would take GPUs from all others",
-    (OWN, "resources"): "which already says what a task needs",
+    ("d", "resources.gpus"): "it would take GPUs from all other runs",
+    ("d", "resources.gpuModel"): "it would take GPUs from all other runs",
+    ("d", "resources.gpuMemoryMib"): "it would take GPUs from all other runs",
+    (OWN, "resources"): "which already sets what a task needs",
     (OWN, "container.hostPorts"): "which has its own port mappings",
     (OWN, "service.targetGroup"): "whose ports Argosy does not know",
 }
 # What other kinds have in place of a field that only one kind may have.
 _INSTEAD = {
     "capacity.onDemandBase": "; a run has capacity.fallback",
-    "container.health": "; a task of a batch ends, and its exit code says how it went",
-    "container.ports": "; a batch that needs ports of its instance has hostPorts",
+    "container.health": "; a task of a batch ends, and its exit code shows the outcome",
+    "container.ports": "; use hostPorts for ports of the instance",
 }
 _SAID_OF_THE_DEFINITION = ("container.image", "run", *BESIDE)  # by `checks` and `program`
 
@@ -88,7 +88,7 @@ def allowed_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         if not may_stand(path, kind):
             yield Fault(path, _sentence(path, kind))
         elif has_own and not may_stand(path, OWN) and path not in _SAID_OF_THE_DEFINITION:
-            why = _WHY.get((OWN, path), "beside which it has no effect")
+            why = _WHY.get((OWN, path), "with which it has no effect")
             yield Fault(path, f"cannot be combined with taskDefinition, {why}")
 
 

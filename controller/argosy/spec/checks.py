@@ -50,7 +50,7 @@ def _gpu_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     resources = _part(data, "resources")
     for name in ("gpuModel", "gpuMemoryMib"):
         if resources.get(name) is not None and resources.get("gpus") in (None, 0):
-            yield Fault(f"resources.{name}", "says which GPUs, but resources.gpus asks for none")
+            yield Fault(f"resources.{name}", "names a kind of GPU, but resources.gpus asks for none")
 
 
 def _group_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
@@ -69,7 +69,7 @@ def _capacity_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if capacity.get("deadline") is not None and purchase == PurchaseMode.SPOT:
         yield Fault(
             "capacity.deadline",
-            "cannot be kept with spot alone: set capacity.purchase to spot-then-on-demand or on-demand",
+            "needs on-demand instances as well: set capacity.purchase to spot-then-on-demand or on-demand",
         )
     mixed = purchase == PurchaseMode.SPOT_THEN_ON_DEMAND or (purchase is None and capacity.get("deadline") is not None)
     if capacity.get("fallback") is not None and not mixed:
@@ -84,7 +84,9 @@ def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("timeout", "must have attemptDurationSeconds or runDurationSeconds")
     every_s, longest_s = _part(data, "checkpoint").get("everySeconds"), _part(data, "timeout").get(ATTEMPT_S)
     if isinstance(every_s, int) and isinstance(longest_s, int) and every_s >= longest_s:
-        yield Fault("checkpoint.everySeconds", f"must be less than timeout.{ATTEMPT_S}, or no attempt makes one")
+        yield Fault(
+            "checkpoint.everySeconds", f"must be less than timeout.{ATTEMPT_S}, or no attempt reaches a checkpoint"
+        )
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -25,18 +25,19 @@ class DependencySpec(Strict):
     """A run that this one waits for."""
 
     run: Annotated[str, AfterValidator(_run_or_name)] = Field(
-        description="Its id. `argosy submit` and the SDK also take its name: of a run in another file of the same"
-        " command, else the newest one."
+        description="Its id. `argosy submit` and the SDK also accept its name: a run in another file of the same"
+        " command, else the newest run."
     )
     type: Literal["ALL", "N_TO_N"] = Field(
         default="ALL",
-        description="ALL: nothing starts before the whole run has ended. N_TO_N: each task starts once the task of the"
-        " same index has; both runs have the same number of tasks.",
+        description="ALL: nothing starts before the whole run has ended. N_TO_N: each task starts once the task with"
+        " the"
+        " same index has ended; both runs have the same number of tasks.",
     )
     on: Literal["success", "end"] = Field(
         default="success",
-        description="success: what it waits for has to succeed; if it does not, this run fails (N_TO_N: that task is"
-        " cancelled). end: however it ends.",
+        description="success: the dependency must succeed, otherwise this run fails (N_TO_N: that task is"
+        " cancelled). end: any outcome will do.",
     )
 
 

@@ -91,21 +91,21 @@ class ResourcesSpec(Strict):
     )
     gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
     gpu_model: str | None = Field(
-        default=None, pattern=r"^[A-Za-z0-9.-]{1,32}$", description="The only model that will do, such as A100 or T4."
+        default=None, pattern=r"^[A-Za-z0-9.-]{1,32}$", description="Required GPU model, such as A100 or T4."
     )
     gpu_memory_mib: int | None = Field(
-        default=None, ge=1, le=MEMORY_LIMIT_MIB, description="MiB that each GPU has at least, such as 40000."
+        default=None, ge=1, le=MEMORY_LIMIT_MIB, description="Least memory of each GPU in MiB, such as 40000."
     )
     disk_gib: int | None = Field(
         default=None,
         alias="diskGiB",
         ge=1,
         le=DISK_LIMIT_GIB,
-        description="GiB of the instance's volume that the task may fill. Kept free for it when tasks are placed, not"
-        " enforced while it runs. Default: none is kept.",
+        description="GiB of the instance's volume that the task may fill. Reserved when tasks are placed, not"
+        " enforced while it runs. Default: none.",
     )
     architecture: Literal["x86_64", "arm64", "any"] | None = Field(
-        default=None, description="What the image is built for; any for images of both. Default x86_64."
+        default=None, description="CPU architecture of the image; any for images that support both. Default x86_64."
     )
 
 
@@ -117,7 +117,7 @@ class ArraySpec(Strict):
         default=None, ge=1, description="Length of each task's part of the range. Default 1."
     )
     size: int | None = Field(
-        default=None, ge=1, le=TASK_LIMIT, description="Number of tasks, which differ by ${index}."
+        default=None, ge=1, le=TASK_LIMIT, description="Number of tasks; each has its own ${index}."
     )
     items: Annotated[list[Any], Field(min_length=1, max_length=TASK_LIMIT)] | None = Field(
         default=None, description="One task per JSON value: ${item} and, for mappings, ${item.KEY}."
@@ -129,10 +129,12 @@ class ArraySpec(Strict):
         default=None,
         ge=0.001,
         le=TIMEOUT_LIMIT_S,
-        description="About how long one task takes. Deadlines and forecasts rely on it until tasks have ended.",
+        description="Expected seconds per task. Deadlines and forecasts rely on it until tasks have ended.",
     )
     part_suffix: str = Field(
-        default=DEFAULT_PART_SUFFIX, pattern=r"^[A-Za-z0-9._-]{0,32}$", description="How the names of part objects end."
+        default=DEFAULT_PART_SUFFIX,
+        pattern=r"^[A-Za-z0-9._-]{0,32}$",
+        description="Suffix of the names of part objects.",
     )
 
 
@@ -140,7 +142,7 @@ class SoftConstraintSpec(Strict):
     """A constraint that is preferred, not required."""
 
     expression: Text = Field(description="As in constraints: a cluster query expression, or distinctInstance.")
-    weight: int = Field(default=1, ge=1, le=WEIGHT_LIMIT, description="Its weight among the soft constraints.")
+    weight: int = Field(default=1, ge=1, le=WEIGHT_LIMIT, description="Weight among the soft constraints.")
 
 
 class PlacementSpec(Strict):
@@ -155,7 +157,7 @@ class PlacementSpec(Strict):
         " module:function, if the deployment's settings list it.",
     )
     max_concurrent_tasks: int | None = Field(
-        default=None, ge=1, le=TASK_LIMIT, description="The most tasks of the run that may run at a time."
+        default=None, ge=1, le=TASK_LIMIT, description="The most tasks of the run that may run at the same time."
     )
     # Absent rather than empty by default, so that a spec without them has the stored form, and the fingerprint for its
     # client token, that earlier versions gave it.
@@ -191,11 +193,12 @@ class FallbackSpec(Strict):
         default=None,
         ge=1,
         le=TIMEOUT_LIMIT_S,
-        description="Turn when tasks have waited this long because spot is short. Default 600; with a deadline, only"
+        description="Seconds that tasks wait for scarce spot capacity before they use on-demand. Default 600; with a"
+        " deadline, only"
         " the deadline decides.",
     )
     after_interruptions: int | None = Field(
-        default=None, ge=1, le=1000, description="A task that was lost this often runs on-demand. Default 3."
+        default=None, ge=1, le=1000, description="Number of losses after which a task runs on-demand. Default 3."
     )
 
 
@@ -214,19 +217,19 @@ class CapacitySpec(Strict):
     )
     fallback: FallbackSpec | None = Field(
         default=None,
-        description="When tasks turn to on-demand because spot is short or is interrupted again and again.",
+        description="When tasks use on-demand because spot is scarce or interrupted repeatedly.",
     )
     on_demand_base: int | None = Field(
         default=None,
         ge=0,
         le=SERVICE_LIMIT,
-        description="Of a service on spot instances: its number of tasks on on-demand instances. Default 0.",
+        description="For a service on spot instances: number of tasks on on-demand instances. Default 0.",
     )
     cells: Cells | None = Field(
         default=None, description="Regions of the deployment in which instances may be bought. Default: all of them."
     )
     max_instances: int | None = Field(
-        default=None, ge=1, le=100_000, description="The most instances for the run at a time."
+        default=None, ge=1, le=100_000, description="The most instances for the run at the same time."
     )
     transfer_gb_per_task: float | None = Field(
         default=None,
@@ -239,7 +242,7 @@ class CapacitySpec(Strict):
         default=None,
         gt=0,
         le=USD_LIMIT,
-        description="USD per hour: the most that the run's instances together may cost.",
+        description="USD per hour: the most that the run's instances may cost together.",
     )
     budget_usd: float | None = Field(
         default=None,
@@ -264,7 +267,7 @@ class RunSpec(Strict):
     )
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: ContainerSpec | None = Field(
-        default=None, description="What runs. It has an image unless run or taskDefinition is given."
+        default=None, description="The container. It needs an image unless run or taskDefinition is given."
     )
     task_definition: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}(:[1-9][0-9]{0,9})?$")] | None = Field(
         default=None,
@@ -272,13 +275,14 @@ class RunSpec(Strict):
     )
     run: Program | None = Field(
         default=None,
-        description="A program of your own: a list of words, or a text for `sh -c`; ${...} is substituted as in"
+        description="Your own program: a list of words, or a text for `sh -c`; ${...} is substituted as in"
         " container.command. It reads $ARGOSY_IN and leaves its result in $ARGOSY_OUT. The image is argosy/python"
         " unless container.image names another one.",
     )
     workdir: Annotated[Text, Field(min_length=1, max_length=1024)] | None = Field(
         default=None,
-        description="The program's folder, beside the spec file; what .gitignore names stays behind. It is packed and"
+        description="The program's folder, relative to the spec file; what .gitignore lists is left out. It is"
+        " packed and"
         " uploaded once when the run is submitted, and is the folder that each task works in.",
     )
     setup: Script | None = Field(
@@ -303,23 +307,24 @@ class RunSpec(Strict):
         description="What a program leaves: the files in the folder $ARGOSY_OUT, or what it prints. Default folder.",
     )
     resources: ResourcesSpec | None = Field(
-        default=None, description="What each task needs, unless a taskDefinition says it. Default 1 vCPU and 1024 MiB."
+        default=None,
+        description="Resources of each task, unless a taskDefinition sets them. Default 1 vCPU and 1024 MiB.",
     )
     array: ArraySpec | None = Field(
         default=None, description="How the run is split into tasks. Required, except for services and daemons."
     )
     service: ServiceSpec | None = Field(
-        default=None, description="Of a service: how many tasks run, and how they are updated."
+        default=None, description="For a service: how many tasks run, and how they are updated."
     )
     daemon: DaemonSpec | None = Field(
-        default=None, description="Of a daemon: on which instances a task runs, and how tasks are updated."
+        default=None, description="For a daemon: on which instances its tasks run, and how they are updated."
     )
     depends_on: Annotated[list[DependencySpec], Field(min_length=1, max_length=DEPENDENCY_LIMIT)] | None = Field(
         default=None, description="Runs that this one waits for, as a whole or task by task."
     )
     not_before: Deadline | None = Field(
         default=None,
-        description="Nothing starts earlier: a time with its offset (2026-11-21T18:00:00Z), or a duration from the"
+        description="Earliest start: a time with its offset (2026-11-21T18:00:00Z), or a duration from the"
         " submission (90m, 2h, 1h30m, PT2H).",
     )
     output: S3Folder | None = Field(
@@ -337,14 +342,16 @@ class RunSpec(Strict):
         default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
     )
     queue: Annotated[str, Field(pattern=QUEUE_NAME)] | None = Field(
-        default=None, description="Where it waits when a limit is reached; `argosy queues` lists them. Default default."
+        default=None,
+        description="Queue in which the run waits when a limit is reached; `argosy queues` lists them. Default:"
+        " default.",
     )
     owner: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
         default=None,
         description="The owner of the run, unproven unless the request was signed.",
     )
     priority: Annotated[int, Field(ge=-100, le=100)] | None = Field(
-        default=None, description="Which runs of the queue come first: higher before lower, then older. Default 0."
+        default=None, description="Order among the runs of the queue: higher first, then older. Default 0."
     )
     preemptible: bool | None = Field(
         default=None,

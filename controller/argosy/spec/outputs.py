@@ -27,6 +27,6 @@ def output_fault(name: str, data: Mapping[str, Any]) -> str | None:
     if names.count(found[1]) == 1:
         return None
     if found[1] in names:
-        return f"${{{name}}} could mean several of dependsOn: give the runs different names"
+        return f"${{{name}}} could mean several runs of dependsOn: give the runs different names"
     known = ", ".join(f"dependency.{each}.output" for each in names) or "nothing: there is no dependsOn"
-    return f"${{{name}}} is no run of dependsOn; known: {known}"
+    return f"${{{name}}} is not a run of dependsOn; known: {known}"

@@ -29,16 +29,16 @@ def program_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if data.get("run") is None:
         for name in BESIDE:
             if data.get(name) is not None:
-                yield Fault(name, "is about a program of your own: it is only possible with run")
+                yield Fault(name, "belongs to your own program: it is only possible with run")
         return
     if data.get("taskDefinition") is not None:
-        yield Fault("run", "cannot be combined with taskDefinition, which says itself what runs")
+        yield Fault("run", "cannot be combined with taskDefinition, which defines what runs")
     container = data.get("container")
     if isinstance(container, Mapping) and container.get("command") is not None:
         yield Fault("container.command", "cannot be combined with run, which is the command")
     for name in UNPACKED:
         if data.get("job") is not None and data.get(name) is not None:
-            yield Fault(name, "cannot be combined with job, which is what it has been packed into")
+            yield Fault(name, "cannot be combined with job, which is the packed form of it")
     if isinstance(data["run"], str):
         yield from _quoted_faults(data["run"])
 
@@ -50,7 +50,8 @@ def _quoted_faults(text: str) -> Iterator[Fault]:
         if name and name not in _HARMLESS:
             yield Fault(
                 "run",
-                f"${{{name}}} stands in single quotes, where the shell inserts no value: use double quotes, or a list",
+                f"${{{name}}} stands in single quotes, where the shell substitutes nothing: use double quotes, or a"
+                " list",
             )
 
 

@@ -49,17 +49,18 @@ class HealthSpec(Strict):
         description="[CMD, program, argument...], or [CMD-SHELL, text for sh -c]. It runs in the container; exit code 0"
         " means healthy."
     )
-    interval_seconds: int = Field(default=30, ge=5, le=300, description="Seconds from one run of it to the next.")
-    timeout_seconds: int = Field(default=5, ge=2, le=60, description="Seconds after which a run of it has failed.")
+    interval_seconds: int = Field(default=30, ge=5, le=300, description="Seconds between two checks.")
+    timeout_seconds: int = Field(default=5, ge=2, le=60, description="Seconds after which a check has failed.")
     retries: int = Field(
         default=3,
         ge=1,
         le=10,
-        description="Failures in a row that make the container unhealthy. A task that stays so for another retries x"
+        description="Consecutive failures that make the container unhealthy. A task that stays unhealthy for another"
+        " retries x"
         " intervalSeconds is replaced.",
     )
     start_seconds: int = Field(
-        default=0, ge=0, le=300, description="Seconds from the container's start in which failures do not count."
+        default=0, ge=0, le=300, description="Seconds after the container's start during which failures do not count."
     )
 
 
@@ -69,14 +70,15 @@ class PortSpec(Strict):
     container: int = Field(
         ge=1,
         le=MAX_PORT,
-        description="Where the program listens, in its container. ARGOSY_PORT_ and this number holds it: a process"
+        description="Port on which the program listens in its container. ARGOSY_PORT_ and this number holds it: a"
+        " process"
         " of local mode listens on another one.",
     )
     host: Annotated[int, AfterValidator(_not_reserved)] | None = Field(
         default=None,
         ge=1,
         le=MAX_PORT,
-        description="Port of the instance that leads there. Default: a free one. With it, no two tasks share an"
+        description="Port of the instance that forwards to it. Default: a free one. If set, no two tasks share an"
         " instance.",
     )
 
@@ -86,12 +88,12 @@ Ports = Annotated[list[PortSpec], Field(min_length=1, max_length=MOST_TASK_PORTS
 
 OptionalPorts = Annotated[
     Ports | None,
-    Field(description="Of a service: the ports at which its tasks are reached; `argosy env endpoints` lists them."),
+    Field(description="For a service: the ports at which its tasks are reached; `argosy env endpoints` lists them."),
 ]
 OptionalHealth = Annotated[
     HealthSpec | None,
     Field(
-        description="Of a service: how a task is asked whether it can serve. Default: it counts as healthy once it has"
+        description="For a service: the check that a task can serve. Default: it counts as healthy once it has"
         " run for service.update.healthySeconds."
     ),
 ]
@@ -138,21 +140,22 @@ class DaemonUpdateSpec(Strict):
         default=80,
         ge=0,
         le=100,
-        description="Percent of the instances that match, rounded up, on which a healthy task stays meanwhile; at most"
+        description="Percent of the matching instances, rounded up, that keep a healthy task during an update; at most"
         " all but one.",
     )
     order: Literal["stop-first", "start-first"] = Field(
         default=STOP_FIRST,
-        description="Whether the old task on an instance stops before the new one starts, or once that is healthy.",
+        description="Whether the old task on an instance stops before the new one starts, or once the new one is"
+        " healthy.",
     )
     healthy_seconds: int = Field(
-        default=15, ge=1, le=3600, description="Seconds: a task that has run for so long counts as healthy."
+        default=15, ge=1, le=3600, description="Seconds after which a running task counts as healthy."
     )
     progress_seconds: int = Field(
         default=600, ge=10, le=86_400, description="Seconds without progress after which a deployment counts as stuck."
     )
     rollback: bool = Field(
-        default=True, description="Whether a deployment that fails goes back to the revision that completed before."
+        default=True, description="Whether a failed deployment rolls back to the revision of the last completed one."
     )
 
 
@@ -161,7 +164,7 @@ class DaemonSpec(Strict):
 
     instances: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
         default=None,
-        description="Which instances: an expression of the cluster query language about attributes. Default: all.",
+        description="The instances: a cluster query expression about attributes. Default: all.",
     )
     update: DaemonUpdateSpec = Field(
         default_factory=DaemonUpdateSpec, description="How tasks are replaced by those of another revision."
@@ -191,33 +194,37 @@ class UpdateSpec(Strict):
     """How tasks of a service are replaced by those of another revision."""
 
     min_healthy_percent: int = Field(
-        default=100, ge=0, le=100, description="Percent of the desired tasks, rounded up, that stay healthy meanwhile."
+        default=100,
+        ge=0,
+        le=100,
+        description="Percent of the desired tasks, rounded up, that stay healthy during an update.",
     )
     max_over_percent: int = Field(
         default=25,
         ge=0,
         le=100,
-        description="Percent of the desired tasks, rounded up, that may run beside them meanwhile. With 0, a task is"
-        " stopped before the one that takes its place starts.",
+        description="Percent of the desired tasks, rounded up, that may run in addition during an update. With 0, a"
+        " task is"
+        " stopped before its replacement starts.",
     )
     healthy_seconds: int = Field(
         default=15,
         ge=1,
         le=3600,
-        description="Seconds that a task has to run, or to be well by its health command, until it counts as healthy.",
+        description="Seconds that a task must run, or pass its health command, before it counts as healthy.",
     )
     progress_seconds: int = Field(
         default=600, ge=10, le=86_400, description="Seconds without progress after which a deployment counts as stuck."
     )
     rollback: bool = Field(
-        default=True, description="Whether a deployment that fails goes back to the revision that completed before."
+        default=True, description="Whether a failed deployment rolls back to the revision of the last completed one."
     )
 
 
 class ServiceSpec(Strict):
     """How many tasks of a service are kept running, and how they are updated."""
 
-    desired: int = Field(ge=0, le=SERVICE_LIMIT, description="How many tasks are to run.")
+    desired: int = Field(ge=0, le=SERVICE_LIMIT, description="Number of tasks to run.")
     update: UpdateSpec = Field(
         default_factory=UpdateSpec, description="How tasks are replaced by those of another revision."
     )
@@ -281,7 +288,7 @@ def base_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     given = data.get("capacity")
     capacity = given if isinstance(given, Mapping) else {}
     if capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":
-        yield Fault("capacity.onDemandBase", "is only possible with purchase: spot, from which it takes tasks away")
+        yield Fault("capacity.onDemandBase", "is only possible with purchase: spot, from which it moves tasks")
 
 
 def _update_faults(service: Any) -> Iterator[Fault]:
@@ -290,5 +297,5 @@ def _update_faults(service: Any) -> Iterator[Fault]:
         return
     if update.get("minHealthyPercent", 100) == 100 and update.get("maxOverPercent", 25) == 0:
         yield Fault(
-            "service.update", "could never replace a task: allow maxOverPercent above 0, or less than 100 healthy"
+            "service.update", "could never replace a task: set maxOverPercent above 0, or minHealthyPercent below 100"
         )

@@ -27,7 +27,7 @@ class CapSpec(Strict):
         default=None,
         ge=0,
         le=80_000,
-        description="US dollars an hour: of each instance the part that its tasks reserve there.",
+        description="US dollars an hour: its share of each instance's price, by what its tasks reserve there.",
     )
     vcpus: float | None = Field(default=None, ge=0, le=1_000_000, description="vCPUs that its tasks reserve.")
     gpus: int | None = Field(default=None, ge=0, le=1_000_000, description="GPUs that its tasks reserve.")
@@ -35,7 +35,7 @@ class CapSpec(Strict):
         default=None,
         ge=0,
         le=30_000,
-        description="Instances: of each the part that its tasks reserve there.",
+        description="Instances: its share of each instance, by what its tasks reserve there.",
     )
 
 
@@ -49,13 +49,15 @@ class QueueSpec(Strict):
         description="Its share relative to the other queues; 0 gets only what no other queue wants.",
     )
     within: Literal["owners"] | None = Field(
-        default=None, description="owners: its weight is divided among the owners who have open runs in it."
+        default=None, description="owners: its weight is divided among the owners with open runs in it."
     )
     guarantee: CapSpec | None = Field(
-        default=None, description="What it is served with before anybody has a turn by weight: one of these amounts."
+        default=None, description="The amount that it gets before shares by weight are served: one of these amounts."
     )
-    lend: bool = Field(default=True, description="false: what it does not use of its guarantee is kept from others.")
-    cap: CapSpec | None = Field(default=None, description="What its tasks may use at most, whatever is free.")
+    lend: bool = Field(
+        default=True, description="false: what it does not use of its guarantee is not lent to other queues."
+    )
+    cap: CapSpec | None = Field(default=None, description="The most that its tasks may use, even if more is free.")
     preempts: bool = Field(
         default=False, description="true: its runs may take room from runs that are preemptible, as reclaim says."
     )
@@ -69,11 +71,11 @@ class QueueSpec(Strict):
     def _amounts_say_something(self) -> QueueSpec:
         promised = [] if self.guarantee is None else [*self.guarantee.model_dump(exclude_none=True, by_alias=True)]
         if self.guarantee is not None and len(promised) != 1:
-            raise refused(f"a guarantee is in one unit: say one of {', '.join(UNITS)}")
+            raise refused(f"a guarantee has one unit: give one of {', '.join(UNITS)}")
         if not self.lend and promised not in (["usdPerHour"], ["instances"]):
-            raise refused("lend: false needs a guarantee in instances or usdPerHour, which can be kept from others")
+            raise refused("lend: false needs a guarantee in instances or usdPerHour, which can be reserved")
         if self.cap is not None and not self.cap.model_dump(exclude_none=True):
-            raise refused(f"an empty cap caps nothing: say one of {', '.join(UNITS)}")
+            raise refused(f"an empty cap has no effect: give one of {', '.join(UNITS)}")
         return self
 
     @model_validator(mode="after")
@@ -86,21 +88,22 @@ class QueueSpec(Strict):
 class ReclaimSpec(Strict):
     """How a queue with preempts: true takes room from others."""
 
-    after_seconds: float = Field(default=120, ge=0, le=86_400, description="A run has to wait so long before.")
+    after_seconds: float = Field(default=120, ge=0, le=86_400, description="How long a run must wait first.")
     by: Literal["drain", "preempt"] = Field(
         default=DRAIN,
-        description="drain: instances take no new work of others until they are empty. preempt: tasks are stopped.",
+        description="drain: instances take no new tasks of other queues until they are empty. preempt: tasks are"
+        " stopped.",
     )
-    per_task: int = Field(default=3, ge=0, le=100, description="How often a task is stopped at most.")
+    per_task: int = Field(default=3, ge=0, le=100, description="The most times that a task is stopped.")
     per_hour_of_spend: float = Field(
-        default=0.02, ge=0, le=1, description="The most work lost in an hour, as a part of what the instances cost."
+        default=0.02, ge=0, le=1, description="The most work lost per hour, as a fraction of what the instances cost."
     )
 
 
 def _half_life(text: str) -> str:
     seconds = duration_of(text)
     if seconds is None or (seconds and not SHORTEST_HALF_LIFE_S <= seconds <= LONGEST_HALF_LIFE_S):
-        raise refused("must be a duration from 10m to 90d, such as 24h; 0s is as if it were not there")
+        raise refused("must be a duration from 10m to 90d, such as 24h; 0s means that recent use does not count")
     return text
 
 
@@ -108,7 +111,7 @@ class LimitSpec(Strict):
     """What the whole deployment may use."""
 
     usd_per_hour: float = Field(
-        ge=0, le=80_000, description="US dollars an hour that all instances together may cost. Orders keep to it."
+        ge=0, le=80_000, description="The most that all instances together may cost, in US dollars an hour."
     )
 
 
@@ -116,14 +119,14 @@ class SharingSpec(Strict):
     """How the cluster is shared where a limit is reached."""
 
     version: Version = Field(description="Version of this format.")
-    limits: LimitSpec | None = Field(default=None, description="Limits of the deployment beside its settings.")
+    limits: LimitSpec | None = Field(default=None, description="Limits of the deployment in addition to its settings.")
     queues: Annotated[
         dict[Annotated[str, Field(pattern=QUEUE_NAME)], QueueSpec], Field(min_length=1, max_length=MOST_QUEUES)
-    ] = Field(description="By name. A queue named default, of the weight 1, is there whether it is listed or not.")
+    ] = Field(description="Queues by name. A queue named default of weight 1 always exists, listed or not.")
     half_life: Annotated[str, AfterValidator(_half_life)] | None = Field(
         default=None,
-        description="What a queue used so long ago counts half as much against it as what it uses now (24h, 90m, 7d; "
-        "0s: not at all). Default: only what it uses now counts.",
+        description="Age at which a queue's past use counts half as much as its present use (24h, 90m, 7d; "
+        "0s: not at all). Default: only present use counts.",
     )
     reclaim: ReclaimSpec | None = Field(
         default=None, description="How queues with preempts: true take room. Default: they do not."
@@ -133,15 +136,15 @@ class SharingSpec(Strict):
     def _what_takes_room_says_how(self) -> SharingSpec:
         takers = sorted(name for name, each in self.queues.items() if each.preempts)
         if takers and self.reclaim is None:
-            raise refused(f"queue {takers[0]} has preempts: true, and nothing says how: add reclaim, with by: preempt")
+            raise refused(f"queue {takers[0]} has preempts: true, but there is no reclaim: add it, with by: preempt")
         if self.reclaim is not None and not takers:
-            raise refused("reclaim says how room is taken, and no queue may: give one of them preempts: true")
+            raise refused("there is a reclaim, but no queue may take room: give one of them preempts: true")
         return self
 
     @model_validator(mode="after")
     def _somebody_has_a_share(self) -> SharingSpec:
         if "default" in self.queues and not any(each.weight for each in self.queues.values()):
-            raise refused("every queue has the weight 0: give one of them a share")
+            raise refused("every queue has weight 0: give one of them a weight")
         return self
 
 

@@ -124,7 +124,7 @@ def _name_fault(name: str | None, array: Mapping[str, Any], data: Mapping[str, A
     if name is None:
         return "has a ${ that is never closed; write $${ for a literal ${"
     if name in ("in", "out"):
-        return f"${{{name}}} is no substitution: a program finds the folder's name in $ARGOSY_{name.upper()}"
+        return f"${{{name}}} is not a substitution: a program finds the folder's name in $ARGOSY_{name.upper()}"
     if OUTPUT.fullmatch(name):
         return output_fault(name, data)
     if name not in VARIABLES and not ITEM_KEY.fullmatch(name):

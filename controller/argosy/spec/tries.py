@@ -32,28 +32,28 @@ class RetrySpec(Strict):
     """When a failed task is tried again. Interruptions and other losses of instances never use up an attempt."""
 
     attempts: int = Field(
-        default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
+        default=1, ge=1, le=ATTEMPT_LIMIT, description="Attempts of each task. Default 1, as in AWS Batch."
     )
     evaluate_on_exit: Annotated[list[ExitRuleSpec], Field(max_length=RULE_LIMIT)] = Field(
-        default=[], description="The first rule that matches decides; if none does, the task is tried again."
+        default=[], description="The first matching rule decides; if none matches, the task is retried."
     )
 
 
 class CheckpointSpec(Strict):
     """How often a program saves its work."""
 
-    every_seconds: int = Field(ge=1, le=TIMEOUT_LIMIT_S, description="Seconds of an attempt from one to the next.")
+    every_seconds: int = Field(ge=1, le=TIMEOUT_LIMIT_S, description="Seconds between two saves of an attempt.")
 
 
 class TimeoutSpec(Strict):
     """How long one attempt may take, and how long the whole run."""
 
     attempt_duration_seconds: int | None = Field(
-        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds, after which the attempt is stopped."
+        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds after which an attempt is stopped."
     )
     run_duration_seconds: int | None = Field(
         default=None,
         ge=1,
         le=RUN_LIMIT_S,
-        description="Seconds from the submission, after which the run ends, with or without its remaining tasks.",
+        description="Seconds after submission at which the run ends, even if tasks remain.",
     )

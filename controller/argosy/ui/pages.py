@@ -95,7 +95,7 @@ class Pages:
     def _let_in(self, environ: Environ, path: str) -> Answer:
         cookie = self.guard.exchanged(environ)
         if cookie is None:
-            said = "Open the address that `argosy ui` printed. It counts once: for another browser start it again.\n"
+            said = "Open the address that `argosy ui` printed. It works once: for another browser, start it again.\n"
             return Answer(HTTPStatus.FORBIDDEN, said.encode())
         return Answer(HTTPStatus.SEE_OTHER, headers=(("Location", path), ("Set-Cookie", cookie)))
 

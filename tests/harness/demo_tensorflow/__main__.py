@@ -44,7 +44,7 @@ TINY = ["--model", "tiny", "--cpu-devices", "2", "--batch-size", "32", "--steps"
 
 def demo_tensorflow(
     session: Session,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the summary and the results go.")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the summary and the results.")] = Path(
         "out/demo-tensorflow"
     ),
     python: Annotated[Path, typer.Option("--python", metavar="PATH", help="A Python with TensorFlow.")] = PYTHON,

@@ -200,7 +200,7 @@ def test_the_other_codes_have_their_status(code: str, status: int) -> None:
 def test_explaining_a_run_that_is_not_taken_in_says_so() -> None:
     desk = Desk()
     run_id = desk.ask("SubmitRun", spec=SPEC)["body"]["runId"]
-    assert desk.ask("ExplainRun", runId=run_id)["body"]["sentence"] == "the controller has not taken the run in yet"
+    assert desk.ask("ExplainRun", runId=run_id)["body"]["sentence"] == "the controller has not picked up the run yet"
 
 
 def test_explaining_a_task_that_does_not_exist_is_refused() -> None:

@@ -52,7 +52,7 @@ def test_results_go_to_allowed_buckets_only() -> None:
 @pytest.mark.parametrize("folder", ["argosy/journal", "argosy/journal/", "argosy/journal/2026-11-23/mine/"])
 def test_no_run_has_its_results_where_they_would_expire_with_the_journal(folder: str) -> None:
     assert faults(spec(output=f"s3://own/{folder}")) == [
-        "output: argosy/journal/ is the controller's own record: it expires, and programs may not write there"
+        "output: argosy/journal/ holds the controller's own record, which expires: programs may not write there"
     ]
 
 
@@ -63,7 +63,7 @@ def test_folders_that_only_look_like_the_journals_are_like_any_other(output: str
 
 def test_no_run_has_its_results_among_the_users_programs() -> None:
     assert faults(spec(output="s3://own/argosy/programs/mine")) == [
-        "output: argosy/programs/ is where users' own programs lie: name another folder"
+        "output: argosy/programs/ holds users' programs: name another folder"
     ]
     assert admit(spec(output="s3://shared/argosy/programs/"), LIMITS, SOURCES).task_count == 2
 
@@ -83,8 +83,8 @@ def test_a_program_that_nobody_has_packed_is_refused_with_who_packs(fields: dict
     """Whoever invokes the function without the command meets this."""
     (name,) = fields
     assert faults(own_program(**fields)) == [
-        f"{name}: has to be packed before it is submitted: `argosy submit`, `argosy run` and the SDK pack it and"
-        " send job in its place"
+        f"{name}: must be packed before submission: `argosy submit`, `argosy run` and the SDK pack it and"
+        " send job instead"
     ]
     check_spec(own_program(**fields))  # a file is checked before it is packed
 
@@ -98,7 +98,7 @@ def test_what_a_program_needs_lies_where_its_tasks_may_read_it() -> None:
     assert faults(refused, limits) == [
         f"job: bucket foreign {may}",
         f"inputs[1]: bucket other {may}",
-        "inputs[2]: argosy/journal/ is the controller's own record, which programs may not read",
+        "inputs[2]: argosy/journal/ holds the controller's own record, which programs may not read",
     ]
     assert faults(own_program(inputs="s3://other/"), limits) == [f"inputs: bucket other {may}"]
 

@@ -22,7 +22,7 @@ class NoNamespace:
 
 def test_an_image_that_nothing_stands_behind_is_refused() -> None:
     assert faults(spec(container={"image": "argosy/unknown"})) == [
-        'container.image: argosy/unknown is not known to this deployment: `make deploy ARGS="-c images=unknown"` '
+        'container.image: this deployment has no image argosy/unknown: `make deploy ARGS="-c images=unknown"` '
         "publishes containers/unknown (with Docker or podman), or name an image of a registry"
     ]
 
@@ -34,7 +34,7 @@ def test_the_flavour_for_gpus_is_published_with_its_folder() -> None:
 
 def test_a_name_that_no_folder_can_have_gets_no_command() -> None:
     [fault] = faults(spec(container={"image": "argosy/a:3"}))
-    assert fault.endswith("no image can be published under that name")
+    assert fault.endswith("none can be published under that name")
 
 
 def test_only_names_that_can_be_images_are_looked_up() -> None:
@@ -64,7 +64,7 @@ def test_a_family_that_the_owner_does_not_list_is_refused() -> None:
         [fault] = faults({**OWN, "taskDefinition": refused}, limits)
         assert fault.startswith("taskDefinition: ")
         assert "is not a family that this deployment runs (argosy-*, " in fault
-        assert fault.endswith("train-*, serve): its owner lists others in the setting taskDefinitions")
+        assert fault.endswith("train-*, serve): its owner can add others to the setting taskDefinitions")
 
 
 def test_a_definition_that_reaches_the_host_is_refused_with_every_reason() -> None:
@@ -102,7 +102,7 @@ def test_from_private_subnets_an_image_is_pulled_from_ecr_in_its_region_or_refus
         if reached:
             admit(data, closed, given)
             continue
-        with pytest.raises(SpecError, match="reach ECR in us-east-1 and no other registry; copy it there"):
+        with pytest.raises(SpecError, match="reach only ECR in us-east-1: copy the image there"):
             admit(data, closed, given)
 
 

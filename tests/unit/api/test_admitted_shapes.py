@@ -34,7 +34,7 @@ from tests.fakes.admission import LIMITS, SHAPES, SOURCES, faults, spec
         ),
         (
             {"vcpus": 16, "gpus": 1},
-            ["resources: no instance type of this deployment has this much of all resources at once"],
+            ["resources: no instance type of this deployment has all of this at once"],
         ),
     ],
 )
@@ -145,7 +145,7 @@ def test_gpus_by_model_and_memory_are_taken() -> None:
 def test_a_model_without_any_gpu_type_says_that_there_is_none() -> None:
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"c5.xlarge": SHAPES["c5.xlarge"]})
     assert faults(spec(resources={"gpus": 1, "gpuModel": "T4"}), limits) == [
-        "resources.gpuModel: no instance type of this deployment has T4 GPUs: it has none at all"
+        "resources.gpuModel: no instance type of this deployment has T4 GPUs: it has no GPUs"
     ]
     assert faults(spec(resources={"gpus": 1, "gpuMemoryMib": 1}), limits) == [
         "resources.gpuMemoryMib: no instance type of this deployment has any"

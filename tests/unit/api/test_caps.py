@@ -38,7 +38,7 @@ def of_form(form: dict[str, Any], pools: dict[str, float], policy: Policy = USUA
 def test_a_budget_below_an_hour_of_the_cheapest_instance_is_said() -> None:
     assert said({"c5.xlarge": 0.07, "c5.2xlarge": 0.13}, budgetUsd=0.05) == [
         "capacity.budgetUsd: $0.05 is less than an hour of the cheapest instance that could take a task"
-        " (c5.xlarge, about $0.0816 an hour): what fits is bought"
+        " (c5.xlarge, about $0.0816 an hour): Argosy buys what fits"
     ]
     assert len(said({"c5.xlarge": 0.07}, budgetUsd=0.08)) == 1  # its disk and its address cost $0.0116 an hour
     assert said({"c5.xlarge": 0.07}, budgetUsd=0.082) == []

@@ -50,7 +50,7 @@ def test_a_daemon_is_created_deployed_and_shown_as_one(desk: Desk) -> None:
 
 def test_how_many_tasks_a_daemon_has_cannot_be_said(desk: Desk) -> None:
     created(desk)
-    assert "one task runs on each instance that matches" in refused(desk, "ScaleEnvironment", name="web", desired=3)
+    assert "one task on each matching instance" in refused(desk, "ScaleEnvironment", name="web", desired=3)
     desk.fold_in()
     assert "change daemon.instances" in refused(desk, "ScaleEnvironment", name="web", desired=3)
 
@@ -59,14 +59,14 @@ def test_a_daemon_stays_a_daemon_and_a_service_a_service(desk: Desk) -> None:
     created(desk)
     service = {**SPEC, "kind": "service", "service": {"desired": 1}}
     said = refused(desk, "UpdateEnvironment", name="web", baseRevision=1, spec=service)
-    assert "spec.kind: must stay daemon: take another name for the other kind" in said
+    assert "spec.kind: must stay daemon: use another name for the other kind" in said
     desk.fold_in()
     assert "must stay daemon" in refused(desk, "UpdateEnvironment", name="web", baseRevision=1, spec=service)
 
 
 def test_a_daemon_is_neither_submitted_nor_planned(desk: Desk) -> None:
-    assert "a daemon has no end, and is deployed instead" in refused(desk, "SubmitRun", spec=SPEC)
-    assert "a daemon is never done" in refused(desk, "PlanRun", spec=SPEC)
+    assert "a daemon never ends: deploy it instead" in refused(desk, "SubmitRun", spec=SPEC)
+    assert "a daemon never ends" in refused(desk, "PlanRun", spec=SPEC)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_daemon_is_neither_submitted_nor_planned(desk: Desk) -> None:
         ({"daemon": {"instances": "attribute:"}}, "daemon.instances: "),
         (
             {"daemon": {"instances": "runningTasksCount == 0"}},
-            "daemon.instances: may only ask about attributes of instances",
+            "daemon.instances: may only refer to attributes of instances",
         ),
-        ({"daemon": {"instances": "distinctInstance"}}, "daemon.instances: may only ask about attributes"),
+        ({"daemon": {"instances": "distinctInstance"}}, "daemon.instances: may only refer to attributes"),
         ({"daemon": {"update": {"minHealthyPercent": 101}}}, "daemon.update.minHealthyPercent: "),
         ({"daemon": {"update": {"order": "both"}}}, "daemon.update.order: "),
         (
@@ -122,7 +122,7 @@ def test_what_is_larger_than_every_type_that_matches_is_refused() -> None:
     (fault,) = daemon_faults(terms(8, "attribute:ecs.instance-type =~ c5.*"), POOLS, Policy())
     assert (fault.path, fault.message) == (
         "resources",
-        "ask for 8 vCPUs and 256 MiB, and every instance type that matches is smaller: c5.xlarge",
+        "ask for 8 vCPUs and 256 MiB, but every matching instance type is smaller: c5.xlarge",
     )
     assert daemon_faults(terms(8), POOLS, Policy()) == []
     (fault,) = daemon_faults(terms(0.5, diskGiB=500), POOLS, Policy())
@@ -131,7 +131,7 @@ def test_what_is_larger_than_every_type_that_matches_is_refused() -> None:
 
 def test_what_is_larger_than_some_type_is_warned_of() -> None:
     assert daemon_notes(terms(8), POOLS, Policy()) == [
-        "it does not run on c5.xlarge: a task is larger than such an instance"
+        "it does not run on c5.xlarge: its task is larger than these instances"
     ]
     assert daemon_notes(terms(), POOLS, Policy()) == []
 
@@ -153,4 +153,4 @@ def test_what_is_folded_in_between_two_looks_is_there(desk: Desk) -> None:
 
     desk.store.page = page  # type: ignore[method-assign]
     desk.body("StartDeployment", name="web", clientToken="once")
-    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+    assert "the environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)

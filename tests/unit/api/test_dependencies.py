@@ -62,7 +62,7 @@ def test_runs_of_different_sizes_cannot_wait_task_by_task(desk: Desk) -> None:
 def test_what_has_ended_badly_is_refused_unless_any_end_will_do(desk: Desk) -> None:
     first = prepared_run(desk)
     end(desk, first, RunStatus.FAILED)
-    step = f"`argosy retry {first}` tries it again, and on: end would wait for any end"
+    step = f"`argosy retry {first}` retries it, or set on: end to accept any outcome"
     assert faults_of(desk, dependsOn=[{"run": first}]) == [("dependsOn[0].run", f"{first} has ended FAILED: {step}")]
     assert desk.submit("second", dependsOn=[{"run": first, "on": "end"}])["created"]
     assert desk.submit("third", dependsOn=[{"run": first, "type": "N_TO_N"}])["created"]
@@ -89,7 +89,7 @@ def test_the_place_of_the_other_runs_results_is_filled_in_when_the_run_is_stored
 def test_a_place_that_is_no_dependencys_is_refused_with_those_there_are(desk: Desk) -> None:
     first = prepared_run(desk)
     container = {"image": "argosy/digits", "command": ["${dependency.prepared.output}"]}
-    message = "${dependency.prepared.output} is no run of dependsOn; known: dependency.prepare.output"
+    message = "${dependency.prepared.output} is not a run of dependsOn; known: dependency.prepare.output"
     found = faults_of(desk, container=container, dependsOn=[{"run": first}])
     assert found == [("container.command[0]", message)]
     [(_, message)] = faults_of(desk, container=container)
@@ -102,7 +102,7 @@ def test_two_dependencies_of_one_name_cannot_be_told_apart_by_it(desk: Desk) -> 
     other = str(desk.submit("other", name="prepare")["runId"])
     container = {"image": "argosy/digits", "command": ["${dependency.prepare.output}"]}
     [(_, message)] = faults_of(desk, container=container, dependsOn=[{"run": first}, {"run": other}])
-    assert message == "${dependency.prepare.output} could mean several of dependsOn: give the runs different names"
+    assert message == "${dependency.prepare.output} could mean several runs of dependsOn: give the runs different names"
 
 
 def test_overrides_that_a_place_makes_too_long_are_refused(desk: Desk) -> None:
@@ -154,7 +154,7 @@ def test_a_run_of_a_service_cannot_be_waited_for(desk: Desk) -> None:
     desk.fold_in()
     [run_id] = desk.state.runs
     [(where, said)] = faults_of(desk, dependsOn=[{"run": run_id}])
-    assert (where, said) == ("dependsOn[0].run", f"{run_id} is of the service web, which never ends")
+    assert (where, said) == ("dependsOn[0].run", f"{run_id} is a run of the service web, which never ends")
 
 
 def test_cancelling_with_dependents_is_left_to_the_controller(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from tests.fakes.api import SPEC, Desk, error_of
 from tests.fakes.entrances import DOCUMENT, SERVICE, let, refused, shared_desk, through
 
 SCHEDULE: dict[str, Any] = {"name": "nightly", "expression": "rate(1 day)"}
-ELSEWHERE = "and requests through the queue research may only change what is its own"
+ELSEWHERE = "requests through the queue research may only change what belongs to it"
 
 
 @pytest.fixture
@@ -38,19 +38,19 @@ def test_a_spec_without_a_queue_gets_that_of_the_entrance(shared: Desk) -> None:
 
 def test_a_spec_of_another_queue_is_refused(shared: Desk) -> None:
     for action in ("SubmitRun", "ValidateRun", "PlanRun", "CreateEnvironment"):
-        assert refused(shared, action, spec={**SPEC, "queue": "prod"}) == f"the spec names the queue prod, {ELSEWHERE}"
+        assert refused(shared, action, spec={**SPEC, "queue": "prod"}) == f"the spec names the queue prod; {ELSEWHERE}"
     assert "names the queue 7" in refused(shared, "SubmitRun", spec={**SPEC, "queue": 7})
     said = refused(shared, "CreateSchedule", **SCHEDULE, spec={**SPEC, "queue": "default"})
-    assert said == f"the spec names the queue default, {ELSEWHERE}"
+    assert said == f"the spec names the queue default; {ELSEWHERE}"
 
 
 @pytest.mark.parametrize(
     ("alias", "says"),
     [
-        ("q-sales", "the alias q-sales is of no queue; there are: default, prod, research"),
-        ("live", "live is no alias of a queue, which would begin with q-; there are queues: default, prod, research"),
-        ("7", "7 is no alias of a queue"),
-        ("q-", "the alias q- is of no queue"),
+        ("q-sales", "the alias q-sales belongs to no queue; the queues are: default, prod, research"),
+        ("live", "live is not an alias of a queue: those are q- and a queue's name (default, prod, research)"),
+        ("7", "7 is not an alias of a queue"),
+        ("q-", "the alias q- belongs to no queue"),
     ],
 )
 def test_an_alias_that_no_queue_has_is_refused_even_to_those_who_look(shared: Desk, alias: str, says: str) -> None:
@@ -66,7 +66,7 @@ def test_a_run_is_changed_through_the_entrance_of_its_own_queue(
     shared: Desk, action: str, fields: dict[str, Any]
 ) -> None:
     theirs, own = run_in(shared, "prod"), run_in(shared, "research", "t-2")
-    assert refused(shared, action, runId=theirs, **fields) == f"the run {theirs} is of the queue prod, {ELSEWHERE}"
+    assert refused(shared, action, runId=theirs, **fields) == f"the run {theirs} belongs to the queue prod; {ELSEWHERE}"
     assert through(shared, action, runId=own, **fields)["statusCode"] in (200, 409)  # nothing of it has failed yet
     assert let(shared, "DescribeRun", runId=theirs)["runId"] == theirs
     missing = through(shared, action, runId="none", **fields)
@@ -76,7 +76,7 @@ def test_a_run_is_changed_through_the_entrance_of_its_own_queue(
 def test_a_run_goes_to_no_other_queue(shared: Desk) -> None:
     own = run_in(shared, "research")
     said = refused(shared, "UpdateRun", runId=own, changes={"queue": "prod"})
-    assert said == f"the run would go to the queue prod, {ELSEWHERE}"
+    assert said == f"the run would move to the queue prod; {ELSEWHERE}"
     let(shared, "UpdateRun", runId=own, changes={"queue": "research", "priority": 3})
 
 
@@ -85,7 +85,7 @@ def test_runs_of_a_queue_that_is_gone_are_the_default_ones(shared: Desk) -> None
     shared.body("ApplySharing", document={"version": 1, "queues": {"research": {}}})
     shared.fold_in()
     for run_id in (left, unnamed):
-        assert "is of the queue" in refused(shared, "CancelRun", runId=run_id)
+        assert "belongs to the queue" in refused(shared, "CancelRun", runId=run_id)
         assert through(shared, "CancelRun", "q-default", run_id, runId=run_id)["statusCode"] == 200
 
 
@@ -145,7 +145,9 @@ def test_an_environment_is_changed_through_the_entrance_of_its_own_queue(
 ) -> None:
     shared.body("CreateEnvironment", spec={**SERVICE, "queue": "prod"})
     shared.fold_in()
-    assert refused(shared, action, name="web", **fields) == f"the environment web is of the queue prod, {ELSEWHERE}"
+    assert (
+        refused(shared, action, name="web", **fields) == f"the environment web belongs to the queue prod; {ELSEWHERE}"
+    )
     answer = through(shared, action, "q-prod", name="web", **fields)
     assert answer["statusCode"] in (200, 409), answer  # no deployment to stop, and nothing to go back to
     assert let(shared, "DescribeEnvironment", name="web")["name"] == "web"
@@ -158,7 +160,7 @@ def test_a_revision_of_another_queue_is_not_deployed(shared: Desk) -> None:
     shared.body("UpdateEnvironment", name="web", baseRevision=1, spec={**SERVICE, "queue": "research"})
     shared.fold_in()
     shared.time += 1
-    assert "is of the queue prod" in refused(shared, "StartDeployment", name="web", revision=1)
+    assert "belongs to the queue prod" in refused(shared, "StartDeployment", name="web", revision=1)
     let(shared, "StartDeployment", name="web", revision=2)
 
 
@@ -172,7 +174,7 @@ def test_tasks_that_another_queue_has_left_are_not_taken_over(shared: Desk) -> N
     shared.body("DeleteEnvironment", name="web", tasks="leave")
     shared.fold_in()
     shared.time += 1
-    assert "the environment web is of the queue prod" in refused(shared, "CreateEnvironment", spec=SERVICE)
+    assert "the environment web belongs to the queue prod" in refused(shared, "CreateEnvironment", spec=SERVICE)
     let(shared, "CreateEnvironment", spec={**SERVICE, "name": "other"})
 
 
@@ -180,13 +182,13 @@ def test_an_environment_of_which_nothing_is_known_is_the_default_queues(shared: 
     shared.body("CreateEnvironment", spec={**SERVICE, "queue": "research"})
     shared.fold_in()
     shared.store.items = {key: body for key, body in shared.store.items.items() if key[0] != "REVISIONS"}
-    assert "the environment web is of the queue default" in refused(shared, "FreezeEnvironment", name="web")
+    assert "the environment web belongs to the queue default" in refused(shared, "FreezeEnvironment", name="web")
 
 
 def test_daemons_are_left_to_the_owner(shared: Desk) -> None:
     daemon = {"version": 1, "kind": "daemon", "name": "logs", "container": {"image": "argosy/web"}}
     said = refused(shared, "CreateEnvironment", spec=daemon)
-    assert said == f"a daemon runs on the instances of all queues, {ELSEWHERE}"
+    assert said == f"a daemon runs on the instances of all queues; {ELSEWHERE}"
     shared.body("CreateEnvironment", spec=daemon)
     shared.fold_in()
     assert "logs is a daemon" in refused(shared, "FreezeEnvironment", "q-default", name="logs")
@@ -207,9 +209,10 @@ def test_a_schedule_is_changed_through_the_entrance_of_its_own_queue(
 ) -> None:
     shared.body("CreateSchedule", **SCHEDULE, spec={**SPEC, "queue": "prod"})
     assert (
-        refused(shared, action, name="nightly", **fields) == f"the schedule nightly is of the queue prod, {ELSEWHERE}"
+        refused(shared, action, name="nightly", **fields)
+        == f"the schedule nightly belongs to the queue prod; {ELSEWHERE}"
     )
-    assert "nightly is of the queue prod" in refused(shared, "CreateSchedule", **SCHEDULE, spec=SPEC)
+    assert "nightly belongs to the queue prod" in refused(shared, "CreateSchedule", **SCHEDULE, spec=SPEC)
     assert through(shared, action, "q-prod", name="nightly", **fields)["statusCode"] == 200
 
 

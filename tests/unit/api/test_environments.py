@@ -92,10 +92,10 @@ def test_a_created_environment_starts_nothing(desk: Desk) -> None:
 
 def test_a_name_is_given_away_once(desk: Desk) -> None:
     created(desk)
-    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+    assert "the environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
     desk.fold_in()
     desk.time += 3600
-    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+    assert "the environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
 
 
 def test_a_deleted_environment_gives_its_name_free_and_its_numbers_are_not_used_again(desk: Desk) -> None:
@@ -149,7 +149,7 @@ def test_an_update_keeps_the_name(desk: Desk) -> None:
 
 def test_a_service_cannot_be_submitted_and_its_run_neither_cancelled_nor_retried(desk: Desk) -> None:
     assert "argosy env create" in refused(desk, "SubmitRun", spec=SPEC)
-    assert "a service is never done" in refused(desk, "PlanRun", spec=SPEC)
+    assert "a service never ends" in refused(desk, "PlanRun", spec=SPEC)
     created(desk)
     deployed(desk)
     run_id = desk.state.environments["web"].latest.run_id
@@ -242,7 +242,7 @@ def test_a_later_deployment_supersedes_the_one_under_way(desk: Desk) -> None:
 def test_one_goes_back_to_what_was_completed_before(desk: Desk) -> None:
     created(desk)
     deployed(desk)
-    assert "no earlier revision that was completed" in refused(desk, "RollBackDeployment", name="web")
+    assert "no earlier revision whose deployment completed" in refused(desk, "RollBackDeployment", name="web")
     env = desk.state.environments["web"]
     env.deployments[0].status, env.completed = DeploymentStatus.COMPLETED, 1
     desk.state.changed_environments.add("web")
@@ -260,7 +260,7 @@ def test_revisions_that_there_are_not_are_refused(desk: Desk) -> None:
 
 def test_only_a_deployment_under_way_is_stopped_and_it_freezes(desk: Desk) -> None:
     created(desk)
-    assert "no deployment of web is under way" in refused(desk, "StopDeployment", name="web")
+    assert "no deployment of web is in progress" in refused(desk, "StopDeployment", name="web")
     deployed(desk)
     desk.time += 1
     desk.body("StopDeployment", name="web", reason="a bad idea")
@@ -364,7 +364,7 @@ def test_a_name_that_is_created_again_can_be_deployed_before_the_controller_has_
     assert "is being deleted: create it when its tasks have stopped" in refused(desk, "CreateEnvironment", spec=SPEC)
     forgotten(desk)
     assert created(desk)["revision"] == 2
-    assert "there is an environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
+    assert "the environment 'web' already" in refused(desk, "CreateEnvironment", spec=SPEC)
     assert deployed(desk)["deploying"] == 2
     assert view(desk)["status"] == "IN_PROGRESS"
 
@@ -438,11 +438,11 @@ def test_tasks_are_left_only_until_somebody_wants_them_or_their_end(desk: Desk) 
     assert desk.body("DeleteEnvironment", name="web", tasks="leave")["status"] == "LEFT"
     desk.fold_in()
     assert (view(desk)["status"], view(desk)["statusReason"]) == (
-        "LEFT", "the environment was deleted, and its tasks were left",
+        "LEFT", "the environment was deleted, and its tasks were kept",
     )  # fmt: skip
     assert [each["name"] for each in desk.body("ListEnvironments")["environments"]] == ["web"]
     said = refused(desk, "ScaleEnvironment", name="web", desired=2)
-    assert "create it again, which takes them over, or delete it with its tasks" in said
+    assert "create it again to take them over, or delete it with its tasks" in said
     desk.time += 1
     assert desk.body("DeleteEnvironment", name="web")["status"] == "DELETING"
 

@@ -93,7 +93,7 @@ def test_a_run_at_its_own_cap_is_said_to_be_held_by_it() -> None:
     state = state_with_instance(tasks=4, placement={"maxConcurrentTasks": 1})
     launched(state)
     reply = explained(state)
-    assert (reply["verdict"], "maxConcurrentTasks allows: 1" in reply["sentence"]) == ("capped", True)
+    assert (reply["verdict"], "maxConcurrentTasks is reached: 1 of" in reply["sentence"]) == ("capped", True)
 
 
 def test_a_run_behind_another_one_is_said_to_be_behind() -> None:
@@ -129,6 +129,6 @@ def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:
 def test_a_run_that_waits_for_money_is_said_to_although_there_is_room() -> None:
     state = state_with_instance(tasks=10, capacity={"budgetUsd": 5})
     run = state.runs[RUN_ID]
-    run.waiting = "held back by its budget of $5.00: the rest of it is reserved for what runs or boots already"
+    run.waiting = "held back by its budget of $5.00: the rest is reserved for what already runs or boots"
     found = explain_run(moment_of(state), run)
     assert (found["verdict"], found["sentence"]) == ("capped", run.waiting)

@@ -240,7 +240,7 @@ def test_a_token_of_a_request_with_other_filters_is_refused(desk: Desk, action: 
     answer = desk.ask(action, nextToken=token, **fields)
     assert answer["statusCode"] == 400
     assert error_of(answer)["fieldList"] == [
-        {"path": "nextToken", "message": "belongs to a request with other filters"}
+        {"path": "nextToken", "message": "belongs to a request with different filters"}
     ]
     assert tasks(desk, status=["PENDING"], nextToken=token, maxResults=2) == [5, 6]
 
@@ -329,7 +329,7 @@ def test_too_many_instances_as_objects_are_refused_with_what_to_ask_for_instead(
         in_form(view, "objects")
     (fault,) = refusal.value.faults
     assert fault.path == "form"
-    assert "12,001 instances as objects would be too large a reply: ask for columns, or ListInstances" in fault.message
+    assert "12,001 instances as objects is too large: ask for columns, or use ListInstances" in fault.message
     fitting = {"instances": [{}] * OBJECTS_SHOWN}
     assert in_form(fitting, "objects") is fitting
     for included in ("attempts", "history"):

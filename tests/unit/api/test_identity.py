@@ -96,7 +96,7 @@ def test_a_spec_that_names_somebody_else_is_refused(desk: Desk) -> None:
         answer = ask(desk, signed(desk, request))
         [fault] = error_of(answer)["fieldList"]
         assert fault["path"] == "owner"
-        assert fault["message"].startswith("is alice, who signs this request: leave it out")
+        assert fault["message"].startswith("is alice, from the request's signature: leave it out")
     assert not desk.store.read_partition("INBOX")
     assert body(desk, signed(desk, submit(owner="alice")))["ownerProven"]
 
@@ -116,19 +116,19 @@ WRONG: dict[str, tuple[Callable[[JSON], Any], str]] = {
     ),
     "another body": (
         lambda h: h.update({"x-argosy-request": "0" * 64}),
-        "is for another request than the one it comes",
+        "does not match the request that it came",
     ),
-    "another type": (lambda h: h.update({"content-type": "text/plain"}), "has another content-type"),
+    "another type": (lambda h: h.update({"content-type": "text/plain"}), "has a different content-type"),
     "no date": (lambda h: h.pop(DATE), "has no x-amz-date"),
-    "a date that is none": (lambda h: h.update({DATE: "yesterday"}), "has the date yesterday, which is none"),
+    "a date that is none": (lambda h: h.update({DATE: "yesterday"}), "has the date yesterday, which is not a date"),
     "no signature": (lambda h: h.pop(AUTHORIZATION), "has no authorization"),
     "another signature": (
         lambda h: h.update({AUTHORIZATION: "Basic YTpi"}),
-        "has an authorization that is no signature",
+        "has an Authorization header that is not a signature",
     ),
     "a further header": (
         lambda h: h.update(accept="application/json"),
-        "has the header accept, which is not part of it",
+        "has the header accept, which it may not have",
     ),
     "an unsigned header": (
         lambda h: h.update({AUTHORIZATION: h[AUTHORIZATION].replace("x-argosy-action;", "")}),
@@ -165,7 +165,7 @@ def other_requests_are_refused() -> None:
     desk = Desk()
     desk.api.identities = Said()
     event = signed(desk, submit())
-    refused(desk, {**event, TEXT: event[TEXT].replace("digits", "digit5")}, "is for another request")
+    refused(desk, {**event, TEXT: event[TEXT].replace("digits", "digit5")}, "does not match the request")
 
 
 def old_signatures_are_refused() -> None:
@@ -178,7 +178,7 @@ def old_signatures_are_refused() -> None:
 @pytest.mark.parametrize(
     ("at", "says"),
     [
-        (-FRESH_S - 1, "is 901 s old, and counts for 900: sign it again"),
+        (-FRESH_S - 1, "is 901 s old and was valid for 900 s: sign it again"),
         (AHEAD_S + 1, "is dated 301 s in the future: set the clock of the machine that signs"),
     ],
 )
@@ -189,7 +189,7 @@ def test_an_old_signature_and_one_of_a_time_to_come_are_refused(desk: Desk, at: 
 
 def test_what_aws_does_not_accept_is_refused(desk: Desk, sts: Said) -> None:
     sts.answer = SignatureRefused("SignatureDoesNotMatch")
-    refused(desk, signed(desk, submit()), "AWS does not say whose signature that is: SignatureDoesNotMatch")
+    refused(desk, signed(desk, submit()), "AWS does not accept this signature: SignatureDoesNotMatch")
 
 
 def test_while_aws_cannot_be_asked_the_request_is_to_be_sent_again(desk: Desk, sts: Said) -> None:

@@ -56,9 +56,9 @@ def test_a_run_behind_another_one_says_what_comes_first() -> None:
     assert (told_["tasksAhead"], told_["runsAhead"], told_["limit"], told_["maxInstancesReached"]) == (992, 1, "cpu", 2)
     assert told_["usedBy"] == [{"queue": "default", "use": 1.0}]
     assert told_["sentences"][:3] == [
-        "2nd of 2 runs that wait in default.",
+        "2nd of 2 runs waiting in default.",
         "The cluster's cpu is used up and maxInstances of the deployment (2) is reached: default has 100 %.",
-        "992 waiting tasks of 1 run come first.",
+        "992 waiting tasks of 1 run are ahead of it.",
     ]
 
 
@@ -67,7 +67,10 @@ def test_a_run_of_a_queue_that_has_nothing_is_next() -> None:
     told_ = standing(state, run(state, 2, 4, queue="research"))
     assert (told_["queuePlace"], told_["queues"], told_["use"], told_["share"]) == (1, 2, 0.0, 0.75)
     assert told_["tasksAhead"] == 0
-    assert told_["sentences"][0] == "1st of 2 queues: research uses 0 % of the cluster's cpu; by weight it is due 75 %."
+    assert (
+        told_["sentences"][0]
+        == "1st of 2 queues: research uses 0 % of the cluster's cpu; its weight entitles it to 75 %."
+    )
 
 
 def test_a_queue_without_weight_comes_last() -> None:
@@ -95,8 +98,8 @@ def test_changes_that_would_start_a_run_earlier_are_named() -> None:
     assert found["priority"]["value"] == 1
     assert (found["maxInstances"]["value"], found["maxInstances"]["now"]) == (251, 2)  # 992 tasks of four each, and one
     said = standing(state, name)["sentences"]
-    assert "With maxInstances 251 (now 2) an instance would be bought for it at once." in said
-    assert "With priority 1 (now 0) it would be the first in its queue." in said
+    assert "With maxInstances 251 (now 2) an instance would be bought for it immediately." in said
+    assert "With priority 1 (now 0) it would be first in its queue." in said
 
 
 def due_in(seconds: float) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def test_for_another_type_of_instance_one_has_to_go_first() -> None:
     state = full(types=("p3.2xlarge",))
     gpus = {"resources": {"vcpus": 1, "memory": 1024, "gpus": 1}}
     told_ = standing(state, run(state, 2, 1, **gpus))
-    assert "No instance that is here could take its tasks, and maxInstances of the deployment (2) is reached" in (
+    assert "No current instance could take its tasks, and maxInstances of the deployment (2) is reached" in (
         " ".join(told_["sentences"])
     )
     assert told_["wouldHelp"] == []
@@ -146,10 +149,10 @@ def test_a_run_that_waits_for_its_time_has_no_place_in_line() -> None:
     state = full()
     name = run(state, 2, 4)
     state.runs[name].not_before = NOW + 600
-    state.runs[name].waiting = "starts not before 2027-01-15 08:10:00 UTC"
+    state.runs[name].waiting = "does not start 2027-01-15 08:10:00 UTC"
     told_ = standing(state, name)
     assert told_["inLine"] is False
-    assert told_["sentences"] == ["It has no place in line: starts not before 2027-01-15 08:10:00 UTC."]
+    assert told_["sentences"] == ["It has no place in line: does not start 2027-01-15 08:10:00 UTC."]
     reply = explain_run(moment_of(state), state.runs[name])
     assert (reply["verdict"], reply["sentence"]) == ("waiting", state.runs[name].waiting)
 

@@ -27,9 +27,9 @@ POSITION = LinePosition(
 
 def test_the_whole_answer_is_three_sentences() -> None:
     assert list(sentences(POSITION)) == [
-        "3rd of 7 queues: research uses 31 % of the cluster's cpu; by weight it is due 29 %.",
+        "3rd of 7 queues: research uses 31 % of the cluster's cpu; its weight entitles it to 29 %.",
         "The cluster's cpu is used up: prod has 52 %, research has 31 %.",
-        "1,204 waiting tasks of 5 runs come first.",
+        "1,204 waiting tasks of 5 runs are ahead of it.",
     ]
 
 
@@ -44,9 +44,9 @@ def test_places_are_counted_as_people_do(place: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("tasks", "runs", "words"),
     [
-        (0, 0, "No waiting task of another run comes first."),
-        (1, 1, "1 waiting task of 1 run comes first."),
-        (2, 1, "2 waiting tasks of 1 run come first."),
+        (0, 0, "No waiting task of another run is ahead of it."),
+        (1, 1, "1 waiting task of 1 run is ahead of it."),
+        (2, 1, "2 waiting tasks of 1 run are ahead of it."),
     ],
 )
 def test_what_comes_first_is_counted(tasks: int, runs: int, words: str) -> None:
@@ -64,4 +64,4 @@ def test_a_run_without_a_turn_says_what_it_waits_for() -> None:
 @pytest.mark.parametrize(("factor", "than", "times"), [(0.25, "more", "0.25"), (2.5, "less", "2.5")])
 def test_recent_use_is_named_where_it_counts(factor: float, than: str, times: str) -> None:
     said = list(sentences(replace(POSITION, factor=factor)))
-    assert said[1] == f"research recently used {than} than it is due, so its weight counts {times} times."
+    assert said[1] == f"research recently used {than} than its share, so its weight is multiplied by {times}."

@@ -249,8 +249,18 @@ def test_a_cancel_right_after_a_retry_comes_after_it(desk: Desk) -> None:
     ("status", "counts", "fields", "sentence"),
     [
         (RunStatus.SUCCEEDED, {}, {}, "every task of .* succeeded"),
-        (RunStatus.CANCELLED, {"CANCELLED": 4}, {}, r"no task of .* failed; 4 were cancelled: .*\(--cancelled\)"),
-        (RunStatus.PARTIAL, {"FAILED": 4}, {"failed": False, "cancelled": True}, r"4 failed: .*\(--failed\)"),
+        (
+            RunStatus.CANCELLED,
+            {"CANCELLED": 4},
+            {},
+            r"no task of .* failed; 4 were cancelled: retry those with --cancelled",
+        ),
+        (
+            RunStatus.PARTIAL,
+            {"FAILED": 4},
+            {"failed": False, "cancelled": True},
+            r"4 failed: retry those with --failed",
+        ),
     ],
 )
 def test_what_cannot_be_retried_is_refused_and_changes_nothing(
@@ -273,7 +283,7 @@ def test_a_run_that_still_works_or_does_not_exist_is_refused(desk: Desk) -> None
 def test_asking_for_nothing_is_refused(desk: Desk) -> None:
     answer = desk.ask("RetryRun", runId="x", failed=False)
     assert answer["statusCode"] == 400
-    assert "nothing would run again" in error_of(answer)["fieldList"][0]["message"]
+    assert "nothing would be retried" in error_of(answer)["fieldList"][0]["message"]
 
 
 def test_a_run_that_was_never_closed_may_be_retried_although_nothing_failed(desk: Desk) -> None:
@@ -362,7 +372,7 @@ def test_a_suspended_run_is_retried_without_a_new_budget_which_would_be_lost(des
     for more in ({"budgetUsd": 50}, {"memory": 2048}, {"tasks": [[0, 0]]}):
         error = error_of(desk.ask("RetryRun", runId=run_id, **more))
         what = "--budget, --memory, --vcpus and --tasks"
-        assert error["message"] == f"{run_id} is suspended: it is tried again as it is, without {what}"
+        assert error["message"] == f"{run_id} is suspended, and is retried unchanged: leave {what} out"
     assert not waiting(desk)
     assert desk.body("RetryRun", runId=run_id)["created"] is True
 
@@ -399,8 +409,8 @@ def test_a_retry_with_more_memory_needs_more_from_then_on(desk: Desk) -> None:
     ("fields", "said"),
     [
         ({"tasks": [[2, 10]]}, "there is no task 10 in digits-"),
-        ({"tasks": [[1, 4]]}, "task 3 of digits-270115-080000-ypzv succeeded and keeps its result: choose others"),
-        ({"tasks": [[2, 1]]}, "tasks[0] must be the first and the last index of a stretch of tasks, such as [7, 12]"),
+        ({"tasks": [[1, 4]]}, "task 3 of digits-270115-080000-ypzv succeeded and keeps its result: choose other tasks"),
+        ({"tasks": [[2, 1]]}, "tasks[0] must be the first and the last index of a range of tasks, such as [7, 12]"),
         ({"tasks": []}, "tasks must not be empty"),
         ({"tasks": [[1]]}, "tasks[0] must be the first and the last index"),
         ({"memory": 10**6}, "memory asks for 1000000 MiB, but the largest instance type of this"),
@@ -441,7 +451,7 @@ def test_the_size_of_a_task_definition_is_its_own(desk: Desk) -> None:
     desk.state.changed_runs.add(run_id)
     desk.commit()
     error = error_of(desk.ask("RetryRun", runId=run_id, memory=8192))
-    assert error["fieldList"][0]["message"].startswith("is what the task definition mine:3 says: register a revision")
+    assert error["fieldList"][0]["message"].startswith("is set by the task definition mine:3: register a revision")
 
 
 def test_a_run_that_was_never_ended_is_taken_in_as_it_is(desk: Desk) -> None:
@@ -451,5 +461,5 @@ def test_a_run_that_was_never_ended_is_taken_in_as_it_is(desk: Desk) -> None:
     del desk.store.items[documents.STATE, documents.ROOT]
     for more in ({"memory": 2048}, {"tasks": [[0, 0]]}):
         error = error_of(desk.ask("RetryRun", runId=run_id, **more))
-        assert f"{run_id} was never ended: it is taken in as it is" in error["message"]
+        assert f"{run_id} never ended, and is resumed unchanged" in error["message"]
     assert desk.body("RetryRun", runId=run_id)["created"] is True

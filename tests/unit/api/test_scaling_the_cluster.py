@@ -50,7 +50,7 @@ def test_too_many_at_the_same_moment_are_told_to_ask_again(desk: Desk) -> None:
             {"instances": 1, "instanceTypes": ["p3.8xlarge", "x9.huge"]}, "instanceTypes[1]",
             "this deployment has no fleet of x9.huge; it has: p3.8xlarge",
         ),
-        ({"instances": 1, "until": NOW - 1}, "until", "is over: name a later time, or instances 0 to keep none"),
+        ({"instances": 1, "until": NOW - 1}, "until", "is in the past: give a later time, or instances: 0"),
         ({}, "instances", "required"),
     ],
 )  # fmt: skip

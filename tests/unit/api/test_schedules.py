@@ -57,7 +57,7 @@ def test_a_clock_that_could_not_be_told_is_told_by_the_same_request_again(desk: 
     [
         ({"expression": "cron(0 0 30 2 ? *)"}, "expression", "cron(0 0 30 2 ? *) never fires in Europe/Berlin"),
         ({"expression": "at(2020-01-01T00:00:00)"}, "expression", "at(2020-01-01T00:00:00) never fires again"),
-        ({"expression": "daily"}, "expression", "'daily' is no expression"),
+        ({"expression": "daily"}, "expression", "'daily' is not a schedule expression"),
         ({"zone": "Mars/Base"}, "zone", "there is no time zone 'Mars/Base'"),
         ({"overlap": "sometimes"}, "overlap", ""),
         ({"startWithin": 5}, "startWithin", ""),
@@ -90,7 +90,9 @@ def test_an_update_changes_what_is_given_and_an_old_base_is_a_conflict(desk: Sch
     before = dict(desk.store.items)
     answer = desk.ask("UpdateSchedule", name="nightly", revision=1, zone="UTC")
     assert answer["statusCode"] == 409
-    assert error_of(answer)["message"] == "nightly is at revision 2 and not at 1: look at it again"
+    assert (
+        error_of(answer)["message"] == "nightly is at revision 2 and not at 1: read its current state, then try again"
+    )
     assert desk.store.items == before
     changed = desk.body("UpdateSchedule", name="nightly", revision=2, expression="rate(1 hour)")
     assert changed["next"] == stamp(desk.time + 3600)
@@ -187,7 +189,7 @@ def test_a_change_at_the_same_moment_is_a_conflict(desk: ScheduleDesk) -> None:
     desk.store.create = meanwhile  # type: ignore[assignment]
     answer = desk.ask("UpdateSchedule", name="often", revision=1, overlap="allow")
     assert answer["statusCode"] == 409
-    assert "same moment" in error_of(answer)["message"]
+    assert "same time" in error_of(answer)["message"]
     assert desk.shown()["state"] == "PAUSED"
     assert desk.shown()["overlap"] == "skip"
 
@@ -200,5 +202,5 @@ def test_what_has_no_end_is_not_started_by_a_schedule(desk: ScheduleDesk, kind: 
     }  # fmt: skip
     error = error_of(desk.ask("CreateSchedule", **{**NIGHTLY, "spec": spec}))
     [fault] = error["fieldList"]
-    assert f"a {kind} has no end, and is deployed instead: `argosy env create FILE`" in fault["message"]
+    assert f"a {kind} never ends: deploy it instead; `argosy env create FILE`" in fault["message"]
     assert "nightly" not in desk.clock.told

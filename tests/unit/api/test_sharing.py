@@ -97,11 +97,11 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({}, "give either document or restore"),
-        ({"document": DOCUMENT, "restore": 1}, "give either document or restore"),
+        ({}, "give document or restore, and not both"),
+        ({"document": DOCUMENT, "restore": 1}, "give document or restore, and not both"),
         ({"document": {}}, "is required"),
         ({"document": {"version": 1, "queues": {}}}, "must not be empty"),
-        ({"document": {"version": 1, "queues": {"default": {"weight": 0}}}}, "every queue has the weight 0"),
+        ({"document": {"version": 1, "queues": {"default": {"weight": 0}}}}, "every queue has weight 0"),
         ({"document": {"version": 1, "queues": {f"q{n}": {} for n in range(201)}}}, "at most 200 entries, not 201"),
         ({"document": {"version": 1, "queues": {"Q": {}}}}, "must match"),
         (
@@ -110,8 +110,8 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
         ),
         ({"document": {"version": 1, "limits": {"usdPerHour": -1}, "queues": {"q": {}}}}, "at least 0"),
         ({"document": {"version": 1, "limits": {"usd": 1}, "queues": {"q": {}}}}, "known: usdPerHour"),
-        ({"document": {"version": 1, "queues": {"q": {"guarantee": {}}}}}, "a guarantee is in one unit"),
-        ({"document": {"version": 1, "queues": {"q": {"guarantee": {"gpus": 1, "vcpus": 1}}}}}, "in one unit"),
+        ({"document": {"version": 1, "queues": {"q": {"guarantee": {}}}}}, "a guarantee has one unit"),
+        ({"document": {"version": 1, "queues": {"q": {"guarantee": {"gpus": 1, "vcpus": 1}}}}}, "has one unit"),
         (
             {"document": {"version": 1, "queues": {"q": {"lend": False}}}},
             "needs a guarantee in instances or usdPerHour",
@@ -122,7 +122,7 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
         ),
         ({"document": PROMISES}, "the guarantees add up to 12 USD an hour, and the deployment may use 10"),
         ({"document": PROMISES}, "5 usdPerHour are guaranteed, and its cap is 4"),
-        ({"document": {"version": 1, "queues": {"q": {"cap": {}}}}}, "an empty cap caps nothing"),
+        ({"document": {"version": 1, "queues": {"q": {"cap": {}}}}}, "an empty cap has no effect"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {"usd": 1}}}}}, "known: usdPerHour, vcpus, gpus"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {"vcpus": -1}}}}}, "at least 0"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {"gpus": 1.5}}}}}, "must be a whole number"),
@@ -133,7 +133,10 @@ def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> Non
             "unknown field; known: version, limits, queues",
         ),
         ({"document": {"version": 1, "reclaim": {}, "queues": {"q": {}}}}, "give one of them preempts: true"),
-        ({"document": {"version": 1, "queues": {"q": {"preempts": True}}}}, "queue q has preempts: true, and nothing"),
+        (
+            {"document": {"version": 1, "queues": {"q": {"preempts": True}}}},
+            "queue q has preempts: true, but there is no reclaim",
+        ),
         ({"document": TAKES | {"queues": {"q": {"preempts": True, "weight": 0}}}}, "a weight, or drop preempts"),
         ({"document": TAKES | {"reclaim": {"by": "force"}}}, "must be 'drain' or 'preempt'"),
         ({"document": TAKES | {"reclaim": {"perTask": -1}}}, "must be at least 0"),
@@ -151,11 +154,11 @@ def test_a_document_that_says_what_it_may_not_is_refused(desk: Desk, fields: dic
 def test_a_run_of_an_unknown_queue_is_told_which_there_are(desk: Desk) -> None:
     for action in ("SubmitRun", "ValidateRun", "PlanRun"):
         [fault] = error_of(desk.ask(action, spec={**SPEC, "queue": "physics"}))["fieldList"]
-        assert fault == {"path": "queue", "message": "there is no queue physics; there are: default"}
+        assert fault == {"path": "queue", "message": "there is no queue physics; the queues are: default"}
     applied(desk, document=DOCUMENT)
     assert desk.submit(queue="research", owner="alice", priority=-5)["created"]
     [fault] = error_of(desk.ask("SubmitRun", spec={**SPEC, "queue": "physics"}))["fieldList"]
-    assert fault["message"] == "there is no queue physics; there are: default, research, team"
+    assert fault["message"] == "there is no queue physics; the queues are: default, research, team"
 
 
 def test_a_spec_that_says_nothing_of_queues_is_stored_as_it_was(desk: Desk) -> None:
@@ -253,10 +256,10 @@ def test_an_earlier_document_that_does_not_fit_any_more_is_refused(desk: Desk) -
 
 def test_what_is_refused_reads_as_one_sentence(desk: Desk) -> None:
     nobody = {"version": 1, "queues": {"default": {"weight": 0}, "night": {"weight": 0}}}
-    assert faults(desk, document=nobody) == [": every queue has the weight 0: give one of them a share"]
+    assert faults(desk, document=nobody) == [": every queue has weight 0: give one of them a weight"]
     many = {"version": 1, "queues": {f"q{number}": {} for number in range(201)}}
     assert faults(desk, document=many) == ["queues: must have at most 200 entries, not 201"]
-    told = "revision 0 is in force now, not 7: look at it again, then apply yours to it"
+    told = "revision 0 is in force now, not 7: read it, then apply your change to it"
     assert error_of(desk.ask("ApplySharing", document=DOCUMENT, revision=7))["message"] == told
 
 

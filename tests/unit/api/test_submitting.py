@@ -120,7 +120,7 @@ def test_a_token_that_made_another_spec_is_a_conflict_and_changes_nothing(desk: 
     assert answer["statusCode"] == 409
     error = error_of(answer)
     assert error["code"] == "ConflictException"
-    assert error["message"] == f"this clientToken was already used for {run_id}, with another spec"
+    assert error["message"] == f"this clientToken was already used for {run_id}, with a different spec"
     assert desk.store.items == before
 
 
@@ -135,7 +135,7 @@ def test_there_are_so_many_open_runs_and_no_more(desk: Desk, open_runs: int, sta
     answer = desk.ask("SubmitRun", clientToken="t-2", spec={**SPEC, "name": "other"})
     assert answer["statusCode"] == status
     if status != 200:
-        assert error_of(answer)["message"].startswith("5,000 runs are open, and a deployment has no more at a time")
+        assert error_of(answer)["message"].startswith("5,000 runs are open, the most that a deployment allows")
         assert desk.store.items == before
 
 
@@ -175,7 +175,7 @@ def test_two_runs_of_one_second_whose_ids_would_meet_get_two_ids(desk: Desk) -> 
 def test_submissions_that_never_get_through_are_told_to_try_again(desk: Desk) -> None:
     desk.store.items = Crowded()
     answer = desk.ask("SubmitRun", spec=SPEC)
-    assert error_of(answer)["message"] == "other runs were submitted at the same moment: submit this one again"
+    assert error_of(answer)["message"] == "other runs were submitted at the same time: submit this one again"
 
 
 class Crowded(dict[Key, bytes]):
@@ -209,7 +209,7 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk, act
                     },
                     {
                         "path": "container.image",
-                        "message": 'argosy/unknown is not known to this deployment: `make deploy ARGS="-c'
+                        "message": 'this deployment has no image argosy/unknown: `make deploy ARGS="-c'
                         ' images=unknown"` publishes containers/unknown (with Docker or podman), or name an image of a'
                         " registry",
                     },
@@ -264,7 +264,7 @@ def test_a_plan_warns_of_all_that_a_submission_warns_of(desk: Desk) -> None:
 def test_an_image_for_cpus_on_gpus_is_taken_with_a_warning(desk: Desk) -> None:
     gpus = {"vcpus": 1, "memory": 512, "gpus": 1}
     [said] = desk.submit(resources=gpus)["warnings"]
-    assert said.startswith("container.image: argosy/digits is the flavour for CPUs")
+    assert said.startswith("container.image: argosy/digits is built for CPUs")
     assert len(desk.submit("t-2", resources=gpus, capacity={"budgetUsd": 0.0001})["warnings"]) == 2
 
 

@@ -104,7 +104,7 @@ def test_the_same_token_changes_it_once_and_no_other_changes(desk: Desk) -> None
     assert [desk.body("UpdateRun", **asked)["created"] for _ in range(2)] == [True, False]
     assert waiting(desk) == [UpdateRequest(run_id, desk.time, {"priority": 5})]
     other = error_of(desk.ask("UpdateRun", **{**asked, "changes": {"priority": 6}}))
-    assert "clientToken has already changed this run in another way" in other["message"]
+    assert "clientToken has already made a different change to this run" in other["message"]
     desk.fold_in()
     assert desk.body("UpdateRun", **asked)["created"] is False
 
@@ -121,14 +121,14 @@ def test_a_request_that_is_delivered_twice_at_once_is_stored_once(desk: Desk) ->
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"array": {"size": 3}}, "changes.array may not change in an open run; what may: priority, queue, budgetUsd, "),
-        ({"memory": 2048}, "changes.memory may not change in an open run"),
-        ({"priority": None}, "changes.priority always has a value: say which, not null"),
+        ({"array": {"size": 3}}, "changes.array cannot be changed in an open run; these can: priority, queue, "),
+        ({"memory": 2048}, "changes.memory cannot be changed in an open run"),
+        ({"priority": None}, "changes.priority must have a value, not null"),
         ({"priority": 101}, "changes.priority must be at most 100"),
         ({"priority": True}, "changes.priority must be a whole number"),
         ({"budgetUsd": "5"}, "changes.budgetUsd must be a number"),
         ({"maxInstances": 0}, "changes.maxInstances must be at least 1"),
-        ({"queue": "nightly"}, "changes.queue there is no queue nightly; there are: default"),
+        ({"queue": "nightly"}, "changes.queue there is no queue nightly; the queues are: default"),
         ({"deadline": "2026-11-21T06:00:00Z"}, "changes.deadline 2026-11-21T06:00:00Z is in the past"),
         ({"deadline": "soon"}, "changes.deadline is neither a time nor a duration"),
         ({"deadline": "400d"}, "changes.deadline"),
@@ -146,7 +146,7 @@ def test_a_change_that_cannot_be_is_refused_in_a_sentence_that_names_the_field(
 def test_a_run_that_buys_spot_alone_gets_no_deadline(desk: Desk) -> None:
     said = refusal(desk, opened(desk, capacity={}), deadline="2h")
     assert said == (
-        "changes.deadline cannot be kept with spot alone: set capacity.purchase to spot-then-on-demand or on-demand"
+        "changes.deadline needs on-demand instances as well: set capacity.purchase to spot-then-on-demand or on-demand"
     )
 
 
@@ -175,8 +175,8 @@ def test_only_an_open_run_that_may_still_start_something_can_be_changed(desk: De
     run_id = opened(desk)
     run = desk.state.runs[run_id]
     for status, cancelled, halted, said in (
-        (RunStatus.RUNNING, True, True, "starts nothing more (it was cancelled): a change would do nothing"),
-        (RunStatus.RUNNING, False, True, "starts nothing more (its budget is used up): a change would do nothing"),
+        (RunStatus.RUNNING, True, True, "starts no more tasks (it was cancelled): a change would have no effect"),
+        (RunStatus.RUNNING, False, True, "starts no more tasks (its budget is used up): a change would have no effect"),
         (RunStatus.FAILED, False, True, "has ended as FAILED: only an open run can be changed (`argosy retry"),
         (RunStatus.SUCCEEDED, False, False, "has ended as SUCCEEDED: only an open run can be changed"),
     ):  # fmt: skip
@@ -197,12 +197,12 @@ def test_a_suspended_run_a_stranded_one_and_one_that_is_not_there_are_not_change
     suspend(state, RunRecord.of(state.runs[run_id]), "a fault", NOW)
     record = state.quarantined[run_id]
     desk.store.items[documents.RUNS, sort_key(run_id)] = documents.encode(record.to_json())
-    assert "is suspended: change it once the controller has taken it up again" in refusal(desk, run_id, priority=5)
+    assert "is suspended: change it once the controller has resumed it" in refusal(desk, run_id, priority=5)
     desk.store.items[documents.RUNS, sort_key(run_id)] = documents.encode(
         RunRecord.of(desk.state.runs[run_id]).to_json()
     )
     del desk.store.items[documents.STATE, documents.ROOT]
-    assert f"no controller works on {run_id}: `argosy retry {run_id}`" in refusal(desk, run_id, priority=5)
+    assert f"the controller does not have {run_id}: `argosy retry {run_id}`" in refusal(desk, run_id, priority=5)
     assert "there is no run 'digits-261121-062733-0000'" in refusal(desk, "digits-261121-062733-0000", priority=5)
 
 

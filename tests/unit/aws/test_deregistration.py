@@ -100,7 +100,7 @@ def test_what_a_run_that_waits_for_its_preparation_will_get_stays_and_nothing_el
     event = here.deregister(DeregisterDefinition(family), [users, other, run], SOON)
     assert isinstance(event, NotCarriedOut)
     assert (event.about, event.passing) == (Subject(What.DEREGISTER, family), True)
-    assert "that is not prepared yet needs this definition" in event.reason
+    assert "that is being prepared needs this definition" in event.reason
     assert home.active == before
     assert here.deregister(DeregisterDefinition(family), [users, other], SOON) == DefinitionDeregistered(family)
     assert home.active == before[1:] != []

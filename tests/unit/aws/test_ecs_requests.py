@@ -254,7 +254,7 @@ def test_gpus_that_are_not_counted_whole_are_refused(value: str | None) -> None:
     [
         ({"status": "INACTIVE"}, "is INACTIVE"),
         ({"networkMode": "awsvpc"}, "awsvpc"),
-        ({"requiresCompatibilities": ["FARGATE"]}, "not made for EC2"),
+        ({"requiresCompatibilities": ["FARGATE"]}, "not compatible with EC2"),
         ({"containerDefinitions": [{"name": "a", "essential": False}]}, "no essential container"),
     ],
 )

@@ -314,7 +314,7 @@ def test_rows_expire_long_after_they_are_folded() -> None:
 
 
 def test_an_api_without_objects_reads_the_items(desk: Desk) -> None:
-    with pytest.raises(ItemsUnreadable, match="out of reach"):
+    with pytest.raises(ItemsUnreadable, match="cannot be reached"):
         desk.api.objects.fetch("s3://b/k")
 
 

@@ -53,8 +53,8 @@ def test_what_was_changed_is_not_accepted() -> None:
         (500, "<html>", "status 500"),
         (429, ERROR.format(code="TooMany"), "TooMany"),
         (302, "<a/>", "status 302"),
-        (200, "<a/>", "an answer of another kind"),
-        (200, f'<GetCallerIdentityResponse xmlns="{SPACE}"/>', "an answer of another kind"),
+        (200, "<a/>", "an unexpected answer"),
+        (200, f'<GetCallerIdentityResponse xmlns="{SPACE}"/>', "an unexpected answer"),
         (200, "", "status 200"),
     ],
 )

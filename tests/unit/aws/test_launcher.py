@@ -225,7 +225,7 @@ def test_what_is_absent_is_sent_again_while_it_is_young() -> None:
 def test_nothing_is_sent_again_before_a_listing_was_complete() -> None:
     ecs = ScriptedClient("ecs", list_tasks=timed_out(), run_task=STARTED)
     assert launching(ecs).resolve(resolve(True), state_with_instance(), SOON) == [
-        LaunchInDoubt(KEY, "a listing broke off")
+        LaunchInDoubt(KEY, "a listing was incomplete")
     ]
     assert ecs.requests("run_task") == []
 

@@ -239,7 +239,7 @@ def test_the_items_of_a_run_are_pinned_before_its_spec_is_written() -> None:
 @pytest.mark.parametrize(
     ("items", "command", "sentence"),
     [
-        (b"1\n2\n3\n", ["x"], "had 2 items at submit and has 3 now"),
+        (b"1\n2\n3\n", ["x"], "had 2 items at submission and has 3 now"),
         (b'{"url": "u"}\n{}\n', ["${item.url}"], "has no url"),
         (b'"a"\n"' + b"x" * 9000 + b'"\n', ["${item}"], "8192"),
         (b"not json\nx\n", ["x"], "is not JSON"),

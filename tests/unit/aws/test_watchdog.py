@@ -117,8 +117,8 @@ def closed() -> FakeTable:
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        (FakeTable(gone=True), "home's table is gone"),
-        (beaten_at(NOW - 60).open("us-east-1"), "home does not know this cell"),
+        (FakeTable(gone=True), "the home Region's table is gone"),
+        (beaten_at(NOW - 60).open("us-east-1"), "the home Region does not have this cell"),
         (closed(), f"the cell is closed: {cell_records.LEFT_OUT}"),
         (beaten_at(NOW - watchdog.DEAD_AFTER_S - 1).open("eu-west-1"), watchdog.DEAD),
     ],

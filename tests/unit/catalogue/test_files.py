@@ -65,7 +65,7 @@ def test_overrides_that_cannot_be_used_are_refused_with_every_fault() -> None:
 
 @pytest.mark.parametrize("pair", [0.1, [0.1], [0, 0.1], [0.1, -1], ["0.1", 0.1], [True, 0.1], [None, 0.1], [1e9, 1]])
 def test_a_price_that_is_none_is_refused(pair: Any) -> None:
-    with pytest.raises(ValueError, match=r"prices\.us-east-1\.c5\.large is not a pair of prices"):
+    with pytest.raises(ValueError, match=r"prices\.us-east-1\.c5\.large must be two prices"):
         overridden("prices.json", shipped("prices.json"), {"prices": {"us-east-1": {"c5.large": pair}}})
 
 

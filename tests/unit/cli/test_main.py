@@ -116,7 +116,7 @@ def test_a_fault_of_argosy_exits_3_with_its_traceback(capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert stop.value.code == 3
     assert "ZeroDivisionError: oh" in said
-    assert "a fault in Argosy itself" in said
+    assert "a bug in Argosy" in said
 
 
 def test_listing_the_commands_imports_nothing_heavy() -> None:

@@ -52,9 +52,9 @@ def test_a_time_that_is_to_come_is_the_next_one_where_it_has_no_date(text: str, 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("2h", "--until: '2h' is no time"),
+        ("2h", "--until: '2h' is not a time"),
         ("soon", "--until: 'soon' is not a time"),
-        ("2026-11-21T05:00", "--until 2026-11-21T05:00 is over."),
+        ("2026-11-21T05:00", "--until 2026-11-21T05:00 is in the past."),
     ],
 )
 def test_what_is_no_time_or_is_over_is_refused(text: str, sentence: str) -> None:

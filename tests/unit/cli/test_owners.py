@@ -38,7 +38,7 @@ def test_queues_tell_whose_runs_are_open_where_owners_share_one() -> None:
     shown = World().answers("DescribeSharing", sharing(queues=[team, queue("default", owners=None)]))
     said = shown.argosy("queues").stdout
     assert (
-        "Owners in team: alice 2 runs, bob (unproven) 1 run, no owner (unproven) 3 runs; unproven owners share" in said
+        "Owners in team: alice 2 runs, bob (unproven) 1 run, no owner (unproven) 3 runs; unproven owners count" in said
     )
     proven = queue("team", within="owners", owners=owners[:1])
     assert (

@@ -31,7 +31,7 @@ def test_a_local_aws_without_deployment_names_the_command_that_starts_one() -> N
     world = World()
     world.parameters.values.clear()
     result = world.argosy("runs", "--endpoint-url", f"{LOCAL}/")
-    assert "a local mode is started by `argosy local --port 4566`" in result.stderr
+    assert "a local mode with `argosy local --port 4566`" in result.stderr
 
 
 def test_without_the_parameter_the_stack_s_outputs_are_read() -> None:

@@ -45,7 +45,7 @@ def test_every_id_and_number_stands_whole_or_its_column_is_named_as_missing(
     rows: list[tuple[str, ...]], sentences: list[str], width: int
 ) -> None:
     shown = drawn(table_of(rows, sentences), width)
-    named = re.findall(r"not shown, for want of room: (.*)$", " ".join(shown.split()))
+    named = re.findall(r"not shown, to fit the width: (.*)$", " ".join(shown.split()))
     missing = set(named[-1].split(", ")) if named else set()
     assert missing <= {"SPENT", "COST", "ZONE"}
     for row in rows:
@@ -97,7 +97,7 @@ def test_a_column_in_which_nothing_stands_goes_first_and_without_a_word() -> Non
     table.add_row("r" * 20, "$1.00", "-")
     assert drawn(table, 28).splitlines()[0].split() == ["RUN", "COST"]
     assert "not shown" not in drawn(table, 28)
-    assert " ".join(drawn(table, 21).split()[2:]) == "not shown, for want of room: COST"
+    assert " ".join(drawn(table, 21).split()[2:]) == "not shown, to fit the width: COST"
 
 
 def test_a_line_break_in_a_cell_does_not_break_the_row() -> None:

@@ -23,10 +23,10 @@ from tests.fakes.cli import Parameters, World
     [
         ("127.0.0.1:4566", "The endpoint 127.0.0.1:4566 has no scheme.", "write http://127.0.0.1:4566"),
         ("localhost", "has no scheme", "write http://localhost"),
-        ("ftp://here", "is no address", "http://127.0.0.1:4566"),
-        ("http://", "is no address", ""),
-        ("http://here:99999", "is no address", ""),
-        ("http://[", "is no address", ""),
+        ("ftp://here", "is not an address", "http://127.0.0.1:4566"),
+        ("http://", "is not an address", ""),
+        ("http://here:99999", "is not an address", ""),
+        ("http://[", "is not an address", ""),
     ],
 )
 def test_an_endpoint_that_is_no_address_is_said_before_anything_is_called(url: str, sentence: str, step: str) -> None:
@@ -68,7 +68,7 @@ class NoFunction:
 
 
 def test_a_function_that_is_not_there_is_said() -> None:
-    with pytest.raises(ArgosyError, match="The deployment's function f is not there") as refused:
+    with pytest.raises(ArgosyError, match="The deployment has no function f") as refused:
         ApiClient(NoFunction("ResourceNotFoundException"), "f").describe("x")
     assert "argosy doctor" in refused.value.next_step
     with pytest.raises(ClientError):
@@ -79,13 +79,13 @@ def test_a_stale_endpoint_is_said_with_the_variable_that_names_it(monkeypatch: p
     gone = EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.setenv("ARGOSY_ENDPOINT_URL", "http://127.0.0.1:4566")
-    assert from_aws(gone).message == "Nothing answers at http://127.0.0.1:4566/, which ARGOSY_ENDPOINT_URL names."
+    assert from_aws(gone).message == "Nothing answers at http://127.0.0.1:4566/, from ARGOSY_ENDPOINT_URL."
     monkeypatch.delenv("ARGOSY_ENDPOINT_URL")
     assert from_aws(gone).message == "Nothing answers at http://127.0.0.1:4566/."
 
 
 def test_what_is_no_aws_and_what_lacks_credentials_say_what_helps() -> None:
-    assert from_aws(ResponseParserError("<html>")).message == "What answers at the endpoint does not speak like AWS."
+    assert from_aws(ResponseParserError("<html>")).message == "The endpoint does not answer like AWS."
     step = from_aws(NoCredentialsError()).next_step
     assert "`argosy local`" in step
     assert "export ARGOSY_ENDPOINT_URL=http://127.0.0.1:4566" in step

@@ -108,7 +108,7 @@ def test_an_ended_run_says_once_that_a_request_about_it_was_refused(kind: str) -
             assert engine.tick().troubles
     record = record_of(store, RUN_ID)
     assert record.status is RunStatus.FAILED
-    sentence = f"the request to {kind} it could not be carried out, and is not tried again"
+    sentence = f"the request to {kind} it could not be carried out, and is not retried"
     assert record.status_reason == f"no such image; {sentence}"
     changed = {key for key, body in store.items.items() if before.get(key) != body and key[0] != REFUSED}
     # the journal, the cluster's course, and in the root where they end

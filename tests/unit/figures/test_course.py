@@ -74,15 +74,15 @@ def test_every_picture_of_a_course_has_a_table_of_all_of_its_time(samples: int) 
 def test_a_deployment_without_a_history_or_with_an_empty_one_says_so() -> None:
     for history in (None, told([])):
         [only] = course_figures(history)
-        assert "Nothing has been recorded" in only.empty
+        assert "Nothing was recorded" in only.empty
         assert not list(bought(history))
-    assert figure_of(told([300]), "bought").empty == "Nothing was bought in this time."
+    assert figure_of(told([300]), "bought").empty == "Nothing was bought in this period."
     assert figure_of(told([300], cpuUsed=[0], memoryUsed=[0], gpuUsed=[0]), "in-use").empty
 
 
 def test_records_that_cannot_be_read_are_counted_and_orders_left_out_too() -> None:
     history = {**cluster_history(48, orders=30), "damaged": 2, "ordersLeftOut": 5}
-    assert figure_of(history, "over-time").note == "2 records of this time cannot be read."
+    assert figure_of(history, "over-time").note == "2 records of this period cannot be read."
     table = figure_of(history, "bought").table
     assert table is not None
     assert table.left == 5

@@ -69,7 +69,7 @@ def test_the_cluster_is_summed_by_type_and_zone() -> None:
 
 def test_an_empty_cluster_and_an_empty_market_say_so() -> None:
     page = cluster_page(cluster([], []))
-    assert "No instance lives" in text_of(page, "map")
+    assert "No instances." in text_of(page, "map")
     assert "Nothing is ordered" in text_of(page, "orders")
     page = market_page(cluster([], []), {}, NOW)
     assert "No spot price" in text_of(page, "prices")
@@ -90,7 +90,7 @@ def test_the_market_gives_a_verdict_on_every_pool_the_chosen_first() -> None:
         "bought from: 3 ordered",
         "cools off: no capacity",
         "no: its price is above on-demand",
-        "nothing needs it now",
+        "not needed now",
     ):
         assert said in verdicts
     assert verdicts.index("us-east-1c") < verdicts.index("us-east-1a")
@@ -127,10 +127,10 @@ def test_a_plan_that_is_impossible_or_buys_nothing_says_so() -> None:
     never = {**PLAN, "possible": False, "costUsd": none, "seconds": none, "instances": [], "onDemand": None}
     relaxed = [{"sentence": "in any cell", "saves": None, "costUsd": None, "seconds": None}]
     page = plan_page({**never, "relaxations": relaxed, "rejected": [], "instanceHours": None})
-    assert "There is no forecast" in text_of(page, "frontier")
+    assert "No forecast" in text_of(page, "frontier")
     assert "it could run" in text_of(page, "relaxations")
     page = plan_page({**PLAN, "instances": [], "placesHere": 9, "relaxations": []})
-    assert "9 places on instances that are here" in text_of(page, "bought")
+    assert "9 places on current instances" in text_of(page, "bought")
     assert "No small change" in text_of(page, "relaxations")
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_has_cost_nothing_has_no_bars() -> None:
 def test_the_list_of_runs_leads_to_each_and_says_when_there_are_others() -> None:
     page = runs_page([run_view()], more=True)
     assert 'href="/runs/digits-261121-062733-k3f9"' in parts(page)["runs"]
-    assert "Older ones" in text_of(page, "runs")
+    assert "older runs" in text_of(page, "runs")
     assert "No run has been submitted" in text_of(runs_page([], more=False), "runs")
 
 

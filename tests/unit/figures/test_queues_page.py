@@ -39,10 +39,10 @@ def test_the_queues_are_a_row_each_with_who_is_first_on_top() -> None:
         "Running": ("5,200", "tasks that have a place"),
         "Waiting": ("1,236,367", "tasks"),
         "An hour costs": ("$71.20", "of at most $120.00"),
-        "Stopped for others": ("1,200", "tasks of open runs"),
+        "Stopped for other queues": ("1,200", "tasks of open runs"),
     }
     assert ("document", "revision 3, applied 2026-11-22 06:27:33 UTC") in page.facts
-    assert ("kept before it", "2") in page.facts
+    assert ("kept earlier revisions", "2") in page.facts
     assert "argosy queues apply FILE --revision 3" in text_of(page, "summary")
     assert "argosy queues restore 2" in text_of(page, "summary")
 
@@ -102,7 +102,7 @@ def test_of_many_queues_those_that_use_most_have_a_colour_and_the_others_one_tog
 
 def test_what_was_used_lately_is_told_by_owner_where_a_queue_is_shared_by_owners() -> None:
     said = text_of(queues_page(in_full()), "lately")
-    assert "what was used 1d 00h ago counts half" in said
+    assert "; use 1d 00h ago counts half" in said
     assert "prod - 31 % 1.61 research alice 40 % 0.5 research the unproven 2 % 4" in said
     idle = sharing(halfLifeSeconds=600.0, queues=[queue("a", lately=[])])
     assert text_of(queues_page(idle), "lately").endswith("No queue has open runs.")
@@ -111,9 +111,9 @@ def test_what_was_used_lately_is_told_by_owner_where_a_queue_is_shared_by_owners
 def test_who_takes_and_gives_room_and_what_was_stopped() -> None:
     said = text_of(queues_page(in_full()), "room")
     assert "After 2m 00s of waiting at a limit: tasks are stopped." in said
-    assert "prod yes if the run says so 0 2 research - yes 1,200 0" in said
+    assert "prod yes if the run allows it 0 2 research - yes 1,200 0" in said
     drains = in_full() | {"document": {"reclaim": {"afterSeconds": 30}}}
-    assert "After 30 s of waiting at a limit: an instance takes nothing new" in text_of(queues_page(drains), "room")
+    assert "After 30 s of waiting at a limit: an instance takes no new" in text_of(queues_page(drains), "room")
 
 
 def test_owners_are_proven_or_not() -> None:
@@ -128,8 +128,8 @@ def test_owners_are_proven_or_not() -> None:
 def test_without_a_document_it_says_so_and_what_to_type() -> None:
     page = queues_page(alone())
     assert "default 1 100 % 25 % 1 100 900" in text_of(page, "queues")
-    assert page.facts == [("document", "none was applied: there is one queue")]
-    assert text_of(page, "summary").endswith("Share the cluster between several: argosy queues apply FILE")
+    assert page.facts == [("document", "none in force: there is one queue")]
+    assert text_of(page, "summary").endswith("Share the cluster between several queues: argosy queues apply FILE")
     assert {each.key for each in page.figures if each.empty} == {"caps", "lately", "room", "owners"}
 
 

@@ -262,7 +262,7 @@ def test_the_same_replies_give_the_same_bytes() -> None:
 
 def test_what_is_left_out_of_a_long_table_is_counted() -> None:
     page = page_of(300, 900)
-    assert "100 more rows are left out here." in text_of(parts(page)["attempts"])
+    assert "100 more rows are not shown." in text_of(parts(page)["attempts"])
 
 
 def test_a_row_that_amends_replaces_what_became_of_an_attempt_of_an_earlier_page() -> None:
@@ -293,12 +293,12 @@ def test_an_attempt_that_is_alive_is_drawn_until_now() -> None:
 def test_what_was_bought_for_a_run_says_why_and_what_came_of_it() -> None:
     view, told, pages = history(30, 100)
     shown = " ".join(text_of(parts(run_page(view, told, attempts_of(pages)))["bought"]).split())
-    assert "3 orders of all runs whose tasks had no place then." in shown
+    assert "3 orders for all runs whose tasks had no place at the time." in shown
     assert "spot 10 10 $0.070 for tasks without a place" in shown
     told["orders"][0]["usdPerHour"] = None
     assert text_of(parts(run_page(view, told, attempts_of(pages)))["bought"]).count("$0.07") == 2
     none = run_page(view, {**told, "orders": []}, attempts_of(pages))
-    assert "Nothing has been bought for it" in text_of(parts(none)["bought"])
+    assert "No purchases for it" in text_of(parts(none)["bought"])
 
 
 def test_what_of_a_history_cannot_be_read_is_said_at_the_top() -> None:

@@ -37,7 +37,7 @@ def test_services_are_a_row_each_with_what_is_to_be_counted() -> None:
     assert "new service - - CREATED 0 3 0 0 0" in rows
     assert tiles(page)["Healthy"] == ("3", "of 9 tasks desired")
     assert tiles(page)["Being deployed"] == ("1", "of 3 environments")
-    assert tiles(page)["In need of a look"] == ("1", "stopped")
+    assert tiles(page)["Needs attention"] == ("1", "stopped")
     assert 'href="/services/web"' in parts(page)["services"]
 
 
@@ -78,7 +78,7 @@ def test_an_environment_says_which_revision_runs_where_and_what_comes_next() -> 
     assert list(page.warnings) == ["waits for instances: no capacity for c5.large"]
     revisions = text_of(page, "revisions")
     assert "4 not deployed yet - - 0 0" in revisions
-    assert f"3 is to run WAITING {RUN_3} 1 1" in revisions
+    assert f"3 target WAITING {RUN_3} 1 1" in revisions
     assert f"1 completed before COMPLETED {RUN} 2 2" in revisions
     assert f'href="/runs/{RUN_3}"' in parts(page)["revisions"]
     tasks = text_of(page, "tasks")
@@ -105,7 +105,7 @@ def test_the_tasks_over_time_hold_from_sample_to_sample_and_end_as_they_are_now(
     assert text_of(page, "over-time").endswith(
         "When Revision 1 Revision 3 0.0 s ago 2 1 28 s ago 2 1 30 s ago 2 1 58 s ago 2 0 1m 00s ago 3 0 1m 30s ago 3 0"
     )
-    assert "Tasks of 2 revisions that start or run; 3 at most." in parts(page)["over-time"]
+    assert "Tasks of 2 revisions that are starting or running; 3 at most." in parts(page)["over-time"]
 
 
 def test_failures_of_the_latest_deployments_say_how_to_read_more() -> None:
@@ -160,7 +160,7 @@ def test_schedules_are_told_in_the_time_of_their_zone() -> None:
     assert "often ENABLED rate(10 minutes) Europe/Berlin 2026-11-21 08:00 +0100" in rows
     assert f"ran {RUN_ID}" in rows
     assert "torn NOT SET rate(10 minutes) Europe/Berlin - - refused - spec is invalid" in rows
-    assert tiles(page)["In need of a look"] == ("1", "torn")
+    assert tiles(page)["Needs attention"] == ("1", "torn")
     assert tiles(page)["Next"][1] == "often"
 
 
@@ -181,8 +181,8 @@ def test_what_is_wrong_with_a_schedule_is_said_first() -> None:
     page = schedule_page(schedule(armed=False, overdue=AT, waiting=AT), NOW)
     assert page.status == "NOT SET"
     assert [each.partition(" 2026")[0] for each in page.warnings] == [
-        "The clock was not told of the last change: type that command again.",
-        "No controller came for",
+        "EventBridge Scheduler does not have the last change: run that command again.",
+        "No run was started for",
         "The start of",
     ]
     assert schedule_page(schedule(overdue=AT), NOW).status == "OVERDUE"
@@ -191,7 +191,7 @@ def test_what_is_wrong_with_a_schedule_is_said_first() -> None:
 def test_a_paused_schedule_has_no_next_times_and_can_go_on() -> None:
     page = schedule_page(schedule(state="PAUSED", nextTimes=[], fires=[]), NOW)
     assert "It is paused." in text_of(page, "next")
-    assert "It has had no time yet" in text_of(page, "times")
-    assert "No time of it has come yet." in text_of(page, "verdicts")
+    assert "It has no past times" in text_of(page, "times")
+    assert "None of its times has come yet." in text_of(page, "verdicts")
     assert "argosy schedule resume often" in text_of(page, "summary")
-    assert "its times are over" in text_of(schedule_page(schedule(nextTimes=[]), NOW), "next")
+    assert "its times are in the past" in text_of(schedule_page(schedule(nextTimes=[]), NOW), "next")

@@ -104,4 +104,4 @@ def test_a_run_at_size_is_kept_as_its_users_would_see_it(tmp_path: Path) -> None
     assert result.exit_code == 0, result.output
     page = file.read_text()
     assert '<dt>Succeeded</dt><dd class="number">60</dd>' in page
-    assert "Time line of 60 attempts" in page
+    assert "Timeline of 60 attempts" in page

@@ -127,7 +127,7 @@ def test_an_order_is_what_a_commit_adds_to_a_target() -> None:
     ]  # fmt: skip
     assert [each.why for each in orders[1:]] == [
         "for tasks without a place, at most 3.4 % above the least it could cost",
-        "to keep as many instances as are to be kept",
+        "to keep the minimum number of instances",
     ]
     assert [list(each.runs) for each in orders] == [[the_run(state).number]] * 3
     assert [each.usd_per_hour for each in orders] == [0.07, 0.0, 0.0]

@@ -173,7 +173,7 @@ def test_a_deployment_that_gets_no_further_is_stuck_when_its_time_is_over_and_sa
         return [(each.status, each.reason) for each in notes]
 
     assert noted(service.progress_s - 1) == []
-    said = f"nothing has come further for {service.progress_s:.0f} s: 0 of 2 are healthy"
+    said = f"no progress for {service.progress_s:.0f} s: 0 of 2 are healthy"
     assert noted(service.progress_s) == [(DeploymentStatus.STUCK, said)]
 
 

@@ -114,7 +114,7 @@ def test_an_attempt_that_left_no_result_is_amended() -> None:
     told(state, ResultSeen(RUN_ID, 0, 0))
     (row,) = noted(state)
     assert (row.index, row.attempt, row.outcome, row.amends) == (0, 1, Outcome.FAILED, True)
-    assert the_run(state).reasons[row.reason] == "the program ended well but wrote no result"
+    assert the_run(state).reasons[row.reason] == "the program succeeded but wrote no result"
 
 
 @pytest.mark.parametrize(

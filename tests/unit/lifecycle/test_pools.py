@@ -88,7 +88,7 @@ def test_giving_up_an_order_is_a_shortage() -> None:
     begun(state, [SetTarget(key, 3, 0)])
     begun(state, [SetTarget(key, 0, 0, gives_up=True)], now=NOW + 200)
     assert the_pool(state).short_until == NOW + 200 + COOL
-    assert the_pool(state).short_reason == "instances that were ordered and did not come"
+    assert the_pool(state).short_reason == "instances that were ordered and did not arrive"
     assert the_pool(state).spot_target == 0
 
 
@@ -128,7 +128,7 @@ def test_a_reason_that_is_told_after_the_cool_off_began_takes_the_place_of_a_vag
     assert the_pool(state).history_at == NOW + 201
     until = the_pool(state).short_until
     told(state, HistoryRead(key, None), HistoryRead("us-east-1/x/y", dead_image()), now=NOW + 202)
-    assert the_pool(state).short_reason == "instances that were ordered and did not come"
+    assert the_pool(state).short_reason == "instances that were ordered and did not arrive"
     told(state, HistoryRead(key, shortage(key, "fleetProgressHalted")), now=NOW + 202)
     assert "spot price" in the_pool(state).short_reason
     assert the_pool(state).short_until == until

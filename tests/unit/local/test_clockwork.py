@@ -76,8 +76,8 @@ def test_what_cannot_be_fired_is_said() -> None:
     here = Here(replace(HOURLY, expression="hourly"), replace(HOURLY, name="other", function="no-such"))
     here.at(5)
     here.at(3601)
-    assert here.complaints[0].startswith("the schedule hourly cannot be fired: 'hourly' is no expression")
-    assert here.complaints[1] == "the schedule other calls what is no function of local mode"
+    assert here.complaints[0].startswith("the schedule hourly cannot be fired: 'hourly' is not a schedule expression")
+    assert here.complaints[1] == "the schedule other calls something that is not a function of local mode"
 
 
 def test_while_a_firing_waits_it_is_asked_every_few_seconds_whether_it_may_start() -> None:

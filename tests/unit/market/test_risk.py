@@ -131,7 +131,7 @@ def test_a_type_without_any_price_makes_no_offer_and_says_so() -> None:
     bare = replace(CATALOGUE["c5.xlarge"], on_demand_usd_per_hour=0.0, typical_spot_usd_per_hour=0.0)
     unpriced, catalogue = pool(spot_usd_per_hour=0.0), {"c5.xlarge": bare}
     assert offers_of([unpriced], catalogue, NOW) == []
-    assert rejected([unpriced], catalogue, NOW) == [(unpriced.key, "no price is known")]
+    assert rejected([unpriced], catalogue, NOW) == [(unpriced.key, "its price is unknown")]
 
 
 def test_an_old_price_is_believed_up_to_the_limit_and_then_replaced_by_on_demands() -> None:

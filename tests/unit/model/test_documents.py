@@ -96,7 +96,7 @@ def test_a_newer_format_is_refused() -> None:
 
 def test_a_format_from_before_the_last_one_is_refused() -> None:
     root = documents.encode({"format": FORMAT - 2, "runs": []})
-    with pytest.raises(OlderFormat, match="deploy a version in between"):
+    with pytest.raises(OlderFormat, match="deploy an intermediate version first"):
         documents.restore(1, {"ROOT": root}, {})
 
 

@@ -60,13 +60,13 @@ def test_a_deployment_is_told_from_its_beginning_to_its_end() -> None:
     state.changed_environments.add("web")
     assert told(state) == [{"type": "deployment.started", "environment": "web", "deployment": 1, "revision": 1}]
     assert env.deployment is not None
-    env.deployment.status, env.deployment.reason = DeploymentStatus.STUCK, "nothing has come further"
+    env.deployment.status, env.deployment.reason = DeploymentStatus.STUCK, "no progress"
     state.changed_environments.add("web")
     [line] = told(state)
     assert (line["type"], line["status"], line["reason"]) == (
         "deployment.changed",
         "STUCK",
-        "nothing has come further",
+        "no progress",
     )
 
 

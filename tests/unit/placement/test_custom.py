@@ -94,7 +94,7 @@ def test_what_cannot_be_loaded_is_a_fault_of_its_own_and_the_others_are_there(
     )
     assert functions.missing(("binpack:cpu", NAME)) == ""
     assert functions.missing((NAME, "no_such_module:f")) == functions.faults["no_such_module:f"]
-    assert "no strategy and no fitness function 'other:f'" in functions.missing(("other:f",))
+    assert "no strategy or fitness function 'other:f'" in functions.missing(("other:f",))
 
 
 def test_a_function_that_failed_is_missing_from_then_on() -> None:

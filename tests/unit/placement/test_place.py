@@ -76,7 +76,7 @@ def test_it_is_unplaced_in_an_interleaved_queue_too() -> None:
 
 @pytest.mark.parametrize("need", [(-1, 1, 0), (1, -1, 0), (1, 1, -1)])
 def test_a_negative_need_is_refused(need: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="less than nothing"):
+    with pytest.raises(ValueError, match="negative needs"):
         place([Batch(*need, count=1)], Supply.of([row("i-1")]))
 
 

@@ -72,11 +72,11 @@ def test_what_its_submitter_would_be_warned_of_is_said_in_the_plan_too() -> None
 
 def test_a_plan_says_what_its_prices_hold_and_where_they_are_not_known() -> None:
     said = planned(state_with(*CPU))["assumptions"]
-    assert any("with its disk and its public address; logs and traffic are not counted" in each for each in said)
+    assert any("includes its disk and its public address; logs and traffic are not counted" in each for each in said)
     assert not any("price of disks" in each for each in said)
     elsewhere = (("mx-central-1", "c6i.xlarge", "mx-central-1a"),)
     assert (
-        "the price of disks in mx-central-1 is not known: a high one is assumed"
+        "the price of disks in mx-central-1 is unknown: a high one is assumed"
         in (planned(state_with(), fleets=elsewhere)["assumptions"])
     )
 

@@ -112,7 +112,7 @@ def test_files_of_other_names_are_no_segments() -> None:
 
 def test_a_record_that_begins_in_the_middle_or_knows_other_lines_is_refused() -> None:
     head = {"policy": {}, "code": "x", "platform": {}}
-    with pytest.raises(NotRecorded, match="begins in the middle"):
+    with pytest.raises(NotRecorded, match="is incomplete"):
         list(Replay().ticks([(head, ["tick", {}, [], []])]))
     with pytest.raises(NotRecorded, match="'comet'"):
         list(Replay().ticks([(head, ["comet", {}])]))

@@ -400,7 +400,7 @@ def test_a_run_that_is_stopped_waits_for_nothing() -> None:
     begun(state, [Remark(RUN_ID, "waiting for ordered instances to join the cluster", False)])
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
     assert (state.runs[RUN_ID].waiting, state.runs[RUN_ID].status_reason) == ("", "cancelled: enough")
-    begun(state, [Remark(RUN_ID, "waits to try again", False)])  # of the tick that has stopped it
+    begun(state, [Remark(RUN_ID, "waits before a retry", False)])  # of the tick that has stopped it
     assert state.runs[RUN_ID].waiting == ""
 
 
@@ -456,7 +456,7 @@ def test_a_run_whose_tasks_all_wait_to_be_tried_again_says_after_what() -> None:
     second = launched(state, 1, 2)
     assert decided(state, Remark) == []  # and is
     told(state, task(2, "STOPPED", 3, key=second, reason=reason))
-    assert decided(state, Remark) == [Remark(RUN_ID, f"waits to try again after: {reason}", False)]
+    assert decided(state, Remark) == [Remark(RUN_ID, f"waits before a retry after: {reason}", False)]
     later = moment_of(state, now=NOW + 3600)
     assert not [each for each in decide(later) if isinstance(each, Remark)]
 
@@ -544,11 +544,11 @@ def test_pools_that_only_an_operator_can_bring_back_are_told_apart_from_those_th
         pool.short_until, pool.short_reason, pool.needs_mending = NOW + 600, f"reason {number}", True
         pool.on_demand_short_until = NOW + 600
     (remark,) = decided(state, Remark)
-    assert remark.sentence.startswith("nothing that could hold it launches before somebody acts: c5.xlarge in us-east")
+    assert remark.sentence.startswith("no pool that could hold it can launch until this is fixed: c5.xlarge in us-east")
     next(iter(state.pools.values())).needs_mending = False
     (remark,) = decided(state, Remark)
     assert remark.sentence.startswith("the pools that could hold it are short of capacity")
-    assert "1 offers come back only when somebody acts" in remark.sentence
+    assert "1 offers return only when this is fixed" in remark.sentence
 
 
 def test_offers_above_the_price_caps_are_counted_beside_the_short_ones() -> None:
@@ -566,13 +566,13 @@ def test_offers_without_the_runner_are_told_apart_from_those_above_the_price_cap
     bare = state.pools[f"{CELL}/c5.xlarge/us-east-1b"]
     bare.without_runner_at = NOW - 600
     (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
-    assert remark.sentence.startswith("instances joined without the runner, which a program of one's own needs")
+    assert remark.sentence.startswith("instances joined without the runner, which the user's program needs")
     assert remark.sentence.endswith("; 1 offers are above the price caps")
     short = state.pools[f"{CELL}/c5.xlarge/us-east-1a"]
     short.short_until, short.short_reason = NOW + 600, "no capacity"
     (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
     assert remark.sentence.startswith("the pools that could hold it are short of capacity")
-    assert remark.sentence.endswith("; 1 offers are of instances that join without the runner")
+    assert remark.sentence.endswith("; 1 offers are for instances that join without the runner")
     bare.without_runner_at = NOW - 3600
     assert [target.pool for target in decided(state, SetTarget, max_usd_per_hour=5.0)] == [bare.key]
 

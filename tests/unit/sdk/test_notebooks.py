@@ -97,7 +97,7 @@ def test_a_long_table_says_how_much_is_left_out() -> None:
     table = Table(("A",), [(str(row),) for row in range(20)])
     html = notebook_html(Page("t", "h", [Figure("f", "F", table=table)]), ["f"])
     assert len(re.findall("<tr>", html)) == 13
-    assert "8 more rows are left out here." in html
+    assert "8 more rows are not shown." in html
 
 
 def test_a_picture_of_several_elements_without_a_chart_is_its_table() -> None:

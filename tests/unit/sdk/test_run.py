@@ -83,7 +83,7 @@ def test_a_run_with_failures_raises_and_is_carried() -> None:
     run = run_of(failed_world())
     with pytest.raises(argosy.RunFailed, match=r"PARTIAL \(1 task failed\): 17 of 18 tasks succeeded") as f:
         run.wait()
-    assert str(f.value).splitlines()[1] == "  task 3: out of memory: killed (OutOfMemoryError); it printed last: two"
+    assert str(f.value).splitlines()[1] == "  task 3: out of memory: killed (OutOfMemoryError); its last output: two"
     assert f.value.run is run
     assert run.wait(check=False) is run
 

@@ -49,13 +49,13 @@ def test_a_task_with_several_objects_is_read_by_their_keys() -> None:
     assert [result.read(key) for key in result.keys] == [b"a", b"b"]
     with pytest.raises(argosy.ArgosyError, match="Task 0 has left 2 objects: name one"):
         result.read()
-    with pytest.raises(argosy.ArgosyError, match="Task 0 has left no object 'c'"):
+    with pytest.raises(argosy.ArgosyError, match="Task 0 has no result object 'c'"):
         result.read("c")
 
 
 def test_a_task_without_a_result_has_nothing_to_read() -> None:
     [result] = run_with(World(), entry(0, "FAILED")).results()
-    with pytest.raises(argosy.ArgosyError, match="Task 0 is FAILED and has left nothing"):
+    with pytest.raises(argosy.ArgosyError, match="Task 0 is FAILED and has no results to read"):
         result.read()
 
 

@@ -92,11 +92,11 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"resources": {"gpuModel": "A100"}},
-        ["resources.gpuModel: says which GPUs, but resources.gpus asks for none"],
+        ["resources.gpuModel: names a kind of GPU, but resources.gpus asks for none"],
     ),
     (
         {"resources": {"gpus": 0, "gpuMemoryMib": 40_000}},
-        ["resources.gpuMemoryMib: says which GPUs, but resources.gpus asks for none"],
+        ["resources.gpuMemoryMib: names a kind of GPU, but resources.gpus asks for none"],
     ),
     ({"timeout": {"[key]": 1}}, ['timeout["[key]"]: unknown field; known: attemptDurationSeconds, runDurationSeconds']),
     ({"retrystrategy": {}}, ["retrystrategy: unknown field; did you mean retryStrategy?"]),
@@ -115,7 +115,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"taskDefinition": "f"}, ["taskDefinition: cannot be combined with container.image: give one of them"]),
     (
         {"container": None, "taskDefinition": "f", "resources": {"gpus": 1}},
-        ["resources: cannot be combined with taskDefinition, which already says what a task needs"],
+        ["resources: cannot be combined with taskDefinition, which already sets what a task needs"],
     ),
     (
         {"container": None, "taskDefinition": "f:0"},
@@ -372,7 +372,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"capacity": {"purchase": "spot", "deadline": "2h", "fallback": {"afterInterruptions": 0}}},
         [
             "capacity.fallback.afterInterruptions: must be at least 1",
-            "capacity.deadline: cannot be kept with spot alone: set capacity.purchase to spot-then-on-demand"
+            "capacity.deadline: needs on-demand instances as well: set capacity.purchase to spot-then-on-demand"
             " or on-demand",
             "capacity.fallback: is only possible with capacity.purchase spot-then-on-demand",
         ],
@@ -389,14 +389,14 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"capacity": {"deadline": "2026-11-21T18:00:00", "cells": ["us-east-1", "us-east-1"]}},
         [
-            "capacity.deadline: is a time without its offset from UTC: end it with Z, or with +02:00",
+            "capacity.deadline: has no offset from UTC: append Z or an offset such as +02:00",
             "capacity.cells: names us-east-1 twice",
         ],
     ),
     (
         {"capacity": {"deadline": "0h", "cells": ["mars", 7]}},
         [
-            "capacity.deadline: must be longer than nothing and at most 366 days",
+            "capacity.deadline: must be longer than 0 and at most 366 days",
             "capacity.cells[0]: must match ^[a-z]{2}(-[a-z]+)+-[0-9]$",
             "capacity.cells[1]: must be text (in quotes), not the number 7",
         ],
@@ -429,7 +429,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"checkpoint": {}}, ["checkpoint.everySeconds: is required"]),
     (
         {"checkpoint": {"everySeconds": 600}, "timeout": {"attemptDurationSeconds": 600}},
-        ["checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt makes one"],
+        [
+            "checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt reaches a"
+            " checkpoint"
+        ],
     ),
     ({"compat": "slurm"}, ["compat: must be 'aws-batch', not the text \"slurm\""]),
     (

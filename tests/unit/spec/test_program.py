@@ -90,7 +90,7 @@ def test_what_a_shell_gets_from_outside_is_never_a_part_of_its_text(text: str, p
 
 def test_values_in_single_quotes_are_refused_because_no_shell_inserts_them() -> None:
     array = {"items": ["x"]}
-    sentence = "run: ${item} stands in single quotes, where the shell inserts no value: use double quotes, or a list"
+    sentence = "run: ${item} stands in single quotes, where the shell substitutes nothing: use double quotes, or a list"
     assert faults(program("echo '${item}'", array=array)) == [sentence]
     assert faults(program("echo \"it's\" '${item}", array=array)) == [sentence]
     parse_spec(program("python -c 'print(${index})'"))  # a number is the same there
@@ -117,16 +117,19 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"run": " \n"}, ["run: must not be empty"]),
     ({"run": 3}, ["run: must be text (in quotes), not the number 3"]),
     ({"run": ["a\0"]}, ["run[0]: must not contain a NUL character: a program cannot receive one"]),
-    ({"run": ["x", "${out}"]}, ["run[1]: ${out} is no substitution: a program finds the folder's name in $ARGOSY_OUT"]),
+    (
+        {"run": ["x", "${out}"]},
+        ["run[1]: ${out} is not a substitution: a program finds the folder's name in $ARGOSY_OUT"],
+    ),
     ({"run": "x ${nope}"}, ["run: unknown substitution ${nope}"]),
-    ({"taskDefinition": "tf"}, ["run: cannot be combined with taskDefinition, which says itself what runs"]),
+    ({"taskDefinition": "tf"}, ["run: cannot be combined with taskDefinition, which defines what runs"]),
     (
         {"container": {"image": "a", "command": ["x"]}},
         ["container.command: cannot be combined with run, which is the command"],
     ),
     (
         {"job": "s3://own/xy", "workdir": "."},
-        ["workdir: cannot be combined with job, which is what it has been packed into"],
+        ["workdir: cannot be combined with job, which is the packed form of it"],
     ),
     ({"inputs": "bucket/x"}, ["inputs: must be s3://BUCKET/KEY"]),
     ({"inputs": ["s3://${item}/x"]}, ["inputs[0]: must be s3://BUCKET/KEY"]),
@@ -160,7 +163,7 @@ def test_a_bad_program_is_told_what_is_wrong_with_it(fields: dict[str, Any], exp
 )
 def test_what_is_about_a_program_needs_one(fields: dict[str, Any]) -> None:
     (name,) = fields
-    assert faults(spec(**fields)) == [f"{name}: is about a program of your own: it is only possible with run"]
+    assert faults(spec(**fields)) == [f"{name}: belongs to your own program: it is only possible with run"]
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,12 @@ READS: frozenset[type[Strict]] = frozenset(
         sharing_requests.DescribeSharing,
     }
 )
-_FOR_ALL = "it concerns all queues"
+_FOR_ALL = "it affects all queues"
 WHOLE: Mapping[type[Strict], str] = {
     requests.ScaleCluster: _FOR_ALL,
     sharing_requests.ApplySharing: _FOR_ALL,
-    schedule_requests.FireSchedule: "it is for the clock only",
-    schedule_requests.ReleaseSchedules: "it is for the clock only",
+    schedule_requests.FireSchedule: "only EventBridge Scheduler may call it",
+    schedule_requests.ReleaseSchedules: "only EventBridge Scheduler may call it",
 }
 """The actions that need the function without an alias, each with the reason."""
 
@@ -72,12 +72,12 @@ class Entrance:
     def check(self, what: str, given: Any) -> None:
         """Raises RequestRefused."""
         if not self.holds(given):
-            raise self.refusal(f"{what} is of the queue {str(given or DEFAULT_QUEUE)[:63]}")
+            raise self.refusal(f"{what} belongs to the queue {str(given or DEFAULT_QUEUE)[:63]}")
 
     def refusal(self, why: str) -> RequestRefused:
         """The refusal of a change to something of another queue."""
         return RequestRefused(
-            DENIED, f"{why}, and requests through the queue {self.queue} may only change what is its own"
+            DENIED, f"{why}; requests through the queue {self.queue} may only change what belongs to it"
         )
 
 
@@ -88,7 +88,7 @@ def confined(context: RequestContext, request: Strict, alias: str) -> tuple[Stri
     if kind in READS:
         return request, entrance.queue
     if kind not in _CHECKS and kind not in _OF_SPECS:
-        why = WHOLE.get(kind, "nothing is known of it")
+        why = WHOLE.get(kind, "it is unknown")
         sentence = f"{kind.__name__} is not allowed through the queue {entrance.queue}: {why}"
         raise RequestRefused(DENIED, sentence)
     if (check := _CHECKS.get(kind)) is not None:
@@ -101,10 +101,10 @@ def _entrance(queues: Queues, alias: str) -> Entrance:
     names = ", ".join(sorted(queues))
     if queue is None:
         raise RequestRefused(
-            DENIED, f"{alias[:128]} is no alias of a queue, which would begin with {PREFIX}; there are queues: {names}"
+            DENIED, f"{alias[:128]} is not an alias of a queue: those are {PREFIX} and a queue's name ({names})"
         )
     if queue not in queues:
-        raise RequestRefused(DENIED, f"the alias {alias[:128]} is of no queue; there are: {names}")
+        raise RequestRefused(DENIED, f"the alias {alias[:128]} belongs to no queue; the queues are: {names}")
     return Entrance(queue, queues)
 
 
@@ -127,7 +127,7 @@ def _of_run(context: RequestContext, request: Any, entrance: Entrance) -> None:
 def _updated(context: RequestContext, request: requests.UpdateRun, entrance: Entrance) -> None:
     _of_run(context, request, entrance)
     if (wanted := request.changes.get("queue")) not in (None, entrance.queue):
-        raise entrance.refusal(f"the run would go to the queue {str(wanted)[:63]}")
+        raise entrance.refusal(f"the run would move to the queue {str(wanted)[:63]}")
 
 
 def _of_environment(context: RequestContext, request: Any, entrance: Entrance) -> None:

@@ -46,10 +46,14 @@ def opened(request: Any) -> tuple[Any, Proof | None]:
     """The request itself, and the proof of its sender. Raises SpecError."""
     if not isinstance(request, Mapping) or not {TEXT, PROOF} & {*request}:
         return request, None
-    faults = [Fault(str(name)[:60], "stands beside a signed request") for name in request if name not in (TEXT, PROOF)]
+    faults = [
+        Fault(str(name)[:60], "cannot be combined with a signed request")
+        for name in request
+        if name not in (TEXT, PROOF)
+    ]
     text, headers = request.get(TEXT), request.get(PROOF)
     if not isinstance(text, str) or not _is_utf8(text):
-        faults.append(Fault(TEXT, "must be the text that was signed"))
+        faults.append(Fault(TEXT, "must be the exact text that was signed"))
     if not _is_headers(headers):
         faults.append(Fault(PROOF, _HEADERS))
     if faults:
@@ -85,9 +89,9 @@ def owner_of(proof: Proof, action: str, identities: Identities, now: float, name
     try:
         arn = identities.arn(proof.headers)
     except SignatureRefused as why:
-        raise RequestRefused(DENIED, f"AWS does not say whose signature that is: {why}") from why
+        raise RequestRefused(DENIED, f"AWS does not accept this signature: {why}") from why
     except IdentityUnknown as why:
-        message = "AWS cannot verify the sender at this moment: try again, or send the request unsigned"
+        message = "AWS cannot verify the sender at the moment: try again, or send the request unsigned"
         raise throttled(message) from why
     return name_of(arn, identities.signed_for.account, named_by_session)
 
@@ -100,15 +104,15 @@ def _check(proof: Proof, ours: SignedFor, action: str, now: float) -> None:
     if missing := sorted(needed - {*given}):
         raise _wrong(f"has no {missing[0]}")
     if unknown := sorted({*given} - needed - {TOKEN}):
-        raise _wrong(f"has the header {unknown[0][:60]}, which is not part of it")
+        raise _wrong(f"has the header {unknown[0][:60]}, which it may not have")
     signature = _AUTHORIZATION.fullmatch(given[AUTHORIZATION])
     if signature is None:
-        raise _wrong("has an authorization that is no signature of version 4 in a header")
+        raise _wrong("has an Authorization header that is not a signature of version 4")
     if unsigned := sorted({*given} - {AUTHORIZATION} - {*signature[1].split(";")}):
         raise _wrong(f"does not sign {unsigned[0]}")
     for name, value in wanted.items():
         if given[name] != value:
-            raise _wrong(_OTHER.get(name, f"has another {name}").format(given[name][:80], value))
+            raise _wrong(_OTHER.get(name, f"has a different {name}").format(given[name][:80], value))
     _check_date(given[DATE], now)
 
 
@@ -116,7 +120,7 @@ _OTHER = {
     HOST: "is for the host {}, and not for {}",
     "x-argosy-deployment": "is for the deployment {}, and not for {}",
     "x-argosy-action": "is for the action {}, and not for {}",
-    "x-argosy-request": "is for another request than the one it comes with",
+    "x-argosy-request": "does not match the request that it came with",
 }
 
 
@@ -124,9 +128,9 @@ def _check_date(text: str, now: float) -> None:
     try:
         signed_at = datetime.strptime(text, DATE_FORMAT).replace(tzinfo=UTC).timestamp()
     except ValueError as fault:
-        raise _wrong(f"has the date {text[:40]}, which is none") from fault
+        raise _wrong(f"has the date {text[:40]}, which is not a date") from fault
     if now - signed_at > FRESH_S:
-        raise _wrong(f"is {now - signed_at:,.0f} s old, and counts for {FRESH_S:.0f}: sign it again")
+        raise _wrong(f"is {now - signed_at:,.0f} s old and was valid for {FRESH_S:.0f} s: sign it again")
     if signed_at - now > AHEAD_S:
         raise _wrong(f"is dated {signed_at - now:,.0f} s in the future: set the clock of the machine that signs")
 

@@ -36,7 +36,7 @@ def shape_faults(
         asked = amount_of(axis, getattr(needs, axis))
         yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
     if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
-        yield Fault("resources", "no instance type of this deployment has this much of all resources at once")
+        yield Fault("resources", "no instance type of this deployment has all of this at once")
 
 
 def _needs(resources: Mapping[str, Any]) -> Resources:
@@ -91,7 +91,7 @@ def _with_gpus(
     known = {name: load_catalogue()[name] for name in shapes if name in load_catalogue()}
     models = sorted({kind.gpu_model for kind in known.values() if kind.gpu_model is not None})
     if model is not None and model not in models:
-        has = f"it has {', '.join(models)}" if models else "it has none at all"
+        has = f"it has {', '.join(models)}" if models else "it has no GPUs"
         return {}, [Fault("resources.gpuModel", f"no instance type of this deployment has {shown(model)} GPUs: {has}")]
     found = {name: shapes[name] for name, kind in known.items() if kind.has_gpus(model, memory_mib)}
     if found:

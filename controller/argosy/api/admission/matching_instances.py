@@ -51,8 +51,8 @@ def constraint_notes(terms: RunTerms, pools: Pools, policy: Policy) -> list[str]
     unknown = sorted({name for each in terms.constraints for name in _subjects(each) - known})
     attributes = [name for name in unknown if name.startswith("attribute:")]
     return [
-        f"nothing is bought for {name}: no instance type has it by the setting `attributes`, so only instances that"
-        " have it already can take these tasks"
+        f"nothing is bought for {name}: the setting `attributes` gives it to no instance type, so only instances that"
+        " already have it can take these tasks"
         for name in attributes
         if pools
     ]
@@ -97,15 +97,15 @@ def daemon_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:
         return []
     needs = f"{amount_of('cpu_units', daemon.needs.cpu_units)} and {amount_of('memory_mib', daemon.needs.memory_mib)}"
     needs += f" and {daemon.disk_gib} GiB of disk" if daemon.disk_gib else ""
-    return [Fault("resources", f"ask for {needs}, and every instance type that matches is smaller: {_named(small)}")]
+    return [Fault("resources", f"ask for {needs}, but every matching instance type is smaller: {_named(small)}")]
 
 
 def daemon_notes(terms: RunTerms, pools: Pools, policy: Policy) -> list[str]:
     """The matching types that are too small for the daemon, or that no type matches."""
     large, small = _matching(Daemon.of_terms(terms), pools, policy)
     if small:
-        return [f"it does not run on {_named(small)}: a task is larger than such an instance"]
-    none = "no instance type of this deployment matches daemon.instances: it runs on other instances alone, if any join"
+        return [f"it does not run on {_named(small)}: its task is larger than these instances"]
+    none = "no instance type of this deployment matches daemon.instances: it runs only on other instances that join"
     return [none] if pools and not large else []
 
 

@@ -208,9 +208,11 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
 def _own_folder_faults(key: str) -> Iterator[Fault]:
     """Folders of the deployment's own bucket that no run may have its results in."""
     if key.startswith(JOURNAL):
-        yield Fault("output", f"{JOURNAL} is the controller's own record: it expires, and programs may not write there")
+        yield Fault(
+            "output", f"{JOURNAL} holds the controller's own record, which expires: programs may not write there"
+        )
     if key.startswith(PROGRAMS):
-        yield Fault("output", f"{PROGRAMS} is where users' own programs lie: name another folder")
+        yield Fault("output", f"{PROGRAMS} holds users' programs: name another folder")
 
 
 def _program_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
@@ -219,8 +221,8 @@ def _program_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterat
         if data.get(name) is not None:
             yield Fault(
                 name,
-                "has to be packed before it is submitted: `argosy submit`, `argosy run` and the SDK pack it and"
-                " send job in its place",
+                "must be packed before submission: `argosy submit`, `argosy run` and the SDK pack it and"
+                " send job instead",
             )
     inputs = data.get("inputs")
     listed = [(f"inputs[{i}]", uri) for i, uri in enumerate(inputs)] if isinstance(inputs, list) else []
@@ -238,14 +240,14 @@ def _unreadable_faults(path: str, uri: Any, limits: DeploymentLimits) -> Iterato
         allowed = ", ".join(sorted(readable))
         yield Fault(path, f"bucket {bucket[:63]} is not one that this deployment's programs may read: {allowed}")
     elif bucket == split_s3(limits.default_output)[0] and key.startswith(JOURNAL):
-        yield Fault(path, f"{JOURNAL} is the controller's own record, which programs may not read")
+        yield Fault(path, f"{JOURNAL} holds the controller's own record, which programs may not read")
 
 
 def _family_faults(name: Any, families: tuple[str, ...]) -> Iterator[Fault]:
     family = name.partition(":")[0] if isinstance(name, str) else ""
     if family and not is_allowed_family(family, families):
         allowed = ", ".join(families)
-        sentence = f"{shown(family)} is not a family that this deployment runs ({allowed}): its owner lists others in"
+        sentence = f"{shown(family)} is not a family that this deployment runs ({allowed}); its owner can add others to"
         yield Fault("taskDefinition", f"{sentence} the setting taskDefinitions")
 
 
@@ -283,7 +285,7 @@ def _query_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("daemon.instances", message)
     if not faults and (query == DISTINCT_INSTANCE or not all(map(is_attribute, subjects(query)))):
         yield Fault(
-            "daemon.instances", "may only ask about attributes of instances, such as attribute:ecs.instance-type"
+            "daemon.instances", "may only refer to attributes of instances, such as attribute:ecs.instance-type"
         )
 
 
@@ -337,8 +339,8 @@ def _out_of_reach(path: str, image: str, limits: DeploymentLimits) -> Iterator[F
     if region and image and not re.match(rf"\d{{12}}\.dkr\.ecr\.{region}\.amazonaws\.com(\.cn)?/", image):
         yield Fault(
             path,
-            f"{image} cannot be pulled: the instances are in private subnets, which reach ECR in {region} and no other"
-            " registry; copy it there",
+            f"{image} cannot be pulled: the instances are in private subnets, which reach only ECR in"
+            f" {region}: copy the image there",
         )
 
 
@@ -363,9 +365,9 @@ def _unpublished(image: str) -> str:
     """A name of the deployment that stands for nothing. Only a folder of containers/ can be published under it."""
     folder = image.removeprefix(OWN_NAMESPACE).removesuffix(GPU_SUFFIX)
     if not _FOLDER.fullmatch(folder):
-        return f"{image} is not known to this deployment, and no image can be published under that name"
+        return f"this deployment has no image {image}, and none can be published under that name"
     return (
-        f'{image} is not known to this deployment: `make deploy ARGS="-c images={folder}"` publishes'
+        f'this deployment has no image {image}: `make deploy ARGS="-c images={folder}"` publishes'
         f" containers/{folder} (with Docker or podman), or name an image of a registry"
     )
 
@@ -378,7 +380,7 @@ def _flavour_notes(form: Mapping[str, Any], terms: RunTerms, images: ImageResolv
     gpus, other = terms.needs.gpus, f"{image}{GPU_SUFFIX}"
     if gpus and images.resolve(other) is not None:
         yield (
-            f"container.image: {image} is the flavour for CPUs, which cannot use the {amount_of('gpus', gpus)} of each"
+            f"container.image: {image} is built for CPUs and cannot use the {amount_of('gpus', gpus)} of each"
             f" task: use {other}, unless the GPUs are simulated"
         )
 

@@ -59,7 +59,7 @@ def budget_warnings(terms: RunTerms, market: Moment) -> list[str]:
     found = None if budget is None else _cheapest_for(terms, market)
     if budget is None or found is None or budget >= found.price_usd_per_hour:
         return []
-    return [f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {_named(found)}: what fits is bought"]
+    return [f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {_named(found)}: Argosy buys what fits"]
 
 
 def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBudget, float] | None:

@@ -73,7 +73,7 @@ def _put(context: RequestContext, asked: ScaleRequest) -> None:
         except AlreadyExists:
             continue  # another request of the same moment: the later one counts
         return
-    raise throttled("too many requests set the size of the cluster at once: try again")
+    raise throttled("too many requests are setting the size of the cluster: try again")
 
 
 def _faults(context: RequestContext, request: requests.ScaleCluster, now: float) -> Iterator[Fault]:
@@ -87,7 +87,7 @@ def _faults(context: RequestContext, request: requests.ScaleCluster, now: float)
             known = ", ".join(sorted(deployed)) or "none"
             yield Fault(f"instanceTypes[{place}]", f"this deployment has no fleet of {name}; it has: {known}")
     if request.until is not None and request.until <= now:
-        yield Fault("until", f"{iso(request.until)} is over: name a later time, or instances 0 to keep none")
+        yield Fault("until", f"{iso(request.until)} is in the past: give a later time, or instances: 0 to keep none")
 
 
 def leave_out_ended(state: State) -> int:
@@ -105,7 +105,7 @@ def in_form(cluster: JSON, form: str) -> JSON:
         return in_columns(cluster)
     most = OBJECTS_BESIDE if cluster.keys() & {"attempts", "history"} else OBJECTS_SHOWN
     if (count := len(cluster["instances"])) > most:
-        sentence = f"{count:,} instances as objects would be too large a reply: ask for columns, or ListInstances"
+        sentence = f"a reply with {count:,} instances as objects is too large: ask for columns, or use ListInstances"
         sentence += ", as argosy instances does"
         raise SpecError([Fault("form", sentence)])
     return cluster

@@ -58,7 +58,7 @@ def _create(context: RequestContext, request: requests.CreateEnvironment, reques
     if env is not None and env.deleting:
         raise conflict(f"the environment {name!r} is being deleted: create it when its tasks have stopped")
     if (env is not None and not env.left) or is_to_come(context, body, newest):
-        raise conflict(f"there is an environment {name!r} already: update it, or take another name")
+        raise conflict(f"the environment {name!r} already exists: update it, or choose another name")
     number = newest["revision"] + 1 if newest else 1
     desired, is_daemon = size_of(terms)
     _store(context, name, {**revision, "revision": number}, "create", desired=desired, is_daemon=is_daemon)
@@ -72,7 +72,7 @@ def _update(context: RequestContext, request: requests.UpdateEnvironment, reques
         raise SpecError([Fault("spec.name", f"must be the environment's: {request.name}")])
     if (terms.daemon is not None) != env.is_daemon:
         kept = "daemon" if env.is_daemon else "service"
-        raise SpecError([Fault("spec.kind", f"must stay {kept}: take another name for the other kind")])
+        raise SpecError([Fault("spec.kind", f"must stay {kept}: use another name for the other kind")])
     newest = newest_revision(context, env.name)
     number = newest["revision"] if newest else 0
     if newest is not None and newest["specSha256"] == revision["specSha256"] and newest["image"] == revision["image"]:
@@ -87,14 +87,14 @@ def _update(context: RequestContext, request: requests.UpdateEnvironment, reques
 
 
 def _overtaken(name: str, newest: int) -> RequestRefused:
-    return conflict(f"the newest revision of {name} is {newest}: look at what it changes, then update that one")
+    return conflict(f"the newest revision of {name} is {newest}: review it, then update that one")
 
 
 def _admitted(context: RequestContext, spec: Any) -> tuple[JSON, RunTerms]:
     """A revision without its number, and what it asks for. Raises SpecError with every fault."""
     admission = admitted(context, spec)
     if not admission.terms.serves:
-        raise SpecError([Fault("spec.kind", "must be service or daemon: a batch is submitted, not deployed")])
+        raise SpecError([Fault("spec.kind", "must be service or daemon: submit a batch instead of deploying it")])
     revision = {
         "createdAt": context.now(),
         "form": admission.form,
@@ -116,7 +116,7 @@ def _store(context: RequestContext, name: str, revision: JSON, change: str, **fi
     try:
         context.store.create(items)
     except AlreadyExists as fault:
-        raise conflict(f"{name} is being changed by another request: look at it again") from fault
+        raise conflict(f"{name} is being changed by another request: check its state, then try again") from fault
     context.wake.controller()
 
 
@@ -135,7 +135,7 @@ def _roll_back(context: RequestContext, request: requests.RollBackDeployment, re
     token = _token(env, request.client_token or request_id)
     number = _deployed_with(context, token) or revision_before(env)
     if number is None:
-        raise conflict(f"{env.name} has no earlier revision that was completed")
+        raise conflict(f"{env.name} has no earlier revision whose deployment completed")
     return _start(context, env, number, token)
 
 
@@ -211,13 +211,13 @@ def _change(context: RequestContext, name: str, change: str, **fields: Any) -> J
 def _stop(context: RequestContext, request: requests.StopDeployment, request_id: str) -> JSON:
     env = known(context, request.name)
     if env.deployment is None or env.deployment.has_ended:
-        raise conflict(f"no deployment of {env.name} is under way")
+        raise conflict(f"no deployment of {env.name} is in progress")
     return _change(context, request.name, "stop", reason=request.reason)
 
 
 def _scale(context: RequestContext, request: requests.ScaleEnvironment, request_id: str) -> JSON:
     if known(context, request.name).is_daemon:
-        why = "is a daemon, of which one task runs on each instance that matches: change daemon.instances in its spec"
+        why = "is a daemon, which runs one task on each matching instance: change daemon.instances in its spec"
         raise conflict(f"{request.name} {why}")
     return {**_change(context, request.name, "scale", desired=request.desired), "desired": request.desired}
 

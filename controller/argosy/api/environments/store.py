@@ -39,7 +39,7 @@ def known(context: RequestContext, name: str, *, even_left: bool = False) -> Env
         return Environment.new(name, Revision(newest["revision"], newest["createdAt"]), desired, is_daemon=is_daemon)
     if env is not None and env.left:
         raise conflict(
-            f"the environment {name!r} was deleted and its tasks were left: create it again, which takes them over, or"
+            f"the environment {name!r} was deleted without its tasks: create it again to take them over, or"
             " delete it with its tasks"
         )
     why = "is being deleted" if env is not None else "does not exist"
@@ -81,7 +81,9 @@ def parsed(body: bytes | None, name: str) -> Environment | None:
         return None if body is None else environment_from(body)
     except FAULTS as fault:
         what = f"the stored environment {name} is corrupt ({type(fault).__name__}: {str(fault)[:200]})"
-        raise conflict(f"{what}: its tasks go on; restore it first, as docs/guides/operations.md says") from fault
+        raise conflict(
+            f"{what}: its tasks keep running; restore it first, as docs/guides/operations.md describes"
+        ) from fault
 
 
 def is_to_come(context: RequestContext, body: bytes | None, newest: JSON | None) -> bool:

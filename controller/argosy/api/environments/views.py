@@ -84,9 +84,7 @@ def _reason(env: Environment, records: Mapping[str, RunRecord]) -> str:
         if record := _suspended(revision, records):
             return f"revision {revision.number} is {record.waiting}"
     if env.is_failing:
-        return (
-            f"its tasks have failed {env.failures} times soon after their start, and are started again: {env.failure}"
-        )
+        return f"its tasks failed soon after their start {env.failures} times and are being restarted: {env.failure}"
     if env.targets_reason:
         return env.targets_reason
     target = records.get(env.target.run_id) if env.target else None

@@ -31,7 +31,7 @@ class ChangesExpired(Exception):
     """Lines after the place have expired. `oldest`: the place after which all lines are kept; None = no line is."""
 
     def __init__(self, since: Place, oldest: Place | None) -> None:
-        super().__init__(f"changes after {since.to_text()} are not kept any more: they expire after 72 hours")
+        super().__init__(f"changes after {since.to_text()} are no longer kept: they expire after 72 hours")
         self.oldest = oldest
 
 
@@ -67,7 +67,7 @@ def _start(store: Store, request: ListChanges, now: float) -> Place:
     """Where to begin: what `since` says, or the first line that is young enough, or the oldest."""
     if request.since is not None:
         place = Place.from_text(request.since)
-        assert place is not None, "a request with another text is refused"
+        assert place is not None, "the token of a different query"
         return place
     if request.since_seconds is not None:
         first = _first_after(store, now - min(request.since_seconds, KEPT_S), now)

@@ -48,7 +48,7 @@ class ApplySharing(Strict):
     @model_validator(mode="after")
     def _one_of_them(self) -> ApplySharing:
         if (self.document is None) == (self.restore is None):
-            raise refused("give either document or restore")
+            raise refused("give document or restore, and not both")
         return self
 
 
@@ -69,16 +69,14 @@ def _apply(context: RequestContext, request: ApplySharing, request_id: str) -> J
             raise SpecError(faults)
     base = known.revision if request.revision is None else request.revision
     if base != known.revision:
-        raise conflict(
-            f"revision {known.revision} is in force now, not {base}: look at it again, then apply yours to it"
-        )
+        raise conflict(f"revision {known.revision} is in force now, not {base}: read it, then apply your change to it")
     body = inbox.to_bytes(SharingRequest(document, base, now))
     for again in range(TRIES):
         with suppress(AlreadyExists):  # another request of the same moment: the first one counts
             context.store.create({(inbox.INBOX, inbox.inbox_key(now, f"sharing#{again}")): body})
             context.wake.controller()
             return {"revision": base + 1, "document": document}
-    raise throttled("other documents are being applied at this moment: try again")
+    raise throttled("another document is being applied: try again")
 
 
 def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ def queue_faults(context: RequestContext, terms: RunTerms) -> list[Fault]:
     """The fault of a spec whose queue does not exist. The default queue always exists."""
     if terms.queue == DEFAULT_QUEUE or terms.queue in (names := in_force(context).queues()):
         return []
-    return [Fault("queue", f"there is no queue {terms.queue}; there are: {', '.join(sorted(names))}")]
+    return [Fault("queue", f"there is no queue {terms.queue}; the queues are: {', '.join(sorted(names))}")]
 
 
 def check_queue(context: RequestContext, terms: RunTerms) -> None:

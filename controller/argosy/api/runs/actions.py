@@ -67,7 +67,7 @@ def _check_is_batch(record: RunRecord) -> None:
     if record.healthy_s is not None:
         name = record.name
         message = f"the run belongs to the environment {name}: `argosy env scale {name} 0` stops its tasks"
-        raise conflict(f"{message}, `argosy env delete {name}` ends it")
+        raise conflict(f"{message}, `argosy env delete {name}` deletes it")
 
 
 def _cancel(context: RequestContext, request: requests.CancelRun, request_id: str) -> dict[str, Any]:

@@ -70,8 +70,8 @@ def check_readable(store: Store, run_id: str) -> Run | None:
     try:
         return load_run(store, run_id)
     except FAULTS as fault:
-        what = f"what is stored of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
-        raise NotRetried(f"{what}: restore it first, as docs/guides/operations.md says") from fault
+        what = f"the stored data of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
+        raise NotRetried(f"{what}: restore it first, as docs/guides/operations.md describes") from fault
 
 
 def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None:
@@ -80,18 +80,16 @@ def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None
     if record.suspended_at:  # it is tried again at once, as it is
         if request.changes or request.tasks:
             what = "--budget, --memory, --vcpus and --tasks"
-            raise NotRetried(f"{run_id} is suspended: it is tried again as it is, without {what}")
+            raise NotRetried(f"{run_id} is suspended, and is retried unchanged: leave {what} out")
         return None
     if not record.has_ended and reading.is_stranded(store, run_id):
         if request.size or request.tasks:
-            raise NotRetried(
-                f"{run_id} was never ended: it is taken in as it is, without --memory, --vcpus and --tasks"
-            )
+            raise NotRetried(f"{run_id} never ended, and is resumed unchanged: leave --memory, --vcpus and --tasks out")
         return check_readable(store, run_id)
     if not record.has_ended:
-        raise NotRetried(f"{run_id} is {record.shown_status}: only a run that has ended can be tried again")
+        raise NotRetried(f"{run_id} is {record.shown_status}: only a run that has ended can be retried")
     if record.status is RunStatus.SUCCEEDED:
-        raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
+        raise NotRetried(f"every task of {run_id} succeeded: there is nothing to retry")
     run = check_readable(store, run_id)
     if run is not None and request.tasks:
         _check_chosen(run, request)
@@ -109,7 +107,7 @@ def _check_chosen(run: Run, request: RetryRequest) -> None:
         if len(succeeded):
             done = first + int(succeeded[0])
             raise NotRetried(
-                f"task {done} of {run.id} succeeded and keeps its result: choose others, or submit it again"
+                f"task {done} of {run.id} succeeded and keeps its result: choose other tasks, or submit the run again"
             )
 
 
@@ -136,7 +134,7 @@ def _check_budget(run: Run, request: RetryRequest, market: Moment) -> None:
     needed = f", and an attempt costs about {dollars(attempt_usd)}" if 0 < attempt_usd < math.inf else ""
     spent = f"{run.id} has spent {dollars(budget.spent_usd)} of a budget of {dollars(run.terms.budget_usd)}{needed}"
     command = f"argosy retry {run.id} {tasks} --budget {enough}"
-    raise NotRetried(f"{spent}: it would end again at once. Give it a budget for all its tries together: {command}")
+    raise NotRetried(f"{spent}: it would end again at once. Give it a budget that covers all its attempts: {command}")
 
 
 def typed(usd: float) -> str:
@@ -164,5 +162,5 @@ def was_never_closed(record: RunRecord) -> bool:
 def _what_there_is(run_id: str, counts: Sequence[int], request: RetryRequest) -> str:
     failed, cancelled = counts[TaskStatus.FAILED], counts[TaskStatus.CANCELLED]
     if cancelled and not request.cancelled:
-        return f"no task of {run_id} failed; {cancelled} were cancelled: ask for those (--cancelled)"
-    return f"no task of {run_id} was cancelled; {failed} failed: ask for those (--failed)"
+        return f"no task of {run_id} failed; {cancelled} were cancelled: retry those with --cancelled"
+    return f"no task of {run_id} was cancelled; {failed} failed: retry those with --failed"

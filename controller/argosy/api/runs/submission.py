@@ -73,7 +73,7 @@ def _submit(context: RequestContext, request: requests.SubmitRun, request_id: st
             continue  # this token was just used, or a run has that id: look again, then take another id
         context.wake.controller()
         return {**context.full_view(run.run_id), "created": True, "warnings": warnings}
-    raise conflict("other runs were submitted at the same moment: submit this one again")
+    raise conflict("other runs were submitted at the same time: submit this one again")
 
 
 def _check_number(context: RequestContext) -> None:
@@ -85,8 +85,8 @@ def _check_number(context: RequestContext) -> None:
         return
     if count >= MOST_OPEN_RUNS:
         raise conflict(
-            f"{MOST_OPEN_RUNS:,} runs are open, and a deployment has no more at a time: submit this one when some have"
-            " ended, or make one run of many (array.size, array.items)"
+            f"{MOST_OPEN_RUNS:,} runs are open, the most that a deployment allows: submit this one when some have"
+            " ended, or combine runs into one (array.size, array.items)"
         )
 
 
@@ -94,8 +94,8 @@ def _check_kind(admission: Admission) -> None:
     """Raises SpecError for a service or daemon, which is never done: neither a user nor a schedule starts its run."""
     if kind := deployed_kind(admission.terms):
         name = admission.terms.name
-        step = f"`argosy env create FILE` and `argosy env deploy {name}` start it"
-        raise SpecError([Fault("kind", f"a {kind} has no end, and is deployed instead: {step}")])
+        step = f"`argosy env create FILE` and `argosy env deploy {name}` do so"
+        raise SpecError([Fault("kind", f"a {kind} never ends: deploy it instead; {step}")])
 
 
 def _validate(context: RequestContext, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
@@ -125,7 +125,9 @@ def admitted(context: RequestContext, spec: Any) -> Admission:
 def _check_owner(context: RequestContext, terms: RunTerms) -> None:
     """Raises SpecError for a spec whose owner is not its sender."""
     if context.owner and terms.owner not in ("", context.owner):
-        told = f"is {context.owner}, who signs this request: leave it out, or send the request unsigned (--unsigned)"
+        told = (
+            f"is {context.owner}, from the request's signature: leave it out, or send the request unsigned (--unsigned)"
+        )
         raise SpecError([Fault("owner", told)])
 
 
@@ -143,7 +145,7 @@ def _run_of_token(context: RequestContext, token: str, spec: Any) -> str | None:
         return None
     record = json.loads(body)
     if record["specSha256"] != fingerprint(to_json(parse_spec(spec))):
-        raise conflict(f"this clientToken was already used for {record['runId']}, with another spec")
+        raise conflict(f"this clientToken was already used for {record['runId']}, with a different spec")
     return str(record["runId"])
 
 
@@ -215,13 +217,13 @@ def _faults(path: str, dependency: Dependency, record: RunRecord | None, tasks: 
         yield Fault(f"{path}.run", f"there is no run {shown(dependency.run_id)}")
         return
     if record.healthy_s is not None:
-        yield Fault(f"{path}.run", f"{record.id} is of the service {record.name}, which never ends")
+        yield Fault(f"{path}.run", f"{record.id} is a run of the service {record.name}, which never ends")
     if dependency.one_to_one and record.task_count != tasks:
         sizes = f"{record.id} has {record.task_count:,} tasks and this run {tasks:,}"
         yield Fault(f"{path}.type", f"N_TO_N needs as many tasks in both runs: {sizes}")
     failed = record.has_ended and record.status is not RunStatus.SUCCEEDED
     if failed and not (dependency.on_end or dependency.one_to_one):
-        step = f"`argosy retry {record.id}` tries it again, and on: end would wait for any end"
+        step = f"`argosy retry {record.id}` retries it, or set on: end to accept any outcome"
         yield Fault(f"{path}.run", f"{record.id} has ended {record.status.value}: {step}")
 
 
@@ -230,7 +232,7 @@ def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -
     check_queue(context, admission.terms)
     _check_owner(context, admission.terms)
     if kind := deployed_kind(admission.terms):
-        raise SpecError([Fault("kind", f"a {kind} is never done, so that it has no plan of its cost and its end")])
+        raise SpecError([Fault("kind", f"a {kind} never ends, so its cost and its end cannot be planned")])
     terms = admission.terms
     records = list(_past(context.store, terms.name))
     market = market_of(context.whole_state(), context.fleets, context.now(), context.policy)

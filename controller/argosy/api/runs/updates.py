@@ -39,12 +39,12 @@ def check_open(context: RequestContext, record: RunRecord) -> None:
         tail = "" if record.status == "SUCCEEDED" else f" (`argosy retry {record.id}` opens it again)"
         raise conflict(f"{record.id} has ended as {record.status}: only an open run can be changed{tail}")
     if record.suspended_at:
-        raise conflict(f"{record.id} is suspended: change it once the controller has taken it up again")
+        raise conflict(f"{record.id} is suspended: change it once the controller has resumed it")
     if not record.retry_at and (record.cancelled or (record.halted and not record.revives)):
         why = "it was cancelled" if record.cancelled else record.status_reason or "it is being ended"
-        raise conflict(f"{record.id} starts nothing more ({why}): a change would do nothing")
+        raise conflict(f"{record.id} starts no more tasks ({why}): a change would have no effect")
     if record.number and not record.retry_at and reading.is_stranded(context.store, record.id):
-        raise conflict(f"no controller works on {record.id}: `argosy retry {record.id}` has it taken in again")
+        raise conflict(f"the controller does not have {record.id}: `argosy retry {record.id}` hands it over again")
 
 
 def checked(context: RequestContext, record: RunRecord, submitted: Submitted, given: Changes) -> JSON:
@@ -61,10 +61,8 @@ def resized(context: RequestContext, record: RunRecord, submitted: Submitted, si
     _, terms = submitted
     if terms.task_definition:
         name = terms.task_definition
-        way = (
-            "register a revision that has more, since the family's latest one is looked up when the run is tried again"
-        )
-        raise SpecError([Fault(each, f"is what the task definition {name} says: {way}") for each in size])
+        way = "register a revision with more, because a retry of the run uses the family's latest one"
+        raise SpecError([Fault(each, f"is set by the task definition {name}: {way}") for each in size])
     _judge(context, record, submitted, size, prefix="")
     before = changed(terms, record.changes)
     if outgrows(before, changed(before, size), context.market()):
@@ -100,12 +98,12 @@ def _faults_of_terms(context: RequestContext, terms: RunTerms, given: Changes) -
 def _names(given: Changes) -> Faults:
     known = ", ".join(OF_OPEN_RUNS)
     wrong = [
-        Fault(f"changes.{name[:60]}", f"may not change in an open run; what may: {known}")
+        Fault(f"changes.{name[:60]}", f"cannot be changed in an open run; these can: {known}")
         for name in given
         if name not in OF_OPEN_RUNS
     ]
     absent = sorted(name for name in NEVER_ABSENT & given.keys() if given[name] is None)
-    return wrong + [Fault(f"changes.{name}", "always has a value: say which, not null") for name in absent]
+    return wrong + [Fault(f"changes.{name}", "must have a value, not null") for name in absent]
 
 
 def _faults(context: RequestContext, form: Mapping[str, Any], now: float) -> Faults:
@@ -150,7 +148,7 @@ def was_asked(context: RequestContext, request: requests.UpdateRun, token: str) 
     """Whether this token has made this change. Raises RequestRefused where it has made another one."""
     earlier = context.store.read(_token_key(request.run_id, token))
     if earlier is not None and earlier != _wish(request):
-        raise conflict("this clientToken has already changed this run in another way")
+        raise conflict("this clientToken has already made a different change to this run")
     return earlier is not None
 
 

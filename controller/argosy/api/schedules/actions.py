@@ -58,7 +58,7 @@ def _create(context: RequestContext, request: CreateSchedule, request_id: str) -
     )
     if earlier is not None and earlier.state is not ScheduleState.DELETED:
         if not _is_same(earlier, wanted):
-            raise conflict(f"there is a schedule {request.name} already: update it, or delete it first")
+            raise conflict(f"the schedule {request.name} already exists: update it, or delete it first")
         return {**_armed(context, earlier), "created": False}
     warnings = _check(context, wanted)
     if earlier is not None:
@@ -69,7 +69,7 @@ def _create(context: RequestContext, request: CreateSchedule, request_id: str) -
 def _update(context: RequestContext, request: UpdateSchedule, request_id: str) -> JSON:
     known, now = _known(context, request.name), context.now()
     if request.revision != known.revision:
-        sentence = f"{request.name} is at revision {known.revision} and not at {request.revision}: look at it again"
+        sentence = f"{request.name} is at revision {known.revision} and not at {request.revision}: read it again"
         raise conflict(sentence)
     given = request.model_dump(exclude={"action", "name", "revision", "start_within"}, exclude_none=True)
     if request.start_within is not None:
@@ -141,7 +141,7 @@ def _run_now(context: RequestContext, request: RunScheduleNow, request_id: str) 
         except AlreadyExists:
             continue
         return {**context.full_view(run_id), "schedule": request.name}
-    raise conflict(f"the schedule {request.name} is being written by other requests: try again")
+    raise conflict(f"the schedule {request.name} is being changed by other requests: try again")
 
 
 def _fire(context: RequestContext, request: FireSchedule, request_id: str) -> JSON:
@@ -181,7 +181,7 @@ def _time_faults(wanted: Schedule, now: float) -> list[Fault]:
     except BadExpression as fault:
         return [Fault("expression", str(fault))]
     if next_time(wanted.expression, wanted.zone, now, now) is None:
-        return [Fault("expression", f"{wanted.expression} never fires again: its times are over")]
+        return [Fault("expression", f"{wanted.expression} never fires again: all its times are in the past")]
     return []
 
 
@@ -198,7 +198,7 @@ def _written(context: RequestContext, wanted: Schedule, beside: schedule_store.B
     try:
         return schedule_store.write(context.store, wanted, context.now(), beside)
     except AlreadyExists as fault:
-        raise conflict(f"the schedule {wanted.name} was changed at the same moment: read it again") from fault
+        raise conflict(f"the schedule {wanted.name} was changed at the same time: read it again") from fault
 
 
 def _armed(context: RequestContext, known: Schedule) -> JSON:

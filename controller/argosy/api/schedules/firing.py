@@ -131,7 +131,9 @@ def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
         why = f"delivered {late_s:.0f} s after its time, and the schedule starts within {schedule.start_within_s:.0f} s"
         return _store(context, asked, asked.verdict(FireVerdict.LATE, why))
     if asked.open_runs and schedule.overlap is Overlap.SKIP:
-        return _store(context, asked, asked.verdict(FireVerdict.SKIPPED, "its run was still open", asked.open_runs[-1]))
+        return _store(
+            context, asked, asked.verdict(FireVerdict.SKIPPED, "its previous run was still open", asked.open_runs[-1])
+        )
     if asked.open_runs and schedule.overlap is Overlap.QUEUE:
         return _queue(context, asked)
     return _start(context, asked, attempt)
@@ -140,11 +142,11 @@ def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
 def _queue(context: RequestContext, asked: Asked) -> Fire:
     if asked.schedule.waits:
         return _store(
-            context, asked, asked.verdict(FireVerdict.SKIPPED, "another firing waits already", asked.open_runs[-1])
+            context, asked, asked.verdict(FireVerdict.SKIPPED, "another firing is already waiting", asked.open_runs[-1])
         )
     beside = Beside()
     beside.waits(asked.schedule.name, asked.now, waits=True)
-    queued = asked.verdict(FireVerdict.QUEUED, "waits for a run to end", asked.open_runs[-1])
+    queued = asked.verdict(FireVerdict.QUEUED, "waits for the previous run to end", asked.open_runs[-1])
     return _store(context, replace(asked, schedule=replace(asked.schedule, waits=asked.time)), queued, beside)
 
 
@@ -224,4 +226,4 @@ def _tell(context: RequestContext, name: str, fire: Fire) -> None:
 
 
 def _busy(name: str) -> RequestRefused:
-    return conflict(f"the schedule {name} is being written by other requests: try again")
+    return conflict(f"the schedule {name} is being changed by other requests: try again")

@@ -146,7 +146,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
         "status": record.shown_status,
         "pending": 0 if closed else record.task_count,
         "verdict": "done" if closed else "waiting",
-        "sentence": "the run is over" if closed else record.waiting or "the controller has not taken the run in yet",
+        "sentence": "the run has ended" if closed else record.waiting or "the controller has not picked up the run yet",
         "cluster": None,
         "coming": None,
         "market": None,
@@ -192,7 +192,7 @@ def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if verdict == "capped":
         return _cap_in_words(run)
     if verdict == "behind":
-        return "there is room for its next task, but the tasks of runs that come before it take it first"
+        return "there is room for its next task, but tasks of runs ahead of it get it first"
     return "; ".join(_what_it_waits_for(run, answers))
 
 
@@ -213,7 +213,7 @@ def _cap_in_words(run: Run) -> str:
     """For a limit on money or of its queue, the scheduler's sentence: it knows how much of the limit is used."""
     if is_about_money(run.waiting) or is_at_cap(run.waiting):
         return run.waiting
-    return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.terms.max_concurrent}"
+    return f"placement.maxConcurrentTasks is reached: {run.terms.max_concurrent} of its tasks are active"
 
 
 def _task(run: Run, index: int, now: float) -> dict[str, Any]:

@@ -239,12 +239,12 @@ def _place_in_words(position: LinePosition) -> Iterator[str]:
     if position.queues > 1:
         use, share = _percent(position.use), _percent(position.share)
         place = f"{_ordinal(position.queue_place)} of {position.queues} queues"
-        yield f"{place}: {whose} uses {use} of the cluster's {what}; by weight it is due {share}."
+        yield f"{place}: {whose} uses {use} of the cluster's {what}; its weight entitles it to {share}."
         if position.factor != 1:
             than = "more" if position.factor < 1 else "less"
-            yield f"{whose} recently used {than} than it is due, so its weight counts {position.factor:.3g} times."
+            yield f"{whose} recently used {than} than its share, so its weight is multiplied by {position.factor:.3g}."
     if position.runs > 1:
-        yield f"{_ordinal(position.run_place)} of {position.runs} runs that wait in {whose}."
+        yield f"{_ordinal(position.run_place)} of {position.runs} runs waiting in {whose}."
 
 
 def _limit_in_words(position: LinePosition) -> Iterator[str]:
@@ -255,8 +255,8 @@ def _limit_in_words(position: LinePosition) -> Iterator[str]:
     reached = f" and maxInstances of the deployment ({most:,}) is reached" if most else ""
     if position.needs_other_type:
         yield (
-            f"No instance that is here could take its tasks{',' + reached if reached else ''}:"
-            " another instance has to run out of work and end first."
+            f"No current instance could take its tasks{',' + reached if reached else ''}:"
+            " another instance has to become idle and end first."
         )
     elif position.limit:
         users = ", ".join(f"{name} has {_percent(use)}" for name, use in position.used_by)
@@ -265,15 +265,15 @@ def _limit_in_words(position: LinePosition) -> Iterator[str]:
 
 def _ahead_in_words(position: LinePosition) -> str:
     if not position.ahead:
-        return "No waiting task of another run comes first."
+        return "No waiting task of another run is ahead of it."
     tasks, runs = _counted(position.ahead, "waiting task"), _counted(position.runs_ahead, "run")
-    return f"{tasks} of {runs} {'comes' if position.ahead == 1 else 'come'} first."
+    return f"{tasks} of {runs} {'is' if position.ahead == 1 else 'are'} ahead of it."
 
 
 def _help_in_words(each: Help) -> str:
     if each.what == "maxInstances":
-        return f"With maxInstances {each.value:,} (now {each.now:,}) an instance would be bought for it at once."
-    return f"With priority {each.value} (now {each.now}) it would be the first in its queue."
+        return f"With maxInstances {each.value:,} (now {each.now:,}) an instance would be bought for it immediately."
+    return f"With priority {each.value} (now {each.now}) it would be first in its queue."
 
 
 def _percent(share: float) -> str:

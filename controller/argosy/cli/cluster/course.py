@@ -21,7 +21,7 @@ def course(history: View) -> Iterator[RenderableType]:
     if history["at"]:
         yield _table(history, list(_shown(len(history["at"]))))
     else:
-        yield "There is no sample of that time: the cluster was at rest, or 90 days have passed."
+        yield "There are no samples of that time: the cluster was idle, or they have expired (90 days)."
     yield from _gap_lines(history)
     yield from _order_lines(history)
     if history["damaged"]:
@@ -59,7 +59,7 @@ def _table(history: View, rows: Sequence[int]) -> PlainTable:
 def _gap_lines(history: View) -> Iterator[str]:
     for gap in history["gaps"]:
         span = f"{_clock(gap['from'])} to {_clock(gap['to'])} ({duration(gap['to'] - gap['from'])})"
-        why = "at rest, with no run and no instance" if gap["atRest"] else "not known: no controller has looked"
+        why = "idle, with no runs and no instances" if gap["atRest"] else "unknown: no controller was running"
         yield f"{span}: {why}"
 
 

@@ -18,13 +18,15 @@ from argosy.model.run_terms import duration_of
 
 def scale(
     session: Session,
-    instances: Annotated[int, typer.Argument(min=0, help="The number; 0 = as many as the work needs.")],
+    instances: Annotated[int, typer.Argument(min=0, help="The number; 0 = only what the work needs.")],
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Instances of it count, and are bought; repeat. [default: any]"),
+        typer.Option("--type", metavar="TYPE", help="Count and buy only this type; repeat. [default: any]"),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Then it counts no more.")] = None,
-    lasts: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="So long: 2h.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="The minimum ends at this time.")] = None,
+    lasts: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="The minimum ends after this long: 2h.")
+    ] = None,
 ) -> None:
     """Keep a minimum number of instances, even without work. They cost money all the time."""
     end = _end(until, lasts, session.tools.now())
@@ -45,18 +47,18 @@ def _end(until: str | None, lasts: str | None, now: float) -> float | None:
         return None
     seconds = duration_of(lasts)
     if not seconds:
-        raise CliError(f"--for {lasts!r} is no duration: write 30m, 2h or 90s.")
+        raise CliError(f"--for {lasts!r} is not a duration: write 30m, 2h or 90s.")
     return now + seconds
 
 
 def sentence(floor: Any) -> str:
     """The floor, and why it is not reached yet. floor: as DescribeCluster has it."""
     if floor is None:
-        return "No number of instances is kept: there are as many as the work needs."
+        return "There is no minimum number of instances: the cluster has what the work needs."
     kinds = " or ".join(floor["instanceTypes"])
     what = counted(floor["instances"], "instance") + (f" of {kinds}" if kinds else "")
     end = f" until {clock(floor['until'])}" if floor["until"] else ""
-    short = f"; there are fewer: {floor['waiting']}" if floor["waiting"] else ""
+    short = f"; there are fewer now: {floor['waiting']}" if floor["waiting"] else ""
     return f"At least {what} {'is' if floor['instances'] == 1 else 'are'} kept{end}{short}."
 
 
@@ -64,7 +66,7 @@ KEPT_HOURS = 90 * 24.0
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The instances: how full they are, since when, at what price.")
+    group = typer.Typer(help="The instances: how full they are, their age and price.")
     command(group, "cluster", panel=panels.CLUSTER, is_group=True)(cluster)
     command(group, "scale", panel=panels.CLUSTER, form=CountCommand)(scale)
     app.add_typer(group, name="cluster", rich_help_panel=panels.CLUSTER)
@@ -73,12 +75,12 @@ def register(app: typer.Typer) -> None:
 
 def cluster(
     session: Session,
-    show_gone: Annotated[bool, typer.Option("--all", help="Also instances that ended recently.")] = False,
+    show_gone: Annotated[bool, typer.Option("--all", help="Include instances that ended recently.")] = False,
     since: Annotated[
-        str | None, typer.Option("--since", help="Its history since: 6h, 2d, or a time; 90 days are kept.")
+        str | None, typer.Option("--since", help="Show the history since: 6h, 2d, or a time; 90 days are kept.")
     ] = None,
 ) -> None:
-    """The instances: how full they are, since when, at what price."""
+    """The instances: how full they are, their age and price."""
     if since is not None:
         _history(session, since)
         return
@@ -110,11 +112,12 @@ def _history(session: Session, since: str) -> None:
 def instances(
     session: Session,
     where: Annotated[
-        str | None, typer.Option("--where", metavar="EXPR", help="A placement expression, of registered instances.")
+        str | None,
+        typer.Option("--where", metavar="EXPR", help="A placement expression; matches registered instances."),
     ] = None,
     pattern: Annotated[str | None, typer.Option("--type", metavar="GLOB", help="Only these types: 'g5.*'.")] = None,
-    status: Annotated[list[str] | None, typer.Option("--status", help="Only such: active, booting, ...")] = None,
-    purchase: Annotated[str | None, typer.Option("--purchase", help="Only spot, or on-demand.")] = None,
+    status: Annotated[list[str] | None, typer.Option("--status", help="Only this status: active, booting, ...")] = None,
+    purchase: Annotated[str | None, typer.Option("--purchase", help="Only spot or on-demand.")] = None,
     cell: Annotated[str | None, typer.Option("--cell", help="Only in this cell.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 1000,
 ) -> None:
@@ -131,5 +134,5 @@ def instances(
 
     if found["instances"]:
         session.console.print(views.instance_table(found["instances"], session.tools.now()))
-    more = f", and there are others: --limit {2 * limit} shows more" if found["nextToken"] else ""
+    more = f"; --limit {2 * limit} shows more" if found["nextToken"] else ""
     session.console.print(f"{counted(len(found['instances']), 'instance')}{more}.", style="dim")

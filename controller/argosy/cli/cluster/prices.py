@@ -131,18 +131,18 @@ def _notes(
 
     dates = as_of(region)
     yield (
-        f"on-demand prices of {dates['prices']}; interrupted a month as AWS's Spot Instance Advisor said on "
+        f"on-demand prices of {dates['prices']}; monthly interruptions from AWS's Spot Instance Advisor of "
         f"{dates['interruption_bands']}"
     )
     if unusable:
         yield f"{unusable} entries of EC2's price history are not prices and were left out"
     if unknown:
-        yield f"no cool-offs are shown, because no deployment answers: {unknown}"
+        yield f"cool-offs are not shown, because no deployment answers: {unknown}"
     stale = [fleet for fleet in fleets if fleet.get("priceIsStale")]
     if stale:
         oldest = min(fleet["pricedAt"] for fleet in stale)
         yield (
-            f"the controller has had no new prices for {len(stale)} of its {len(fleets)} pools for too long "
+            f"the prices of {len(stale)} of the controller's {len(fleets)} pools are too old "
             f"(since {oldest}): it assumes their on-demand prices"
         )
 
@@ -150,12 +150,12 @@ def _notes(
 def _print(session: Session, rows: list[Row], region: str, limit: int, notes: list[str]) -> None:
     console = session.console
     if not rows:
-        console.print(f"AWS quotes no spot price for these types in {region}: they are not offered there.")
+        console.print(f"AWS quotes no spot price for these types in {region}, so they are not offered there.")
         return
     console.print(_headline(rows, region))
     console.print(_table(rows[:limit]))
     if len(rows) > limit:
-        console.print(f"{len(rows) - limit:,} more rows with --limit {len(rows)}", style="dim")
+        console.print(f"--limit {len(rows)} shows {len(rows) - limit:,} more rows", style="dim")
     for note in notes:
         console.print(note, style="dim")
 

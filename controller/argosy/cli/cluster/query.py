@@ -30,12 +30,10 @@ def query(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="e.g. 'attribute:ecs.instance-type =~ c5.*'")],
     instances: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Instances as DescribeContainerInstances shows them, instead of the cluster's."
-        ),
+        typer.Option(metavar="FILE", help="File with DescribeContainerInstances output, used instead of the cluster."),
     ] = None,
 ) -> None:
-    """Which instances does a placement expression choose?
+    """Show which instances a placement expression matches.
 
     All cells of the deployment are searched.
     """
@@ -73,7 +71,7 @@ def _from_file(path: Path) -> Supply:
     except OSError as error:
         raise CliError(f"{path}: {error.strerror or error}.") from None
     except RecursionError:
-        raise CliError(f"{path}: is nested too deeply.") from None
+        raise CliError(f"{path}is nested too deeply.") from None
     except ValueError as error:  # not JSON, not UTF-8, or not of the shape
         raise CliError(f"{path}: {error}.") from None
 

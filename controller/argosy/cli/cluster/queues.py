@@ -26,7 +26,7 @@ _InForce = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The queues and what each uses.")
+    group = typer.Typer(help="The queues and their usage.")
     command(group, "queues", panel=panels.CLUSTER, is_group=True)(queues)
     command(group, "apply", panel=panels.CLUSTER)(apply)
     command(group, "restore", panel=panels.CLUSTER)(restore)
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def queues(session: Session) -> None:
-    """The queues and what each uses."""
+    """The queues and their usage."""
     _show(session)
 
 
@@ -68,7 +68,7 @@ def _read(file: Path) -> Any:
         faults = [fault.text(str(file)) for fault in refusal.faults]
         raise CliError(f"{file} cannot be read.", details=faults) from refusal
     if not isinstance(data, dict):
-        raise CliError(f"{file} is no sharing document: write a mapping with `version` and `queues`.")
+        raise CliError(f"{file} is not a sharing document: write a mapping with `version` and `queues`.")
     return data
 
 
@@ -120,7 +120,7 @@ def _owners_said(queue: Any) -> str:
     named = ({"owner": each["name"] or "no owner", "ownerProven": each["proven"]} for each in queue["owners"])
     runs = (counted(each["runs"], "run") for each in queue["owners"])
     said = ", ".join(f"{owner_of(each)} {open_runs}" for each, open_runs in zip(named, runs, strict=True))
-    note = "" if all(each["proven"] for each in queue["owners"]) else "; unproven owners share one place"
+    note = "" if all(each["proven"] for each in queue["owners"]) else "; unproven owners count as one"
     return f"Owners in {queue['name']}: {said}{note}."
 
 
@@ -128,7 +128,7 @@ def _quota_said(quota: Any) -> str:
     shares = ", ".join(f"{name} {vcpus:,.4g}" for name, vcpus in quota["used"].items())
     of, used = f"{quota['purchase']} {quota['family']} in {quota['region']}", quota["vcpus"] - quota["left"]
     reserve = f"; tasks reserve: {shares}" if shares else ""
-    return f"vCPU quota of {of}: instances take {used:,} of {quota['vcpus']:,}{reserve}."
+    return f"vCPU quota of {of}: instances use {used:,} of {quota['vcpus']:,}{reserve}."
 
 
 def _cap_of(queue: Any) -> str:
@@ -141,7 +141,7 @@ def _room_of(each: Mapping[str, Any]) -> list[str]:
     """Whether the queue may take room from others, whether it gives any, and how many of its tasks were stopped for
     that."""
     kept = f"yes, {counted(each['kept'], 'instance')} kept" if each["kept"] else "yes"
-    gives = {True: "yes", False: "no", None: "if the run says so"}[each["preemptible"]]
+    gives = {True: "yes", False: "no", None: "if the run allows it"}[each["preemptible"]]
     return [kept if each["preempts"] else "-", gives, f"{each['preempted']:,}"]
 
 
@@ -163,8 +163,8 @@ def _guarantee_of(queue: Any) -> str:
 
 def _said_of(view: Any) -> str:
     if not view["revision"]:
-        return "No sharing document was applied: there is one queue."
+        return "No sharing document is in force: there is one queue."
     earlier = ", ".join(str(each["revision"]) for each in view["earlier"])
     kept = f"; {counted(len(view['earlier']), 'earlier one')} kept: {earlier}" if earlier else ""
-    first = "The queue with the lowest use for its weight comes first."
+    first = "The queue with the lowest use relative to its weight is first."
     return f"Revision {view['revision']}, applied {view['appliedAt']}{kept}. {first}"

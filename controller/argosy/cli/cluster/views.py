@@ -24,7 +24,7 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     if shown:
         yield instance_table(shown, now)
     if gone and not show_gone:
-        yield f"{figures.counted(len(gone), 'instance')} ended recently: --all shows them"
+        yield f"{figures.counted(len(gone), 'instance')} ended recently; --all shows them"
     ordered = orders(view)
     if ordered:
         yield ordered
@@ -97,7 +97,7 @@ def troubles(view: View) -> Iterator[str]:
     for why in dict.fromkeys(str(each["coolingOffAfter"]) for each in broken):
         alike = [each for each in broken if each["coolingOffAfter"] == why]
         first = f"{alike[0]['instanceType']} in {alike[0]['availabilityZone']}{', ...' if len(alike) > 1 else ''}"
-        yield f"{figures.counted(len(alike), 'fleet')} launch nothing until somebody acts: {first}: {why}"
+        yield f"{figures.counted(len(alike), 'fleet')} cannot launch until the cause is fixed: {first}: {why}"
     cooling = [each for each in cooling if not each.get("needsMending")]
     if cooling:
         first = cooling[0]

@@ -13,9 +13,9 @@ from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 _Named = Annotated[
-    str | None, typer.Argument(metavar="[QUEUE]", help="Nothing lists the entrances there are.", show_default=False)
+    str | None, typer.Argument(metavar="[QUEUE]", help="Without QUEUE: list the entrances.", show_default=False)
 ]
-_Remove = Annotated[bool, typer.Option("--remove", help="Take the queue's entrance away.")]
+_Remove = Annotated[bool, typer.Option("--remove", help="Remove the queue's entrance.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def access(session: Session, queue: _Named = None, *, remove: _Remove = False) -
     entrances = Entrances(session.client("lambda"), session.deployment.api_function)
     if queue is None:
         if remove:
-            raise CliError("Name the queue whose entrance is to go: `argosy access QUEUE --remove`.")
+            raise CliError("Name the queue whose entrance to remove: `argosy access QUEUE --remove`.")
         _list(session, entrances.all())
         return
     if remove:
@@ -37,7 +37,7 @@ def access(session: Session, queue: _Named = None, *, remove: _Remove = False) -
         return
     names = [each["name"] for each in session.api.sharing()["queues"]]
     if queue not in names:
-        raise CliError(f"There is no queue {queue[:63]}; there are: {', '.join(sorted(names))}.")
+        raise CliError(f"There is no queue {queue[:63]}; the queues are: {', '.join(sorted(names))}.")
     _say_made(session, queue, *entrances.make(queue))
 
 
@@ -49,10 +49,10 @@ def _say_made(session: Session, queue: str, arn: str, is_new: bool) -> None:
         said = {"queue": queue, "aliasArn": arn, "created": is_new, "managedPolicy": managed, "policy": policy}
         session.print_json(said)
         return
-    there = "has an entrance now" if is_new else "had an entrance already"
-    session.console.print(f"The queue {queue} {there}. Who may invoke it acts within the queue and nowhere else.")
+    there = "now has an entrance" if is_new else "already had an entrance"
+    session.console.print(f"The queue {queue} {there}. Anyone who may invoke it can act within the queue only.")
     session.console.print(
-        f"Attach {managed} to its people, and this policy, but not {session.deployment.prefix}-submitter:"
+        f"Attach {managed} and this policy to the members of the queue, but not {session.deployment.prefix}-submitter:"
     )
     session.console.print(json.dumps(policy, indent=2))
     session.console.print(f"They type: argosy submit FILE --as-queue {queue}, or set ARGOSY_QUEUE={queue}", style="dim")
@@ -62,8 +62,8 @@ def _say_removed(session: Session, queue: str, was_there: bool) -> None:
     if session.wants_json:
         session.print_json({"queue": queue, "removed": was_there})
         return
-    said = "has no entrance any more" if was_there else "had no entrance"
-    session.console.print(f"The queue {queue} {said}. Its runs go on.")
+    said = "no longer has an entrance" if was_there else "had no entrance"
+    session.console.print(f"The queue {queue} {said}. Its runs keep running.")
 
 
 def _list(session: Session, found: dict[str, str]) -> None:
@@ -75,9 +75,11 @@ def _list(session: Session, found: dict[str, str]) -> None:
         session.print_json({"entrances": rows})
         return
     if not found:
-        session.console.print("No queue has an entrance: who may use this deployment may use all of it.")
+        session.console.print("No queue has an entrance: every user of this deployment may use all of it.")
         return
     table = PlainTable("QUEUE", "ENTRANCE", "NOTE")
     for queue, arn in found.items():
-        table.add_row(queue, arn, "-" if queue in names else "there is no such queue: no user gets in")
+        table.add_row(
+            queue, arn, "-" if queue in names else "there is no such queue: its entrance refuses every request"
+        )
     session.console.print(table)

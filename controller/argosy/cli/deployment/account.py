@@ -33,12 +33,12 @@ def service_roles(checked: CheckedAccount) -> list[Finding]:
                 raise
             absent.append(service)
     if not absent:
-        return ok("service-linked roles", "ECS, EC2 Spot and EC2 Fleet have theirs")
+        return ok("service-linked roles", "the roles of ECS, EC2 Spot and EC2 Fleet exist")
     if not checked.may_fix:
         return wrong("service-linked roles", f"missing for {', '.join(absent)}", make_service_roles(absent))
     for service in absent:
         iam.create_service_linked_role(AWSServiceName=service)
-    return ok("service-linked roles", f"made for {', '.join(absent)}")
+    return ok("service-linked roles", f"created for {', '.join(absent)}")
 
 
 def bootstrapped(checked: CheckedAccount, cell: str) -> list[Finding]:
@@ -47,7 +47,7 @@ def bootstrapped(checked: CheckedAccount, cell: str) -> list[Finding]:
         value = checked.session.client("ssm", cell).get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"]
     except Exception as fault:
         if missing(fault, "ParameterNotFound"):
-            return wrong("bootstrap", f"{cell} of this account is not prepared for the CDK", step)
+            return wrong("bootstrap", f"{cell} of this account has no CDK bootstrap", step)
         raise
     if int(value) < BOOTSTRAP_VERSION:
         return wrong("bootstrap", f"the CDK's bootstrap is version {value}, {BOOTSTRAP_VERSION} is needed", step)
@@ -65,7 +65,7 @@ def amis(checked: CheckedAccount, cell: str) -> list[Finding]:
         except Exception as fault:
             if not missing(fault, "ParameterNotFound"):
                 raise
-            return wrong("AMI", f"AWS publishes no {kind} image under {name} here", NO_AMI)
+            return wrong("AMI", f"AWS publishes no {kind} image named {name} here", NO_AMI)
     return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in {**found, **pinned}.items()))
 
 
@@ -74,11 +74,11 @@ def offered_types(checked: CheckedAccount, cell: str) -> list[Finding]:
     offered = set(_offered(checked.session.client("ec2", cell), wanted))
     absent = [name for name in wanted if name not in offered]
     if not offered:
-        return wrong("instance types", "none of the named types is offered here", NONE_OFFERED)
+        return wrong("instance types", "none of the configured types is offered here", NONE_OFFERED)
     if not absent:
-        return ok("instance types", f"all {len(wanted)} named types are offered here")
+        return ok("instance types", f"all {len(wanted)} configured types are offered here")
     shown = ", ".join(absent[:NAMES_SHOWN]) + (", ..." if len(absent) > NAMES_SHOWN else "")
-    says = f"{len(offered)} of {len(wanted)} named types are offered here; not {shown}"
+    says = f"{len(offered)} of {len(wanted)} configured types are offered here; missing: {shown}"
     return note("instance types", says, SOME_OFFERED)
 
 

@@ -80,7 +80,7 @@ def _from_json(text: str) -> Settings:
     try:
         return Settings.from_json(text)
     except ValidationError as fault:
-        raise InvalidInput("--settings is not the JSON of settings.", next_step=MEND_SETTINGS) from fault
+        raise InvalidInput("--settings is not valid JSON of settings.", next_step=MEND_SETTINGS) from fault
 
 
 def _with_cells(settings: Settings, cells: str) -> Settings:
@@ -91,5 +91,5 @@ def _with_cells(settings: Settings, cells: str) -> Settings:
     try:
         named = Settings.model_validate({"cells": cells}).cells
     except ValidationError as fault:
-        raise InvalidInput(f"{cells!r} are not the names of Regions.", next_step=NAME_THE_CELLS) from fault
+        raise InvalidInput(f"{cells!r} is not a list of Region names.", next_step=NAME_THE_CELLS) from fault
     return settings.model_copy(update={"cells": named})

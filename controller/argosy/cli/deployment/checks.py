@@ -76,10 +76,10 @@ def images(session: Session) -> list[Finding]:
     pages = session.client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
     published = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
     if not published:
-        return note("images", "no argosy/NAME image is published; runs can name any other", publish(["digits"]))
+        return note("images", "no argosy/NAME image is published; runs can use any other image", publish(["digits"]))
     absent = [name for name, uri in published.items() if not _reachable(session, uri)]
     if absent:
-        return wrong("images", f"gone from ECR: {', '.join(absent)}", publish(list(published)))
+        return wrong("images", f"missing from ECR: {', '.join(absent)}", publish(list(published)))
     return ok("images", ", ".join(f"argosy/{name}" for name in published))
 
 

@@ -34,12 +34,12 @@ _Cells = Annotated[
     str | None,
     typer.Option(
         metavar="REGIONS",
-        help="Check these, with commas between them. [default: those of the deployment, else of cdk.json]",
+        help="Regions to check, separated by commas. [default: the deployment's, else cdk.json's]",
     ),
 ]
-_Fix = Annotated[bool, typer.Option("--fix", help="Make missing service-linked roles, which cost nothing.")]
-_Account = Annotated[bool, typer.Option("--account", help="Only what a deployment needs of the account.")]
-_Settings = Annotated[str | None, typer.Option(hidden=True, help="JSON, from `make deploy`: what it will deploy.")]
+_Fix = Annotated[bool, typer.Option("--fix", help="Create missing service-linked roles, which are free.")]
+_Account = Annotated[bool, typer.Option("--account", help="Check only the account, before a deployment.")]
+_Settings = Annotated[str | None, typer.Option(hidden=True, help="Settings that `make deploy` will deploy, as JSON.")]
 
 
 def doctor(
@@ -63,7 +63,7 @@ def _print(session: Session, findings: list[Finding], is_well: bool) -> None:
 
     console = session.console
     wrong = sum(each.state == "wrong" for each in findings)
-    console.print("Nothing is wrong." if is_well else f"{wrong} of {len(findings)} checks found a fault.")
+    console.print("No faults found." if is_well else f"{wrong} of {len(findings)} checks found a fault.")
     for each in findings:
         word, colour = _MARKS[each.state]
         console.print(PlainText().append(word, colour).append(f"{each.name}: ", "bold").append(each.says))

@@ -31,7 +31,7 @@ def spot_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
         if vcpus >= smallest:
             found += ok(name, has)
             continue
-        says = f"{has}, the smallest of your types has {smallest}: such instances will never start"
+        says = f"{has}, but the smallest of your types needs {smallest}: these instances will never start"
         finding = wrong if kind.name == "Standard" else note
         found += finding(name, says, raise_quota(cell, "ec2", kind.spot_code, max(WANTED_VCPUS, smallest)))
     return found
@@ -46,7 +46,7 @@ def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
     short = [code for code, (_, smallest) in codes.items() if vcpus[code] < smallest]
     if not short:
         return ok("on-demand quota", f"vCPUs: {has}")
-    says = f"vCPUs: {has}; where that is too few, runs with a deadline or a fallback have spot only"
+    says = f"vCPUs: {has}; beyond that, runs with a deadline or a fallback get spot only"
     code, (_, smallest) = short[0], codes[short[0]]
     return note("on-demand quota", says, raise_quota(cell, "ec2", code, max(WANTED_VCPUS, smallest)))
 
@@ -54,15 +54,15 @@ def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
 def vpcs(checked: CheckedAccount, cell: str) -> list[Finding]:
     """A deployment makes one VPC in each cell that is not given one; the quota of a new account is 5."""
     if cell in checked.settings.vpcs:
-        return ok("VPC", f"{checked.settings.vpcs[cell].vpc_id}, which the settings name")
+        return ok("VPC", f"{checked.settings.vpcs[cell].vpc_id}, from the settings")
     pages = checked.session.client("ec2", cell).get_paginator("describe_vpcs").paginate()
     tags = [{tag["Key"]: tag["Value"] for tag in vpc.get("Tags", ())} for page in pages for vpc in page["Vpcs"]]
     limit = _quota(checked.session.client("service-quotas", cell), "vpc", VPCS)
     if any(each.get("argosy:stage") == checked.settings.stage for each in tags):
-        return ok("VPC", "the deployment has its own")
+        return ok("VPC", "the deployment has its own VPC")
     if len(tags) < limit:
         return ok("VPC", f"{len(tags)} of {limit:g} are in use")
-    says = f"all {limit:g} that this account may have are in use: the deployment's own cannot be made"
+    says = f"all {limit:g} VPCs that this account may have are in use: the deployment's cannot be created"
     return wrong("VPC", says, raise_quota(cell, "vpc", VPCS, len(tags) + 1))
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 DEPLOY = "make deploy"
 NAME_THE_CELLS = "name Regions of AWS: `argosy doctor --cells us-east-1,eu-west-1`"
-MEND_SETTINGS = "mend cdk.json, then `argosy doctor`"
+MEND_SETTINGS = "correct cdk.json, then `argosy doctor`"
 NONE_OFFERED = "change instanceTypes in cdk.json"
-SOME_OFFERED = "nothing: their fleets are left out; `offered` in cdk.json overrides that"
+SOME_OFFERED = "nothing to do: their fleets are left out; `offered` in cdk.json overrides this"
 NO_AMI = "choose other `cells`, or set `amis` in cdk.json"
-NO_RIGHT = "ask for that right, or let an administrator type `argosy doctor`"
+NO_RIGHT = "ask for this permission, or ask an administrator to run `argosy doctor`"
 
 
 def publish(names: Sequence[str]) -> str:

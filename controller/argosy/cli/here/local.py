@@ -40,11 +40,11 @@ class StateOptions:
             "--state",
             metavar="DIR",
             file_okay=False,
-            help="Where runs, results and logs are kept over restarts. [default: argosy/local in your data folder]",
+            help="Folder for runs, results and logs, kept across restarts. [default: argosy/local in the data folder]",
         ),
     ] = None
-    no_state: Annotated[bool, typer.Option("--no-state", help="Keep nothing: all of it goes with the process.")] = False
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the kept state and start over.")] = False
+    no_state: Annotated[bool, typer.Option("--no-state", help="Keep nothing after the process ends.")] = False
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the kept state and start over.")] = False
 
     @property
     def folder(self) -> Path | None:
@@ -55,7 +55,7 @@ class StateOptions:
             return (self.state or default_folder()).absolute()
         if self.state is not None or self.fresh:
             other = "--fresh" if self.state is None else "--state"
-            raise CliError(f"--no-state keeps nothing, so {other} says nothing: leave one of them out.")
+            raise CliError(f"--no-state keeps nothing and contradicts {other}: leave one of them out.")
         return None
 
 
@@ -87,7 +87,7 @@ class LocalChoices:
         typer.Option(
             "--settings",
             metavar="FILE",
-            help="Settings in JSON, spelt as in cdk.json, or a cdk.json: what it names replaces local mode's own.",
+            help="JSON file with settings as in cdk.json, or a cdk.json; they override local mode's own.",
         ),
     ] = None
     cells: Annotated[
@@ -105,14 +105,14 @@ def local(
     chosen: LocalChoices,
     kept: StateOptions,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=LAST_PORT, help="Where to listen; 0 chooses a free one.")
+        int, typer.Option("--port", min=0, max=LAST_PORT, help="Port to listen on; 0 chooses a free one.")
     ] = 4566,
     python: Annotated[
         list[str] | None,
         typer.Option(
             "--python",
             metavar="IMAGES=PATH",
-            help="Which Python runs the programs of some images, such as 'tensorflow-*=.venv-tensorflow/bin/python';"
+            help="Python that runs the programs of some images, such as 'tensorflow-*=.venv-tensorflow/bin/python';"
             " may be repeated. [default: the one that runs argosy]",
         ),
     ] = None,
@@ -152,13 +152,13 @@ def cannot_start(port: int, fault: OSError) -> CliError:
 
 def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = None) -> list[str]:
     """The commands that a newcomer can type now."""
-    kept = f"Runs, results and logs are kept in {keep}." if keep else "Nothing is kept when it ends."
+    kept = f"Runs, results and logs are kept in {keep}." if keep else "Nothing is kept after it ends."
     return [
         f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). {kept} In another terminal:",
         f"  export ARGOSY_ENDPOINT_URL={endpoint_url}",
         f"  argosy submit {example('digits/run.yaml')}",
         "  argosy cluster",
-        "And for the AWS CLI, and programs of your own:",
+        "For the AWS CLI and your own programs:",
         f"  export AWS_ENDPOINT_URL={endpoint_url} AWS_DEFAULT_REGION={region}",
         "  export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local",
         f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
@@ -174,7 +174,7 @@ def lacking(options: LocalOptions) -> list[str]:
     if not lacks:
         return []
     found = ", ".join(f"{image} ({', '.join(names)})" for image, names in lacks.items())
-    return [f"The Python of local mode lacks what these images install: {found}."]
+    return [f"The Python of local mode lacks the packages that these images install: {found}."]
 
 
 def settings_of(file: Path | None, cells: str = "", base_image: str | None = None) -> Settings:
@@ -198,7 +198,7 @@ def settings_of(file: Path | None, cells: str = "", base_image: str | None = Non
         if cells and any(each.startswith("cells") for each in faults):
             step = "e.g. --cells us-east-1,eu-west-1"
             raise CliError(f"--cells {cells} is not a list of Regions.", details=faults, next_step=step) from fault
-        raise CliError(f"The settings{f' in {file}' if file else ''} are refused.", details=faults) from fault
+        raise CliError(f"The settings{f' in {file}' if file else ''} are invalid.", details=faults) from fault
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -211,7 +211,8 @@ def _read(file: Path) -> dict[str, Any]:
         found = found["context"].get("argosy", {})
     if not isinstance(found, dict):
         raise CliError(
-            f"{file} holds no settings.", next_step='write a JSON object, e.g. {"maxInstances": 4, "lingerSeconds": 60}'
+            f"{file} contains no settings.",
+            next_step='write a JSON object, e.g. {"maxInstances": 4, "lingerSeconds": 60}',
         )
     return found
 
@@ -227,6 +228,6 @@ def pythons_of(assignments: Iterable[str]) -> dict[str, str]:
             )
         if not os.access(path, os.X_OK) or Path(path).is_dir():
             step = "type `make tensorflow`" if ".venv-tensorflow" in path else ""
-            raise CliError(f"--python {text!r}: {path} is not a program that can be run.", next_step=step)
+            raise CliError(f"--python {text!r}: {path} is not an executable program.", next_step=step)
         found[images] = str(Path(path).absolute())  # not resolved: only the link belongs to that environment
     return found

@@ -15,7 +15,7 @@ BaseImage = Annotated[
     typer.Option(
         "--base-image",
         metavar="IMAGE",
-        help="What podman or docker builds argosy/NAME on, in place of the Dockerfiles' own base.",
+        help="Base image on which podman or docker builds argosy/NAME, instead of the Dockerfile's.",
     ),
 ]
 
@@ -31,6 +31,6 @@ def engine_of(runtime: str) -> str | None:
     try:
         check(runtime)
     except NoEngineError as fault:
-        step = "without --runtime tasks run as processes of this machine, which needs no engine"
+        step = "without --runtime, tasks run as processes of this machine and need no engine"
         raise CliError(f"--runtime {runtime}: {fault}.", next_step=step) from fault
     return runtime

@@ -34,21 +34,21 @@ def register(app: typer.Typer) -> None:
 class Chosen:
     """The filters of a run's attempts; an attempt passes all of them."""
 
-    task: Annotated[int | None, typer.Option("--task", min=0, help="Only those of this task.")] = None
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Only attempts of this task.")] = None
     outcome: Annotated[
-        list[str] | None, typer.Option("--outcome", help="Only such: failed, interrupted, running, ...")
+        list[str] | None, typer.Option("--outcome", help="Only this outcome: failed, interrupted, running, ...")
     ] = None
-    instance: Annotated[str | None, typer.Option("--instance", help="Only those on this instance.")] = None
-    since: Annotated[str | None, typer.Option("--since", help="Only those that ended since, or run: 10m, 17:03.")] = (
-        None
-    )
+    instance: Annotated[str | None, typer.Option("--instance", help="Only attempts on this instance.")] = None
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only attempts that ended since, or still run: 10m, 17:03.")
+    ] = None
 
 
 def attempts(
     session: Session,
     run: RunId,
     which: Chosen,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many, the last ones.")] = 1000,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many, the latest.")] = 1000,
 ) -> None:
     """A run's attempts that all filters choose, the last to end last."""
     outcomes = _outcomes(which.outcome or [])
@@ -82,7 +82,7 @@ def _print(session: Session, shown: Collection[JSON], chosen: int, found: _RowsO
     more = f"; {counted(left_out, 'earlier one')}: --limit {2 * len(shown)} shows more" if left_out else ""
     session.console.print(f"{counted(len(shown), 'attempt')}{more}.", style="dim")
     if found.not_read:
-        session.console.print(f"{counted(found.not_read, 'attempt')} more would be too large a reply.")
+        session.console.print(f"{counted(found.not_read, 'attempt')} more would make the reply too large.")
     if found.damaged:
         session.console.print(f"{counted(found.damaged, 'piece')} of the history cannot be read.")
 

@@ -37,7 +37,10 @@ def cost(
     session: Session,
     run: RunsOf,
     by: Annotated[
-        By, typer.Option("--by", help="pool: where it was spent; waste: what it was spent on; line: as AWS bills it.")
+        By,
+        typer.Option(
+            "--by", help="pool: by where it was spent; waste: by what it was spent on; line: as AWS bills it."
+        ),
     ] = By.WASTE,
     html: HtmlFile = None,
 ) -> None:
@@ -55,14 +58,16 @@ def cost(
         return
     session.console.print(headline(view))
     if not view["cost"]["byPool"]:
-        session.console.print("No instance has worked for it yet.")
+        session.console.print("No instance has run its tasks yet.")
         return
     session.console.print({By.POOL: by_pool, By.WASTE: by_waste, By.LINE: by_line}[by](view))
     if by is not By.LINE:
         session.console.print(beyond(view), style="dim")
     if env := view.get("environment"):
         whole = session.again(f"cost {env}")
-        session.console.print(f"a revision's run; what the whole environment {env} has cost: {whole}", style="dim")
+        session.console.print(
+            f"this is the run of one revision; the cost of the whole environment {env}: {whole}", style="dim"
+        )
     if len(views) < len(meant.ids):
         session.console.print(f"{len(meant.ids) - len(views):,} older runs of {run} are left out", style="dim")
     if caps := figures.caps(view):
@@ -92,7 +97,7 @@ def by_waste(view: View) -> Any:
     from argosy.cli.tables import PlainTable
     from argosy.figures.spending import kinds_in
 
-    table = PlainTable("SPENT ON", ">COST", ">SHARE", "~WHAT THAT IS")
+    table = PlainTable("SPENT ON", ">COST", ">SHARE", "~MEANING")
     parts, total = view["cost"]["byWaste"], sum(view["cost"]["byWaste"].values())
     for kind, meaning in kinds_in(parts):
         usd = parts[f"{kind}Usd"]
@@ -124,7 +129,7 @@ def by_line(view: View) -> Any:
 
     lines, beyond = view["cost"]["byLine"], view["cost"]["estimates"]
     assumed = beyond["assumed"]
-    table = PlainTable("LINE OF THE BILL", ">COST", "~HOW IT IS KNOWN")
+    table = PlainTable("LINE OF THE BILL", ">COST", "~SOURCE")
     table.add_row("instances", figures.money(lines["instancesUsd"]), "measured: seconds x price at their launch")
     table.add_row("disks", figures.money(lines["disksUsd"]), "measured: the same seconds x list price")
     table.add_row("public addresses", figures.money(lines["addressesUsd"]), "measured: the same seconds x list price")

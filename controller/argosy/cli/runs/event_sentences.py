@@ -57,7 +57,7 @@ def _about_pool(words: str) -> Callable[[Change], str]:
 
 
 def _submitted(change: Change) -> str:
-    return f"{_run(change)} was taken in: {change['taskCount']:,} tasks"
+    return f"{_run(change)} was submitted: {change['taskCount']:,} tasks"
 
 
 def _closed(change: Change) -> str:
@@ -71,7 +71,7 @@ def changes_in_words(changes: Mapping[str, Any]) -> str:
 
 
 def _waiting(change: Change) -> str:
-    return f"{_run(change)} {'waits' if change.get('reason') else 'waits no longer'}"
+    return f"{_run(change)} {'is waiting' if change.get('reason') else 'is no longer waiting'}"
 
 
 def _ended(change: Change) -> str:
@@ -101,17 +101,17 @@ def _booting(change: Change) -> str:
 
 
 def _cordoned(change: Change) -> str:
-    return f"{change['instance']} {'gets no more work' if change.get('reason') else 'gets work again'}"
+    return f"{change['instance']} {'gets no new tasks' if change.get('reason') else 'gets tasks again'}"
 
 
 def _scaled(change: Change) -> str:
     kinds = f" of {' or '.join(change['types'])}" if change.get("types") else ""
     until = f" until {change['until']}" if change.get("until") else ""
-    return f"instances to be kept at least: {change['instances']}{kinds}{until}"
+    return f"minimum number of instances: {change['instances']}{kinds}{until}"
 
 
 def _targets(words: str) -> Callable[[Change], str]:
-    return lambda change: f"{change['pool']} {words}: {change['spot']} spot, {change['onDemand']} on demand"
+    return lambda change: f"{change['pool']} {words}: {change['spot']} spot, {change['onDemand']} on-demand"
 
 
 def _closed_pool(change: Change) -> str:
@@ -148,11 +148,11 @@ def _why_stopped(change: Change) -> str:
 _OF_ENVIRONMENTS: Mapping[str, Callable[[Change], str]] = {
     "env.created": _about_environment("was created with revision {revision}: {desired} tasks"),
     "env.updated": _about_environment("has revision {revision}"),
-    "env.scaled": _about_environment("is to have {desired} tasks"),
+    "env.scaled": _about_environment("now has {desired} desired tasks"),
     "env.frozen": _about_environment("is frozen"),
-    "env.thawed": _about_environment("goes on"),
-    "env.failing": _about_environment("fails: its tasks end soon after their start"),
-    "env.recovered": _about_environment("is well again"),
+    "env.thawed": _about_environment("is thawed"),
+    "env.failing": _about_environment("is failing: its tasks end soon after their start"),
+    "env.recovered": _about_environment("has recovered"),
     "env.deleting": _about_environment("is being deleted"),
     "env.deleted": _about_environment("is deleted"),
     "deployment.started": _deploying,
@@ -161,52 +161,50 @@ _OF_ENVIRONMENTS: Mapping[str, Callable[[Change], str]] = {
 _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "run.submitted": _submitted,
     "run.prepared": _about_run("is prepared"),
-    "run.running": _about_run("runs"),
+    "run.running": _about_run("is running"),
     "run.waiting": _waiting,
     "run.steered": lambda change: f"{_run(change)} buys {change['buys']}{' and is late' if change.get('late') else ''}",
-    "run.halted": _about_run("starts nothing more"),
-    "run.reopened": _about_run("was opened again"),
+    "run.halted": _about_run("starts no more tasks"),
+    "run.reopened": _about_run("was reopened"),
     "run.revived": _about_run("has its tasks back"),
-    "run.suspended": _about_run("is left alone"),
-    "run.resumed": _about_run("is tried again"),
-    "run.grown": lambda change: f"{_run(change)} has {change['taskCount']:,} tasks now",
+    "run.suspended": _about_run("is suspended"),
+    "run.resumed": _about_run("is resumed"),
+    "run.grown": lambda change: f"{_run(change)} now has {change['taskCount']:,} tasks",
     "run.updated": lambda change: f"{_run(change)} was changed: {changes_in_words(change['changes'])}",
     "run.closed": _closed,
     **_OF_ENVIRONMENTS,
-    "task.placed": _about_tasks("to start"),
+    "task.placed": _about_tasks("placed"),
     "task.inDoubt": _about_tasks("may have been launched"),
     "task.launched": _about_tasks("launched"),
     "task.running": _about_tasks("running"),
     "task.stopping": lambda change: f"{_about_tasks('asked to stop')(change)} ({_why_stopped(change)})",
-    "task.left": _about_tasks("stopped while the run is left alone,"),
+    "task.left": _about_tasks("stopped while the run is suspended,"),
     "task.returned": _about_tasks("was launched after all"),
     "task.refused": _refused,
     "task.ended": _ended,
-    "task.dropped": _about_tasks("not known any more"),
-    "task.verified": _about_tasks("SUCCEEDED: the result is there"),
+    "task.dropped": _about_tasks("no longer known"),
+    "task.verified": _about_tasks("SUCCEEDED: the result is stored"),
     "task.settled": _settled,
     "instance.booting": _booting,
     "instance.registered": _about_instance("has joined the cluster"),
-    "instance.advised": _about_instance("is at risk: EC2 advises to leave it"),
-    "instance.warned": _about_instance("is interrupted: EC2 takes it back"),
+    "instance.advised": _about_instance("is at risk: EC2 recommends moving off it"),
+    "instance.warned": _about_instance("is interrupted: EC2 reclaims it"),
     "instance.cordoned": _cordoned,
-    "instance.paused": lambda change: f"{change['instance']} refused tasks and gets none until {change['until']}",
+    "instance.paused": lambda change: f"{change['instance']} refused tasks and gets no more until {change['until']}",
     "instance.disconnected": _about_instance("has lost its agent"),
     "instance.connected": _about_instance("has its agent back"),
-    "instance.draining": _about_instance("drains"),
-    "instance.releasing": _about_instance("is let go"),
+    "instance.draining": _about_instance("is draining"),
+    "instance.releasing": _about_instance("is being terminated"),
     "instance.gone": _about_instance("is gone"),
-    "instance.forgotten": _about_instance("is not kept in mind any longer"),
+    "instance.forgotten": _about_instance("is no longer remembered"),
     "cluster.scaled": _scaled,
-    "cluster.waiting": lambda change: (
-        f"the cluster is {'smaller than' if change.get('reason') else 'as large as'} wanted"
-    ),
-    "pool.found": _targets("is a fleet to buy from"),
-    "pool.target": _targets("is to keep"),
-    "pool.short": lambda change: f"{change['pool']} is not asked for more until {change['until']}",
+    "cluster.waiting": lambda change: f"the cluster is {'below' if change.get('reason') else 'at'} its minimum size",
+    "pool.found": _targets("was found"),
+    "pool.target": _targets("has a new target"),
+    "pool.short": lambda change: f"{change['pool']} is cooling off until {change['until']}",
     "pool.closed": _closed_pool,
-    "pool.forgotten": _about_pool("is not known any more"),
+    "pool.forgotten": _about_pool("is no longer known"),
     "order": _order,
     "request.refused": lambda change: f"request {change['request']} cannot be carried out and was set aside",
-    "state.damaged": lambda change: "something stored was damaged; changes may be missing here",
+    "state.damaged": lambda change: "stored data was damaged; changes may be missing here",
 }

@@ -30,11 +30,12 @@ def events(
     session: Session,
     run: AnyRunId = None,
     since: Annotated[str, typer.Option("--since", help="A sequence, a time, or how long ago: 90s, 10m, 2h.")] = "1h",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until interrupted.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until interrupted.")] = False,
     kinds: Annotated[
-        list[str] | None, typer.Option("--type", help="Only such: run, task, instance, pool, order, or task.ended.")
+        list[str] | None,
+        typer.Option("--type", help="Only these types: run, task, instance, pool, order, or task.ended."),
     ] = None,
-    instance: Annotated[str | None, typer.Option("--instance", help="Only what concerns this instance.")] = None,
+    instance: Annotated[str | None, typer.Option("--instance", help="Only events about this instance.")] = None,
 ) -> None:
     """What happened in a run or anywhere, oldest first.
 
@@ -47,7 +48,7 @@ def events(
     is_sequence = _SEQUENCE.fullmatch(since)
     place: dict[str, Any] = {"since": since} if is_sequence else {"sinceSeconds": now - past_moment(since, now)}
     if follow and session.wants_json and not session.wants_lines:
-        raise CliError("--follow has no end, so it is no JSON document.", next_step="take --json-lines")
+        raise CliError("--follow never ends, so it cannot be one JSON document.", next_step="take --json-lines")
     show, found = _shown(session)
     while True:
         page = session.api.changes(**wanted, **place, maxResults=PAGE)
@@ -75,7 +76,7 @@ def _tell_of_the_newest(since: str, page: dict[str, Any]) -> None:
     """A sequence in the future deserves a warning."""
     newest = page["newest"]
     if newest is not None and _SEQUENCE.fullmatch(since) and int(since.partition(".")[0]) > int(newest):
-        warn(f"{since} is still to come: the newest change is {newest}.")
+        warn(f"{since} is in the future: the newest change is {newest}.")
 
 
 def _goes_on(page: dict[str, Any]) -> bool:

@@ -27,9 +27,7 @@ NOT_FOUND, NOT_STARTED = 127, 126  # what a shell ends with
 Task = Annotated[int, typer.Argument(metavar="TASK", min=0, help="The task's number, counted from 0.")]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[COMMAND]...", help=f"What is run there; {SHELL} without one. Its own options go behind --."
-    ),
+    typer.Argument(metavar="[COMMAND]...", help=f"The command to run; default {SHELL}. Put its own options after --."),
 ]
 
 
@@ -55,11 +53,11 @@ def _entered(session: Session, target: RunningContainer, words: Sequence[str]) -
     try:
         way = WayIn.of_session(reply["session"])
     except ValueError as fault:
-        raise CliError("What answers at the endpoint is no local mode of this version.", exit_code=AWS_FAULT) from fault
+        raise CliError("The endpoint is not a local mode of this version.", exit_code=AWS_FAULT) from fault
     if way is None:
         return _through_plugin(session, target, reply["session"], marks if words else None)
     if not session.connection.is_loopback:
-        raise CliError("Only a local mode on this machine may name what is started here.", exit_code=AWS_FAULT)
+        raise CliError("Only a local mode on this machine may start programs here.", exit_code=AWS_FAULT)
     return _started(command_here(way, target, words or [SHELL]))
 
 
@@ -72,8 +70,8 @@ def _session(session: Session, target: RunningContainer, line: str) -> dict[str,
     except Exception as fault:
         if error_code(fault) not in ("TargetNotConnectedException", "InvalidParameterException"):
             raise
-        sentence = f"Task {target.index} cannot be entered at the moment: the agent of ECS Exec in it is not connected."
-        step = "type it again in some seconds; docs/guides/debugging.md says what an image needs"
+        sentence = f"Task {target.index} cannot be entered at the moment: its ECS Exec agent is not connected."
+        step = "try again in a few seconds; docs/guides/debugging.md says what an image needs"
         raise CliError(sentence, next_step=step, exit_code=AWS_FAULT) from fault
 
 
@@ -88,9 +86,7 @@ def _through_plugin(
     ended_with = listened_to(line, marks.hear)
     marks.close()
     if marks.code is None:
-        sentence = (
-            f"The session ended ({ended_with}) without the command's exit code: it was cut, or the image has no sh."
-        )
+        sentence = f"The session ended ({ended_with}) without an exit code: it was cut off, or the image has no sh."
         raise CliError(sentence, next_step=session.again(f"exec {target.run_id} {target.index}"), exit_code=AWS_FAULT)
     return marks.code
 

@@ -18,8 +18,8 @@ from argosy.cli.session import Session
 from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError
 
-RECORDED = "name a time at which the controller worked; the setting journalDays says how long its record is kept"
-LATER = "It is stored every minute and when a run ends: ask again then, or without --at for what is so now"
+RECORDED = "give a time at which the controller was running; the setting journalDays sets how long its record is kept"
+LATER = "The record is stored every minute and when a run ends: ask again then, or without --at for the present state"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def explain(
     run: RunId,
     index: Annotated[int | None, typer.Argument(metavar="[TASK]", min=0, help="The index of one of its tasks.")] = None,
     task: Annotated[int | None, typer.Option("--task", min=0, help="The same as TASK.")] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of then: {FORMS}.")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of this time: {FORMS}.")] = None,
 ) -> None:
     """Why a run's tasks wait, in numbers, and what would help. With --at, what was so at a moment that is over, and why
     a task was placed where it was, recomputed from the controller's own record."""
@@ -54,7 +54,7 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
     try:
         when = moment(at, session.tools.now())
         if when > session.tools.now():
-            raise ValueError(f"{at} is in the future, and only what was decided can be explained")
+            raise ValueError(f"{at} is in the future, and only past decisions can be explained")
         shelf = S3Shelf(session.client("s3"), session.deployment.bucket)
         reply = why(shelf, run, index, when)
         if index is not None and reply["placement"] is None and (ended := _launched_before(session, run, index, when)):
@@ -63,12 +63,12 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
                 raise NotRecorded(f"the launch of the task's attempt at that time is not in the record. {LATER}")
             reply |= {name: earlier[name] for name in ("placement", "exact", "differences")}
         if reply["run"] is None and reply["at"] < _submitted_at(session, run) <= when:
-            raise NotRecorded(f"by then nothing was recorded since the run was submitted. {LATER}")
+            raise NotRecorded(f"nothing was recorded between the run's submission and that time. {LATER}")
         return {**reply, "notRecordedFrom": _next_decision(session, reply, when)}
     except ValueError as fault:
         raise ArgosyError(f"--at: {fault}", is_users_fault=True) from fault
     except NotRecorded as gap:
-        raise ArgosyError(f"That moment cannot be had again: {gap}.", next_step=RECORDED) from gap
+        raise ArgosyError(f"That moment cannot be reproduced: {gap}.", next_step=RECORDED) from gap
 
 
 def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> dict[str, Any] | None:
@@ -111,7 +111,7 @@ def past_lines(reply: Mapping[str, Any]) -> list[str]:
 def lines_of(reply: Mapping[str, Any]) -> list[str]:
     """The verdict first, then each supply, then the task."""
     words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
-    words |= {"off": "may not start", "capped": "is held by its own limit", "behind": "waits behind earlier runs"}
+    words |= {"off": "may not start", "capped": "is held back by its own limit", "behind": "waits behind other runs"}
     lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
     lines += (reply.get("standing") or {}).get("sentences", ())
     if (purchase := reply.get("purchase")) is not None and reply["verdict"] != "done":
@@ -119,7 +119,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
     if reply["verdict"] in ("waiting", "never"):
         lines += _supply("Running instances", reply["cluster"])
         lines += _supply("Instances on order", reply["coming"])
-        lines += _supply("Instances that could be bought, while empty", reply["market"])
+        lines += _supply("Instances that could be bought (when empty)", reply["market"])
         lines += _last_order(reply.get("lastOrder"))
     if (task := reply["task"]) is not None:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
@@ -131,13 +131,15 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
 def _purchase(purchase: Mapping[str, Any]) -> str:
     """The current purchases, and the slack before the deadline."""
     why = f" ({purchase['reason']})" if purchase["reason"] else ""
-    line = f"what is bought for it now is {purchase['now']}{why}"
+    line = f"buys {purchase['now']} now{why}"
     if purchase["slackSeconds"] is None:
         return line
     slack, left = purchase["slackSeconds"], duration(purchase["leftSeconds"])
     if slack < 0:
-        return f"{line}; on on-demand the rest takes about {left}: the deadline is missed by about {duration(-slack)}"
-    return f"{line}; on on-demand the rest takes about {left}: {duration(slack)} of slack"
+        return (
+            f"{line}; on-demand instances need about {left} for the rest: {duration(-slack)} too long for the deadline"
+        )
+    return f"{line}; on-demand instances need about {left} for the rest: {duration(slack)} of slack"
 
 
 def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:

@@ -25,7 +25,7 @@ def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
         return [str(each) for each in plan["warnings"]]
     refusals = [f"{row['reason']} ({', '.join(row['instanceTypes'][:2])})" for row in plan["rejected"][:_REASONS]]
     why = f": {'; '.join(refusals)}" if refusals else ""
-    return [f"nothing in this deployment can run its tasks, so that they wait{why}", *map(str, plan["warnings"][1:])]
+    return [f"nothing in this deployment can run its tasks, so they wait{why}", *map(str, plan["warnings"][1:])]
 
 
 def with_warnings(view: Mapping[str, Any], more: list[str]) -> dict[str, Any]:

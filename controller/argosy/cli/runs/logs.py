@@ -121,27 +121,27 @@ def register(app: typer.Typer) -> None:
 class Which:
     """The tasks whose lines are shown."""
 
-    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task; otherwise all tasks.")] = None
-    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Of the task, only this attempt.")] = None
-    failed: Annotated[bool, typer.Option("--failed", help="Only what failed last.")] = False
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task. [default: all tasks]")] = None
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only this attempt of the task.")] = None
+    failed: Annotated[bool, typer.Option("--failed", help="Only the attempts that failed last.")] = False
 
 
 @dataclass(frozen=True)
 class Filter:
     """The lines to show."""
 
-    tail: Annotated[int | None, typer.Option("--tail", min=1, max=MOST_LINES, help="Only the last ones of each.")] = (
-        None
-    )
-    since: Annotated[str | None, typer.Option("--since", help="Only those since: 90s, 10m, 2h, 1d, or a time.")] = None
-    grep: Annotated[str | None, typer.Option("--grep", metavar="RE", help="Only those that match.")] = None
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=1, max=MOST_LINES, help="Only the last lines of each log.")
+    ] = None
+    since: Annotated[str | None, typer.Option("--since", help="Only lines since: 90s, 10m, 2h, 1d, or a time.")] = None
+    grep: Annotated[str | None, typer.Option("--grep", metavar="RE", help="Only lines that match.")] = None
 
     def lines(self, now: float) -> Lines:
         """Raises CliError."""
         try:
             pattern = re.compile(self.grep) if self.grep is not None else None
         except re.error as fault:
-            raise CliError(f"--grep {self.grep} is no regular expression: {fault}.") from fault
+            raise CliError(f"--grep {self.grep} is not a regular expression: {fault}.") from fault
         return Lines(past_moment(self.since, now) if self.since else 0.0, self.tail or 0, pattern)
 
 
@@ -160,9 +160,9 @@ def logs(
     task, every attempt is found, however long ago it ended. Lines of an environment name their runs.
     """
     if which.attempt is not None and which.task is None:
-        raise CliError("--attempt is an attempt of a task.", next_step="add --task N")
+        raise CliError("--attempt needs a task.", next_step="add --task N")
     if follow and session.wants_json and not session.wants_lines:
-        raise CliError("--follow comes piece by piece.", next_step="take --json-lines")
+        raise CliError("--follow prints one document per line.", next_step="take --json-lines")
     meant = runs_meant(session.api, run)
     run, look = meant.ids[0], _look(session, meant, which)
     printer = LinePrinter(session, lines.lines(session.tools.now()), labels=which.task is None)
@@ -267,7 +267,7 @@ class _Tasks:
         others = counts["total"] - counts["pending"] - shown
         if others > 0 and not self._has_told:
             self._has_told = True
-            warn(f"{others:,} other tasks are left out: --task N shows one of them, --failed what failed last.")
+            warn(f"{others:,} other tasks are left out: --task N shows one of them, --failed the latest failures.")
 
     def _failures(self) -> dict[str, Any]:
         """The run's view with its latest failures in place of its tasks."""
@@ -319,12 +319,12 @@ class _Environment:
 def _nothing(session: Session, run: str, look: _Task | _Tasks | _Environment) -> CliError:
     if not look.started:
         step = session.again(f"watch {run}")
-        return CliError("Nothing has been started yet, so nothing has been printed.", next_step=step)
+        return CliError("No task has started yet, so there are no logs.", next_step=step)
     if look.streams:
         return CliError("No matching log lines yet.", next_step="--follow waits for lines")
     if isinstance(look, _Task):
         return CliError("No ECS task of that attempt is known: it may never have started.")
     return CliError(
-        "It is no longer known which log belongs to an attempt that ended long ago.",
+        "The logs of attempts that ended long ago can no longer be found.",
         next_step=session.again(f"logs {run} --task N"),
     )

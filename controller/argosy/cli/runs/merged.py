@@ -51,7 +51,7 @@ def leaves_none(session: Session, view: Any) -> CliError:
     """The refusal for a run whose spec asks for no results."""
     run = view["runId"]
     return CliError(
-        f"{run} has no results: it was asked for none (`result: none`, or no `${{part}}`).",
+        f"{run} has no results: its spec asks for none (`result: none`, or no `${{part}}`).",
         next_step=f"`{session.again(f'logs {run}')}` shows what its tasks printed",
     )
 

@@ -44,16 +44,18 @@ def own_program(program: str, arguments: Sequence[str], upload: Path | None) -> 
     folder = upload if upload is not None else _unless_shared(path.parent, path.name)
     inside = os.path.relpath(path.resolve(), folder.resolve())
     if inside.startswith(".."):
-        raise CliError(f"{program} is not in {folder}.", next_step="let --upload name a folder that holds the program")
+        raise CliError(
+            f"{program} is not in {folder}.", next_step="name a folder with --upload that contains the program"
+        )
     words = ["python", inside] if path.suffix == ".py" else [f"./{inside}"]
     return OwnProgram([*(_literal(word) for word in words), *arguments], folder, _run_name(path.stem))
 
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise CliError(f"There is no file {path}.", next_step="a command of the image is named without a folder")
+        raise CliError(f"There is no file {path}.", next_step="write a command of the image without a folder")
     if not path.is_file():
-        raise CliError(f"{path} is not a file.", next_step="name the program in it, such as DIR/main.py")
+        raise CliError(f"{path} is not a file.", next_step="name a program in the folder, such as DIR/main.py")
     if not os.access(path, os.R_OK):
         raise CliError(f"{path} cannot be read: Permission denied.")
     if path.suffix != ".py" and not os.access(path, os.X_OK):
@@ -68,11 +70,11 @@ def _check_start(path: Path) -> None:
         first = file.readline(FIRST_LINE)
     if first.startswith(b"#!") and first.endswith(b"\r\n"):
         raise CliError(
-            f"{path} has the line ends of Windows: no interpreter has a name that ends with a carriage return.",
+            f"{path} has Windows line endings: its first line names an interpreter that ends with a carriage return.",
             next_step=f"sed -i 's/\\r$//' {path}",
         )
     if b"\0" in first and not first.startswith(b"\x7fELF"):
-        raise CliError(f"{path} is neither a script nor a program of Linux.", next_step="build it for Linux")
+        raise CliError(f"{path} is neither a script nor a Linux program.", next_step="build it for Linux")
 
 
 def _folder_named_by(words: Sequence[str]) -> Path | None:
@@ -97,8 +99,8 @@ def _unless_shared(folder: Path, named: str) -> Path:
     shared = [Path("/"), Path.home().resolve(), *Path.home().resolve().parents, Path(tempfile.gettempdir()).resolve()]
     if folder.resolve() in shared:
         raise CliError(
-            f"{named} lies in {folder.resolve()}, and all of that folder would be uploaded.",
-            next_step="put the program into a folder of its own, or name a folder by --upload DIR",
+            f"{named} is in {folder.resolve()}, and that whole folder would be uploaded.",
+            next_step="move the program to its own folder, or name a folder with --upload DIR",
         )
     return folder
 

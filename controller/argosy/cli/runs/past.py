@@ -14,12 +14,12 @@ def heading(reply: Mapping[str, Any]) -> list[str]:
     """The decision, and whether its replay is exact."""
     lines = [f"{reply['runId']}: as of the decision at {_clock(reply['at'])}, version {reply['version']}"]
     if not reply["exact"]:
-        lines.append("this is not certain to be what the controller decided:")
+        lines.append("this may not be what the controller decided:")
         lines += [f"  {each}" for each in reply["differences"]]
     if (later := reply.get("notRecordedFrom")) is not None:
         lines.append(
             f"later decisions, from {_clock(later['at'])} (version {later['version']}) on, are not in the record: "
-            "it is stored every minute, and a controller that dies takes its last minute with it"
+            "it is stored every minute, so the last minute is lost if the controller stops"
         )
     if reply["run"] is None:
         lines.append("the run was not open then")
@@ -37,7 +37,7 @@ def placement_lines(reply: Mapping[str, Any]) -> list[str]:
         f"  {_rank(found)}, by {', then by '.join(found['strategy'])}; {found['instances']} were active",
     ]
     if (others := found["placedTogether"] - 1) > 0:
-        lines.append(f"  {counted(others, 'other task')} of the run went with it in the same decision")
+        lines.append(f"  {counted(others, 'other task')} of the run were placed with it in the same decision")
     lines += [f"  {_ranked(each)}" for each in found["ranked"]]
     lines += [f"  {each['refused']} had no room: {each['detail']}" for each in found["refusals"]]
     return lines + _purchase(found["lastOrder"])
@@ -45,7 +45,7 @@ def placement_lines(reply: Mapping[str, Any]) -> list[str]:
 
 def _rank(found: Mapping[str, Any]) -> str:
     if found["rank"] is None:
-        return "outside the ranking"
+        return "not ranked"
     return f"number {found['rank']} of the {counted(found['fits'], 'instance')} with room"
 
 

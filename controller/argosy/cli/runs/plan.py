@@ -88,10 +88,10 @@ def _forecast(reply: Mapping[str, Any]) -> RenderableType:
 
 def _rows(reply: Mapping[str, Any]) -> list[tuple[str, str]]:
     tasks = f"{figures.counted(reply['tasks'], 'task')}, {reply['places']:,} at a time"
-    here = f" ({reply['placesHere']:,} of them on instances that are here)" if reply["placesHere"] else ""
+    here = f" ({reply['placesHere']:,} of them on current instances)" if reply["placesHere"] else ""
     rows = [("run", f"{reply['name']}: {tasks}{here}")]
     if not reply["possible"]:
-        return [*rows, ("forecast", "none: nothing of this deployment could run it")]
+        return [*rows, ("forecast", "none: no instance type of this deployment could run it")]
     rows.append(("cost", between(reply["costUsd"], figures.money)))
     rows.append(("ends after", between(reply["seconds"], figures.duration)))
     other = reply["onDemand"]
@@ -114,7 +114,7 @@ def _left_out(reply: Mapping[str, Any]) -> list[str]:
         for row in reply["rejected"][:_REASON_ROWS]
     ]
     more = len(reply["rejected"]) - _REASON_ROWS
-    return [*lines, f"and {more} more reasons with --json"] if more > 0 else lines
+    return [*lines, f"--json shows {more} more reasons"] if more > 0 else lines
 
 
 def _types(names: list[str]) -> str:

@@ -45,7 +45,7 @@ def run(
     run: RunId,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Where the page goes. [default: RUN.html]", show_default=False),
+        typer.Option("--html", metavar="FILE", help="File to write. [default: RUN.html]", show_default=False),
     ] = None,
 ) -> None:
     """A run as one page, whether it goes on or ended long ago: what happened, how long, at what cost."""
@@ -70,13 +70,13 @@ def benchmark(
     ] = None,
     files: Annotated[
         list[Path] | None,
-        typer.Option("--file", metavar="LOG", help="A benchmark's log or part that was kept; may be repeated."),
+        typer.Option("--file", metavar="LOG", help="Saved log or part of a benchmark; may be repeated."),
     ] = None,
 ) -> None:
     """Images per second, scaling and cost of training benchmarks; different batches per GPU are not compared."""
     if not runs and not files:
         raise CliError(
-            "Name runs, or logs with --file.",
+            "Name runs, or give logs with --file.",
             next_step="`argosy runs` lists the runs; containers/tensorflow-benchmark has specs for 1, 4 and 8 GPUs",
         )
     kept = _kept(files or ())
@@ -201,7 +201,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
 def _measured_by(row: Mapping[str, Any]) -> str:
     emulated = row["setting"].get("emulated") == "yes" and row["pinnedGpus"]
     parts = [row["source"], row["instanceType"], row["devices"]]
-    parts += [f"{figures.counted(len(row['pinnedGpus']), 'GPU')} pinned, CPUs in their place"] if emulated else []
+    parts += [f"{figures.counted(len(row['pinnedGpus']), 'GPU')} pinned, CPUs used instead"] if emulated else []
     return ", ".join(str(part) for part in parts if part)
 
 

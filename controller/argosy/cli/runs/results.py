@@ -27,17 +27,20 @@ NOT_UPLOADED = "# results: argosy run leaves them out\n*\n"
 class Wanted:
     """What to do with the results: copy them, merge them, or only list them."""
 
-    download: Annotated[Path | None, typer.Option("--download", metavar="DIR", help="Copy the results there.")] = None
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Also for a run that has not ended, or that lacks results.")
-    ] = False
-    merge: Annotated[bool, typer.Option("--merge", help="All rows in one file, in the order of the tasks.")] = False
+    download: Annotated[
+        Path | None, typer.Option("--download", metavar="DIR", help="Copy the results to this folder.")
+    ] = None
+    partial: Annotated[bool, typer.Option("--partial", help="Accept a run that has not ended or lacks results.")] = (
+        False
+    )
+    merge: Annotated[bool, typer.Option("--merge", help="Merge all rows into one file, in task order.")] = False
     form: Annotated[
         str | None,
         typer.Option("--format", metavar="FORMAT", help="Format of the merged file: jsonl (default) or csv."),
     ] = None
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The merged file; - is standard output.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File for the merged rows; - is standard output."),
     ] = None
 
 
@@ -52,12 +55,12 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
     if view["status"] not in TERMINAL and not wanted.partial:
         if env := view.get("environment"):
             raise CliError(
-                f"{run} is the run of a revision of {env}, whose tasks are kept running: it never has all its results.",
-                next_step=f"`{session.again(f'logs {run}')}` shows what they print, --partial takes what there is",
+                f"{run} is a revision's run of {env}, whose tasks keep running: its results are never complete.",
+                next_step=f"`{session.again(f'logs {run}')}` shows what they print; --partial takes the results so far",
             )
         raise CliError(
             f"{run} is still {view['status']}: its results are not complete.",
-            next_step=f"wait for it with `{session.again(f'watch {run}')}`, or take what there is with --partial",
+            next_step=f"wait for it with `{session.again(f'watch {run}')}`, or take the results so far with --partial",
         )
     try:
         if wanted.merge:
@@ -67,15 +70,15 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
         else:
             copy_results(session, view, wanted.download, wanted.partial)
     except NoManifest as fault:
-        fault.next_step += "; --partial takes the parts there are"
+        fault.next_step += "; --partial takes the results so far"
         raise
 
 
 def _check(session: Session, wanted: Wanted) -> None:
     if not wanted.merge and (wanted.form or wanted.output):
-        raise CliError("--format and --output are about the merged file.", next_step="add --merge")
+        raise CliError("--format and --output need --merge.", next_step="add --merge")
     if wanted.merge and wanted.download:
-        raise CliError("--merge makes one file, --download copies them all: choose one.")
+        raise CliError("--merge writes one file, --download copies all files: choose one.")
     if wanted.output == "-" and session.wants_json:
         raise CliError("--json and --output - would both write to standard output.", next_step="name a file")
 

@@ -26,16 +26,16 @@ class TriedAgain:
 
     failed: Annotated[bool, typer.Option("--failed", help="Run its failed tasks again.")] = False
     cancelled: Annotated[bool, typer.Option("--cancelled", help="Run its cancelled tasks again.")] = False
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", metavar="INDEXES", help="Run these again, and no others: 3,7-12.")
-    ] = None
+    tasks: Annotated[str | None, typer.Option("--tasks", metavar="INDEXES", help="Run only these again: 3,7-12.")] = (
+        None
+    )
 
     def wanted(self) -> dict[str, Any]:
         """The request for the api. Raises CliError."""
         if self.tasks is None:
             return {"failed": self.failed, "cancelled": self.cancelled}
         if self.failed or self.cancelled:
-            raise CliError("--tasks says which tasks, whatever they ended as: leave --failed and --cancelled out.")
+            raise CliError("--tasks selects tasks whatever their outcome: leave --failed and --cancelled out.")
         try:
             return {"tasks": parsed(self.tasks)}
         except ValueError as fault:
@@ -48,11 +48,9 @@ class WithMore:
 
     budget: Annotated[
         float | None,
-        typer.Option("--budget", metavar="USD", help="What the run may cost from now on, all its tries together."),
+        typer.Option("--budget", metavar="USD", help="New budget of the run, for all its attempts together."),
     ] = None
-    memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="Of each task that is tried again.")] = (
-        None
-    )
+    memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="New size of each retried task.")] = None
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="Likewise.")] = None
 
     def wanted(self) -> dict[str, Any]:
@@ -67,13 +65,13 @@ def retry(
     chosen: TriedAgain,
     more: WithMore,
     client_token: Annotated[
-        str | None, typer.Option("--client-token", help="Asking again with the same token does not retry twice.")
+        str | None, typer.Option("--client-token", help="A second request with the same token does not retry again.")
     ] = None,
 ) -> None:
     """Run again what did not succeed; what succeeded keeps its results."""
     if not (chosen.failed or chosen.cancelled or chosen.tasks):
         raise CliError(
-            "Say what is to run again: --failed, --cancelled, or both; or --tasks.",
+            "Say what to run again: --failed, --cancelled, or both; or --tasks.",
             next_step=f"type `{session.again(f'retry {run} --failed')}`",
         )
     wanted = {**chosen.wanted(), **more.wanted()}
@@ -92,8 +90,8 @@ def retry(
 def _told(view: Any) -> str:
     run, tasks = view["runId"], view["tasks"]
     if not view["created"]:
-        return f"{run}: this client token has already retried it; nothing is started twice."
+        return f"{run}: this client token was already used to retry it; nothing is started twice."
     if not view["tasksToRetry"]:
-        return f"{run}: every task succeeded, but the run could not be closed; that is tried again."
+        return f"{run}: every task succeeded, but the run could not be closed; closing is retried."
     kept = f"; {counted(tasks['succeeded'], 'result')} kept" if tasks["succeeded"] else ""
-    return f"{run} is tried again: {counted(view['tasksToRetry'], 'task')} of {tasks['total']:,}{kept}."
+    return f"{run} is retried: {counted(view['tasksToRetry'], 'task')} of {tasks['total']:,}{kept}."

@@ -63,12 +63,12 @@ def with_dashes(words: Sequence[str], takes: Takes) -> list[str]:
         if meant:
             raise CliError(
                 f"argosy run has no option {_name(word)}; did you mean {meant}?",
-                next_step=f"if {_name(word)} is the program's, write -- before the program's own options",
+                next_step=f"if {_name(word)} belongs to the program, write -- before the program's own options",
             )
     behind = next((word for word in words[own:] if _name(word) in takes), None)
     if behind is not None:
         raise CliError(
-            f"{_name(behind)} stands behind {_name(words[own])}, which is the program's: is it the program's, too?",
+            f"{_name(behind)} comes after {_name(words[own])}, which belongs to the program. Does it, too?",
             next_step=f"if not, write it before {_name(words[own])}; if so, write -- before the program's own options",
         )
     return [*words[:own], "--", *words[own:]]
@@ -112,7 +112,7 @@ Program = Annotated[
 ]
 Arguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ARGS]...", help="Its arguments; ${start} ${end} ${index} ${item} ... are substituted."),
+    typer.Argument(metavar="[ARGS]...", help="Its arguments; ${start} ${end} ${index} ${item} ... are replaced."),
 ]
 
 
@@ -122,12 +122,15 @@ class Ending:
 
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False
     merge: Annotated[
-        str | None, typer.Option("--merge", metavar="FILE", help="All rows in this file at the end (.csv: CSV).")
+        str | None,
+        typer.Option("--merge", metavar="FILE", help="Merge all rows into this file at the end (.csv: CSV)."),
     ] = None
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="All results there at the end.")] = None
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Copy all results to this folder at the end.")
+    ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the run spec; upload and start nothing.")] = False
     client_token: Annotated[
-        str | None, typer.Option("--client-token", help="Submitting again with the same token does not start twice.")
+        str | None, typer.Option("--client-token", help="A second submission with the same token starts nothing.")
     ] = None
     wait_timeout: WaitTimeout = None
 
@@ -161,14 +164,14 @@ def run(
 
 def _check(session: Session, ending: Ending, result: str | None) -> None:
     if ending.detach and ending.wants_results:
-        raise CliError("--detach does not wait for results: leave --merge and --out away, or --detach.")
+        raise CliError("--detach does not wait for results: leave out --detach, or --merge and --out.")
     if result == "none" and ending.wants_results:
-        raise CliError("--result none leaves nothing that --merge or --out could bring: leave it or them away.")
+        raise CliError("--result none leaves no results to fetch: leave it out, or --merge and --out.")
     if ending.merge == "-" and session.wants_json:
         raise CliError("--json and --merge - would both write to standard output.", next_step="name a file")
     if ending.merge == "-" and ending.out is not None:
         raise CliError(
-            "--merge - and --out would both speak on standard output.", next_step="name a file to merge into"
+            "--merge - and --out would both write to standard output.", next_step="name a file to merge into"
         )
 
 

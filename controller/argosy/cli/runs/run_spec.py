@@ -19,16 +19,18 @@ from argosy.cli.runs.own_program import OwnProgram, own_program
 class Split:
     """How the run is split into tasks."""
 
-    span: Annotated[str | None, typer.Option("--range", metavar="START:END", help="Whole numbers, END left out.")] = (
-        None
-    )
+    span: Annotated[
+        str | None, typer.Option("--range", metavar="START:END", help="Whole numbers; END is exclusive.")
+    ] = None
     shard_size: Annotated[int | None, typer.Option("--shard-size", min=1, help="Numbers of the range per task.")] = None
     size: Annotated[
         int | None, typer.Option("--size", min=1, help="Number of tasks; each gets ${index}. Default 1.")
     ] = None
     items: Annotated[
         Path | None,
-        typer.Option("--items", metavar="FILE", help="A task per line; JSON values in a .jsonl. - is standard input."),
+        typer.Option(
+            "--items", metavar="FILE", help="One task per line; JSON values in a .jsonl. - is standard input."
+        ),
     ] = None
 
 
@@ -45,10 +47,10 @@ class Belongings:
     ] = None
     setup: Annotated[str | None, typer.Option("--setup", metavar="SHELL", help="Runs before the program.")] = None
     inputs: Annotated[
-        list[str] | None, typer.Option("--input", metavar="URI", help="s3://... that $ARGOSY_IN is to hold.")
+        list[str] | None, typer.Option("--input", metavar="URI", help="s3://... to copy to $ARGOSY_IN.")
     ] = None
     environment: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of the program's.")
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment variable of the program.")
     ] = None
     result: Annotated[
         str | None, typer.Option("--result", metavar="WHAT", help="folder ($ARGOSY_OUT, default), stdout or none.")
@@ -62,10 +64,16 @@ class Terms:
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
     memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
     gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs of a task.")] = None
-    gpu_model: Annotated[str | None, typer.Option("--gpu-model", metavar="MODEL", help="Such as A100 or T4.")] = None
-    budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most that it may cost.")] = None
-    deadline: Annotated[str | None, typer.Option("--deadline", help="A time or a duration: 2h, 90m.")] = None
-    attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="Tries of each task. Default 1.")] = None
+    gpu_model: Annotated[
+        str | None, typer.Option("--gpu-model", metavar="MODEL", help="GPU model, such as A100 or T4.")
+    ] = None
+    budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most that the run may cost.")] = (
+        None
+    )
+    deadline: Annotated[str | None, typer.Option("--deadline", help="Deadline: a time or a duration such as 2h.")] = (
+        None
+    )
+    attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="Attempts of each task. Default 1.")] = None
     name: Annotated[str | None, typer.Option("--name", help="Name of the run. Default: the program's.")] = None
 
 
@@ -149,7 +157,7 @@ def _items(file: Path) -> list[Any]:
         raise CliError(f"Cannot read {file}: {getattr(fault, 'strerror', None) or 'it is not UTF-8 text'}.") from fault
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
-        raise CliError(f"{file} has no items.", next_step="write one item on each line")
+        raise CliError(f"{file} has no items.", next_step="write one item per line")
     return [_json(file, number, line) if file.suffix == ".jsonl" else line for number, line in lines]
 
 

@@ -26,7 +26,7 @@ def status(
     session: Session,
     run: RunId,
     tasks: Annotated[
-        bool, typer.Option("--tasks", help="Also every task: state, attempts, exit code, reason.")
+        bool, typer.Option("--tasks", help="Include every task: state, attempts, exit code, reason.")
     ] = False,
 ) -> None:
     """How a run is doing, at a glance."""
@@ -63,7 +63,7 @@ def runs(
     session: Session,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
     status: Annotated[
-        list[str] | None, typer.Option("--status", help="Only such: running, cancelling, failed, ...")
+        list[str] | None, typer.Option("--status", help="Only this status: running, cancelling, failed, ...")
     ] = None,
 ) -> None:
     """The latest runs, newest first."""
@@ -81,7 +81,7 @@ def runs(
 
     session.console.print(run_table(found["runs"]))
     if found["nextToken"]:
-        session.console.print(f"There are older ones: --limit {2 * limit} shows more.", style="dim")
+        session.console.print(f"--limit {2 * limit} shows older runs.", style="dim")
 
 
 def _statuses(wanted: list[str]) -> frozenset[str]:
@@ -99,8 +99,8 @@ def _statuses(wanted: list[str]) -> frozenset[str]:
 def cancel(
     session: Session,
     run: RunId,
-    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
-    dependents: Annotated[bool, typer.Option("--dependents", help="Also the runs that depend on it.")] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Reason, kept with the run.")] = None,
+    dependents: Annotated[bool, typer.Option("--dependents", help="Also cancel the runs that depend on it.")] = False,
 ) -> None:
     """Stop a run: what has finished stays, the rest is stopped."""
     view = session.api.cancel(run, reason, dependents)
@@ -113,9 +113,9 @@ def cancel(
         console.print(f"{run} had already ended: {view['status']}.")
         return
     if view["status"] == "CANCELLED" and not left:
-        console.print(f"{run} is cancelled; nothing is left to stop.")
+        console.print(f"{run} is cancelled; no tasks are left to stop.")
         return
-    others = "first those that have not begun; no others are launched" if view["tasks"]["starting"] else ""
+    others = "pending tasks first; no others are launched" if view["tasks"]["starting"] else ""
     console.print(f"{run} is being cancelled: {_told(left)}, {others or 'and no others will start'}.")
     console.print(f"next: {session.again(f'status {run}')}", style="dim")
 
@@ -123,4 +123,4 @@ def cancel(
 def _told(live: int) -> str:
     if not live:
         return "no task is running"
-    return f"{counted(live, 'live task')} {'is' if live == 1 else 'are'} told to stop"
+    return f"{counted(live, 'live task')} {'is' if live == 1 else 'are'} being stopped"

@@ -24,7 +24,7 @@ class Submission:
 
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False
     client_token: Annotated[
-        str | None, typer.Option("--client-token", help="Submitting again with the same token does not start twice.")
+        str | None, typer.Option("--client-token", help="A second submission with the same token starts nothing.")
     ] = None
     wait_timeout: WaitTimeout = None
 
@@ -53,7 +53,7 @@ def announce(session: Session, view: Any, detached: bool) -> None:
 def _accepted(view: Any) -> str:
     tasks = counted(view["tasks"]["total"], "task") if view["tasks"]["total"] else "its tasks"
     if not view.get("created", True):
-        return f"{view['runId']}: this client token has already submitted it; nothing was started twice."
+        return f"{view['runId']}: this client token was already used to submit it; nothing was started twice."
     return f"{view['runId']} submitted: {tasks}, results in {view['output']}"
 
 

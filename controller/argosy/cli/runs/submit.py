@@ -29,7 +29,7 @@ def submit_together(session: Session, files: Sequence[Path], submission: Submiss
     from argosy.client.dependencies import in_order
 
     if changes.as_typed():
-        raise CliError(f"{changes.as_typed()[0]} changes one file, and there are {len(files)}.")
+        raise CliError(f"{changes.as_typed()[0]} applies to one file, but {len(files)} were given.")
     loaded = [load(file) for file in files]
     order = in_order([spec for spec, _ in loaded])
     for file, (spec, document) in zip(files, loaded, strict=True):

@@ -20,10 +20,14 @@ def register(app: typer.Typer) -> None:
 def tasks(
     session: Session,
     run: RunId,
-    status: Annotated[list[str] | None, typer.Option("--status", help="Only such: failed, running, ...")] = None,
-    instance: Annotated[str | None, typer.Option("--instance", help="Only those whose last attempt was here.")] = None,
-    cell: Annotated[str | None, typer.Option("--cell", help="Likewise, in this cell.")] = None,
-    exit_code: Annotated[int | None, typer.Option("--exit-code", help="Only those that last ended so.")] = None,
+    status: Annotated[list[str] | None, typer.Option("--status", help="Only this status: failed, running, ...")] = None,
+    instance: Annotated[
+        str | None, typer.Option("--instance", help="Only tasks whose last attempt was on this instance.")
+    ] = None,
+    cell: Annotated[str | None, typer.Option("--cell", help="Only tasks whose last attempt was in this cell.")] = None,
+    exit_code: Annotated[
+        int | None, typer.Option("--exit-code", help="Only tasks whose last attempt ended with this outcome.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 1000,
 ) -> None:
     """The tasks of a run that all filters choose."""
@@ -39,5 +43,5 @@ def tasks(
 
     if found["tasks"]:
         session.console.print(task_table(found["tasks"]))
-    more = f", and there are others: --limit {2 * limit} shows more" if found["nextToken"] else ""
+    more = f"; --limit {2 * limit} shows more" if found["nextToken"] else ""
     session.console.print(f"{counted(len(found['tasks']), 'task')}{more}.", style="dim")

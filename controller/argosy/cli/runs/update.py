@@ -32,13 +32,14 @@ def register(app: typer.Typer) -> None:
 class NewTerms:
     """The run's terms from now on."""
 
-    priority: Annotated[int | None, typer.Option("--priority", help="Within its queue: -100 to 100.")] = None
-    queue: Annotated[str | None, typer.Option("--queue", help="Where it waits from now on.")] = None
+    priority: Annotated[int | None, typer.Option("--priority", help="Priority in its queue: -100 to 100.")] = None
+    queue: Annotated[str | None, typer.Option("--queue", help="Queue to move the run to.")] = None
     budget_usd: Annotated[
-        float | None, typer.Option("--budget-usd", metavar="USD", help="What it may cost, all its tries together.")
+        float | None, typer.Option("--budget-usd", metavar="USD", help="Budget for all its attempts together.")
     ] = None
     max_hourly_cost: Annotated[
-        float | None, typer.Option("--max-hourly-cost", metavar="USD", help="What its instances may cost an hour.")
+        float | None,
+        typer.Option("--max-hourly-cost", metavar="USD", help="The most that its instances may cost per hour."),
     ] = None
     deadline: Annotated[
         str | None, typer.Option("--deadline", metavar="WHEN", help="A time, or a duration from now: 2h.")
@@ -48,7 +49,7 @@ class NewTerms:
         int | None, typer.Option("--max-concurrent-tasks", help="The most tasks that run at a time.")
     ] = None
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="OPTION", help="Take a limit away, such as deadline.")
+        list[str] | None, typer.Option("--unset", metavar="OPTION", help="Remove a limit, such as deadline.")
     ] = None
 
     def changes(self) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class NewTerms:
         for option in self.unset or ():
             name = UNSET.get(option.removeprefix("--"))
             if name is None:
-                raise CliError(f"--unset {option} is unknown; there are: {', '.join(UNSET)}.")
+                raise CliError(f"--unset {option} is unknown; known: {', '.join(UNSET)}.")
             if name in found:
                 raise CliError(f"--unset {option} contradicts --{option.removeprefix('--')}: give one of them.")
             found[name] = None
@@ -73,16 +74,16 @@ def update(
     session: Session,
     run: RunId,
     terms: NewTerms,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept with the run.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason, kept with the run.")] = "",
     client_token: Annotated[
-        str | None, typer.Option("--client-token", help="Asking again with the same token changes nothing.")
+        str | None, typer.Option("--client-token", help="A second request with the same token changes nothing.")
     ] = None,
 ) -> None:
     """Change what an open run asks for, from the next tick on."""
     changes = terms.changes()
     if not changes:
         raise CliError(
-            "Say what is to change.", next_step=f"type `{session.again(f'update {run} --priority 5')}`, or see --help"
+            "Say what to change.", next_step=f"type `{session.again(f'update {run} --priority 5')}`, or see --help"
         )
     view = session.api.update(run, changes, reason, client_token or session.tools.new_token())
     if session.wants_json:
@@ -90,8 +91,8 @@ def update(
         return
     console = session.console
     if not view["created"]:
-        console.print(f"{view['runId']}: this client token has already changed it; nothing is changed twice.")
+        console.print(f"{view['runId']}: this client token was already used to change it; nothing is changed twice.")
         return
     told = changes_in_words({name: view["changes"].get(name) for name in changes})
-    console.print(f"{view['runId']} is changed with the next tick: {told}.")
+    console.print(f"{view['runId']} changes with the next tick: {told}.")
     console.print(f"next: {session.again(f'status {run}')}", style="dim")

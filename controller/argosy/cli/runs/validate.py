@@ -15,10 +15,10 @@ from argosy.cli.runs.packed import folder_faults, folder_of
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, checked
 from argosy.cli.session import Session
 
-NOT_CHECKED = "A deployment's limits (its largest shape, its buckets, its images) are checked by argosy {}."
+NOT_CHECKED = "The limits of a deployment (instance sizes, buckets, images) are checked by argosy {}."
 
 
-_KINDS = {"service": "a service: {:,} tasks", "daemon": "a daemon: on each instance that matches one task"}
+_KINDS = {"service": "a service: {:,} tasks", "daemon": "a daemon: one task on each matching instance"}
 
 
 def register(app: typer.Typer) -> None:

@@ -100,7 +100,7 @@ def _gpus(view: View) -> str:
 
 
 # What the images of containers/ mean by them (sysexits.h): their run specs retry the one and not the other.
-EXIT_WORDS = {64: "64: input is wrong, never retried", 75: "75: temporary, retried"}
+EXIT_WORDS = {64: "64: invalid input, never retried", 75: "75: temporary fault, retried"}
 
 
 def failure_lines(kinds: Sequence[FailuresAlike], most: int = KINDS_SHOWN) -> list[PlainText]:

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def watch(session: Session, run: RunId, wait_timeout: WaitTimeout = None) -> None:
-    """Follow a run until it ends. Ctrl-C stops watching, the run goes on."""
+    """Follow a run until it ends. Ctrl-C stops watching, the run continues."""
     follow(session, run, wait_timeout)
 
 
@@ -52,7 +52,7 @@ def followed(
         return until_ended(session, run_id, wait_timeout_s, display(session, submitted, delivers))
     except KeyboardInterrupt as stop:
         lines = [
-            f"Detached from {run_id}; the run goes on.",
+            f"Detached from {run_id}; the run continues.",
             f"watch it again: {session.again(f'watch {run_id}')}",
             f"stop it:        {session.again(f'cancel {run_id}')}",
         ]
@@ -84,7 +84,7 @@ def until_ended(
 def _never_ends(session: Session, view: View) -> CliError:
     env = view["environment"]
     return CliError(
-        f"{view['runId']} is the run of a revision of the service {env}: it does not end by itself.",
+        f"{view['runId']} is the run of a revision of the service {env}: it does not end on its own.",
         next_step=session.again(f"env status {env}"),
     )
 
@@ -92,7 +92,7 @@ def _never_ends(session: Session, view: View) -> CliError:
 def _timed_out(session: Session, late: WaitTimedOut) -> CliError:
     run, status = late.view["runId"], late.view["status"]
     return CliError(
-        f"{run} was still {status} after {figures.duration(late.waited_s)}; the run goes on.",
+        f"{run} was still {status} after {figures.duration(late.waited_s)}; the run continues.",
         next_step=session.again(f"watch {run}"),
         exit_code=WAIT_TIMED_OUT,
     )

@@ -67,14 +67,14 @@ class Times:
 
     cron: Annotated[
         str | None,
-        typer.Option("--cron", metavar="FIELDS", help="Six fields of AWS's cron: '0 3 * * ? *' is at three."),
+        typer.Option("--cron", metavar="FIELDS", help="AWS's cron with six fields: '0 3 * * ? *' is daily at 03:00."),
     ] = None
-    rate: Annotated[str | None, typer.Option("--rate", metavar="TIME", help="Every so often: '6 hours'.")] = None
+    rate: Annotated[str | None, typer.Option("--rate", metavar="TIME", help="Interval: '6 hours'.")] = None
     at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="Once: 2026-12-24T18:00, as the clock of the zone shows.")
+        str | None, typer.Option("--at", metavar="TIME", help="Once: 2026-12-24T18:00, local time in the time zone.")
     ] = None
     zone: Annotated[
-        str | None, typer.Option("--zone", metavar="ZONE", help="Such as Europe/Berlin. [default: UTC]")
+        str | None, typer.Option("--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin. [default: UTC]")
     ] = None
 
     def expression(self) -> str | None:
@@ -95,14 +95,14 @@ class OverlapRules:
 
     overlap: Annotated[
         Overlap | None,
-        typer.Option("--overlap", help="At a time at which a run of it is still open. [default: skip]"),
+        typer.Option("--overlap", help="What to do while an earlier run is still open. [default: skip]"),
     ] = None
     start_within: Annotated[
         str | None,
         typer.Option(
             "--start-within",
             metavar="DURATION",
-            help="How late a run may start; later its time is missed. [default: 30m]",
+            help="How late a run may start before its time counts as missed. [default: 30m]",
         ),
     ] = None
 
@@ -112,12 +112,12 @@ class OverlapRules:
         if self.start_within is not None:
             seconds = duration_of(self.start_within)
             if seconds is None:
-                raise CliError(f"--start-within {self.start_within!r} is no duration: write 30m, 2h or 90s.")
+                raise CliError(f"--start-within {self.start_within!r} is not a duration: write 30m, 2h or 90s.")
             found["startWithin"] = int(seconds)
         return found
 
 
-HELP = "Start runs by the clock."
+HELP = "Start runs on a schedule."
 _Spec = Annotated[Path | None, typer.Option("--spec", metavar="FILE", help="The run spec; - is standard input.")]
 
 
@@ -141,7 +141,7 @@ def create(
     if expression is None:
         raise CliError("Say when: --cron '0 3 * * ? *', --rate '6 hours' or --at 2026-12-24T18:00.")
     if spec is None:
-        raise CliError("Say what is to run: --spec FILE.")
+        raise CliError("Say what to run: --spec FILE.")
     fields = {"name": name, "expression": expression, "zone": times.zone or "UTC", **rules.fields()}
     _told(session, _with_spec(session, spec, changes, partial(session.api.create_schedule, **fields)))
 
@@ -154,7 +154,7 @@ def update(
     changes: SpecChanges,
     spec: _Spec = None,
     revision: Annotated[
-        int | None, typer.Option("--revision", help="Only if it is still at this one. [default: as it is now]")
+        int | None, typer.Option("--revision", help="Only if this revision is current. [default: no check]")
     ] = None,
 ) -> None:
     """Change what is given of a schedule; the rest stays."""
@@ -162,7 +162,7 @@ def update(
     fields |= {} if (expression := times.expression()) is None else {"expression": expression}
     fields |= {} if times.zone is None else {"zone": times.zone}
     if spec is None and len(fields) == 1:
-        raise CliError("Say what is to change: --spec, --cron, --rate, --at, --zone, --overlap or --start-within.")
+        raise CliError("Say what to change: --spec, --cron, --rate, --at, --zone, --overlap or --start-within.")
     fields["revision"] = session.api.schedule(name)["revision"] if revision is None else revision
     if spec is None:
         with refusals():
@@ -187,7 +187,7 @@ def show(
     name: ScheduleArgument,
     times: Annotated[
         int | None,
-        typer.Option("--next", metavar="TIMES", min=1, help="How many times to come are shown. [default: 5]"),
+        typer.Option("--next", metavar="TIMES", min=1, help="Number of upcoming times to show. [default: 5]"),
     ] = None,
 ) -> None:
     """One schedule: its next times, and what became of the last ones."""
@@ -215,7 +215,7 @@ def run_now(
     session: Session,
     name: ScheduleArgument,
     client_token: Annotated[
-        str | None, typer.Option("--client-token", help="Asking again with the same token does not start twice.")
+        str | None, typer.Option("--client-token", help="A second request with the same token starts nothing.")
     ] = None,
 ) -> None:
     """Start its run now, whatever else is open."""
@@ -233,7 +233,7 @@ def delete(session: Session, name: ScheduleArgument) -> None:
     if session.wants_json:
         session.print_json(view)
     else:
-        session.console.print(f"{name} is deleted; its runs stay.")
+        session.console.print(f"{name} is deleted; its runs are kept.")
 
 
 _BODIES: dict[str, Any] = {

@@ -25,13 +25,13 @@ def lines(view: JSON) -> Iterator[str]:
     """The facts of one schedule, without its verdicts."""
     zone = view["zone"]
     yield f"{view['name']}: {state(view)}, {rule(view)}"
-    yield f"while a run of it is open: {view['overlap']}; a time counts for {view['startWithin'] / 60:g} minutes"
+    yield f"while a run is open: {view['overlap']}; a run may start up to {view['startWithin'] / 60:g} minutes late"
     if not view["armed"]:
-        yield "the clock was not told of the last change: type that command again"
+        yield "EventBridge Scheduler does not have the last change: run that command again"
     if view["overdue"]:
-        yield f"no controller came for {local_time(view['overdue'], zone)}"
+        yield f"no run was started for {local_time(view['overdue'], zone)}"
     if view["waiting"]:
-        yield f"the start of {local_time(view['waiting'], zone)} waits for a run to end"
+        yield f"the start of {local_time(view['waiting'], zone)} waits for the previous run to end"
     times = [local_time(each, zone) for each in view["nextTimes"]]
     yield f"next: {', '.join(times)}" if times else "next: never" if view["state"] == "ENABLED" else "next: paused"
 

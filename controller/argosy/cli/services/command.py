@@ -23,13 +23,13 @@ from argosy.client.deploying import followed
 from argosy.client.waiting import PatientLook, Pauses, WaitTimedOut
 
 LOOK_S = 2.0
-FROZEN = "it is frozen, so that waits for a thaw"
+FROZEN = "the environment is frozen, so this waits until it is thawed"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The environment: the name in its spec.")]
 ClientToken = Annotated[
-    str | None, typer.Option("--client-token", help="Asking again with the same token deploys once.")
+    str | None, typer.Option("--client-token", help="A second request with the same token deploys nothing.")
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the end of the deployment.")]
-Why = Annotated[str, typer.Option("--reason", help="Kept with the environment.")]
+Why = Annotated[str, typer.Option("--reason", help="Reason, kept with the environment.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +59,7 @@ def update(
     file: SpecFile,
     changes: SpecChanges,
     base: Annotated[
-        int | None, typer.Option("--base", min=1, help="Refuse unless this is the newest revision. [default: it is]")
+        int | None, typer.Option("--base", min=1, help="Refuse unless this is the newest revision. [default: no check]")
     ] = None,
 ) -> None:
     """Store another revision; what runs stays until it is deployed."""
@@ -75,9 +75,9 @@ def update(
         return
     number = view["revision"]
     session.console.print(
-        f"{view['name']} has revision {number} now; it is not deployed yet."
+        f"{view['name']} now has revision {number}; it is not deployed yet."
         if view["created"]
-        else f"{view['name']}: revision {number} says the same; there is no new one."
+        else f"{view['name']}: revision {number} is identical; no new revision was created."
     )
     step = "deploy" if view["created"] else "status"
     _warn_and_next(session, view, f"env {step} {view['name']}")
@@ -99,7 +99,7 @@ def deploy(
     session: Session,
     name: Name,
     revision: Annotated[
-        int | None, typer.Option("--revision", min=1, help="The one to deploy. [default: the newest]")
+        int | None, typer.Option("--revision", min=1, help="Revision to deploy. [default: the newest]")
     ] = None,
     client_token: ClientToken = None,
     wait: Wait = False,
@@ -136,7 +136,7 @@ def _deploying(session: Session, view: Any, wait: bool, wait_timeout: float | No
     if session.wants_json:
         session.print_json(view)
         return
-    said = "is being deployed" if view["created"] else "was deployed with this token before; nothing is done twice"
+    said = "is being deployed" if view["created"] else "was already deployed with this token; nothing is done twice"
     session.console.print(f"Revision {view['deploying']} of {name} {said}.")
     session.console.print(f"next: {session.again(f'env status {name}')}", style="dim")
 
@@ -174,7 +174,7 @@ def _timed_out(session: Session, begun: Any, late: WaitTimedOut) -> CliError:
     name = begun["name"]
     return CliError(
         f"Revision {begun['deploying']} of {name} was still being deployed after {duration(late.waited_s)}; "
-        "it goes on.",
+        "the deployment continues.",
         next_step=session.again(f"env status {name}"),
         exit_code=WAIT_TIMED_OUT,
     )
@@ -183,7 +183,9 @@ def _timed_out(session: Session, begun: Any, late: WaitTimedOut) -> CliError:
 def status(
     session: Session,
     name: Name,
-    watch: Annotated[bool, typer.Option("--watch", help="Look every two seconds, until it is gone or Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh every two seconds until it is gone or Ctrl-C.")
+    ] = False,
 ) -> None:
     """How an environment is doing, and its latest deployments."""
     from argosy.cli.services.views import environment_lines, revision_table
@@ -220,7 +222,7 @@ def _next_steps(view: Any) -> list[str]:
 
 def listed(
     session: Session,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names with this prefix.")] = "",
 ) -> None:
     """All environments."""
     from argosy.cli.services.views import environment_table
@@ -259,19 +261,21 @@ def endpoints(session: Session, name: Name) -> None:
     elif view["endpoints"]:
         session.console.print(endpoint_table(view["endpoints"]))
     else:
-        session.console.print(f"No task of {name} is reached at a port: none runs, or its spec has no container.ports.")
+        session.console.print(
+            f"No task of {name} has an endpoint: none is running, or its spec has no container.ports."
+        )
         session.console.print(f"next: {session.again(f'env status {name}')}", style="dim")
 
 
 def scale(
     session: Session,
     name: Name,
-    desired: Annotated[int, typer.Argument(metavar="TASKS", min=0, help="How many tasks are to run.")],
+    desired: Annotated[int, typer.Argument(metavar="TASKS", min=0, help="Number of tasks to run.")],
 ) -> None:
     """How many tasks of a service are to run, without another revision."""
     view = session.api.scale_environment(name, desired)
     if view["status"] == "FROZEN" and not session.wants_json:
-        session.console.print(f"{name} is to have {counted(desired, 'task')}; {FROZEN}.")
+        session.console.print(f"{name} will have {counted(desired, 'task')}; {FROZEN}.")
         session.console.print(f"next: {session.again(f'env thaw {name}')}", style="dim")
         return
     _changed(session, view, f"{name} is scaled to {desired}.")
@@ -284,7 +288,7 @@ def freeze(session: Session, name: Name, reason: Why = "") -> None:
 
 def thaw(session: Session, name: Name) -> None:
     """Go on with a frozen environment."""
-    _changed(session, session.api.thaw_environment(name), f"{name} goes on.")
+    _changed(session, session.api.thaw_environment(name), f"{name} is thawed.")
 
 
 def stop(session: Session, name: Name, reason: Why = "") -> None:
@@ -296,7 +300,7 @@ def delete(
     session: Session,
     name: Name,
     leave_tasks: Annotated[
-        bool, typer.Option("--leave-tasks", help="Its tasks go on; one that is created again takes them over.")
+        bool, typer.Option("--leave-tasks", help="Keep its tasks; a new environment of the same name takes them over.")
     ] = False,
 ) -> None:
     """Stop the tasks of an environment and forget it."""
@@ -305,11 +309,11 @@ def delete(
         session.print_json(view)
         return
     if leave_tasks and view["running"]:
-        going = f"{counted(view['running'], 'running task')} {'goes' if view['running'] == 1 else 'go'} on"
-        session.console.print(f"{name} is deleted; {going}, and no other is started.")
+        going = f"{counted(view['running'], 'running task')} {'continues' if view['running'] == 1 else 'continue'}"
+        session.console.print(f"{name} is deleted; {going}, and no others are started.")
         session.console.print(f"stop them: {session.again(f'env delete {name}')}", style="dim")
         return
-    told = f"{counted(view['running'], 'running task')} {'is' if view['running'] == 1 else 'are'} told to stop"
+    told = f"{counted(view['running'], 'running task')} {'is' if view['running'] == 1 else 'are'} being stopped"
     session.console.print(f"{name} is being deleted: {told if view['running'] else 'no task is running'}.")
 
 

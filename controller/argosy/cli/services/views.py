@@ -33,7 +33,7 @@ def _revisions(view: Any) -> str:
 
 def _counts(view: Any) -> str:
     counts = f"{view['healthy']:,} of {view['desired']:,} healthy, {view['running']:,} running"
-    counts = f"daemon on instances that match: {counts}" if view["kind"] == "daemon" else counts
+    counts = f"daemon on matching instances: {counts}" if view["kind"] == "daemon" else counts
     counts += f", {view['pending']:,} waiting" if view["pending"] else ""
     counts += f", {view['outdated']:,} of other revisions" if view["outdated"] else ""
     return counts + (f", {view['registeredTargets']:,} in target groups" if view["registeredTargets"] else "")

@@ -33,7 +33,7 @@ def watch(session: Session, name: str) -> None:
             for view in _views(session, name):
                 show(view)
     except KeyboardInterrupt as stop:
-        say(f"Nothing is changed by that; watch again: {session.again(f'env status {name} --watch')}", err=True)
+        say(f"Nothing was changed; watch again: {session.again(f'env status {name} --watch')}", err=True)
         raise typer.Exit(INTERRUPTED) from stop
     if not session.wants_json:
         say(f"{name} is gone.")

@@ -29,7 +29,7 @@ def _surroundings(pid: int, target: RunningContainer) -> tuple[dict[str, str], P
         import psutil
     except ImportError as missing:
         raise InvalidInput(
-            "This needs the command of the local mode itself.", next_step="pip install 'argosy[local]'"
+            "This needs the packages of local mode.", next_step="pip install 'argosy[local]'"
         ) from missing
     try:
         process = psutil.Process(pid)
@@ -49,5 +49,5 @@ def _surroundings(pid: int, target: RunningContainer) -> tuple[dict[str, str], P
 
 
 def _gone(target: RunningContainer) -> CannotEnter:
-    sentence = f"Task {target.index} has just ended, or runs on another machine than this one."
+    sentence = f"Task {target.index} has just ended, or runs on another machine."
     return CannotEnter(sentence, f"logs {target.run_id} --task {target.index}")

@@ -13,7 +13,7 @@ from argosy.model.arns import cell_of
 
 SETTING = "allowExec"
 _ALIVE = ("STARTING", "RUNNING")  # of a task; VERIFYING: its program has ended
-_LATER = f"the person who deploys it sets {SETTING} to true; that applies to runs prepared from then on"
+_LATER = f"deploy with {SETTING} set to true; this applies to runs prepared afterwards"
 
 
 class CannotEnter(InvalidInput):
@@ -78,11 +78,11 @@ def _alive(reply: Mapping[str, Any], run_id: str, index: int) -> Mapping[str, An
     """The attempt that runs."""
     status, attempts = reply["status"], reply["attempts"]
     if status == "PENDING":
-        raise CannotEnter(f"Task {index} waits: nothing of it runs yet.", f"explain {run_id} --task {index}")
+        raise CannotEnter(f"Task {index} is waiting: it has not started yet.", f"explain {run_id} --task {index}")
     if status not in _ALIVE:
         said = "its program has" if status == "VERIFYING" else "it has"
         raise CannotEnter(
-            f"Task {index} does not run any more: {said} ended ({status}).", f"logs {run_id} --task {index}"
+            f"Task {index} is no longer running: {said} ended ({status}).", f"logs {run_id} --task {index}"
         )
     alive = [each for each in attempts if each["outcome"] is None and each["taskArn"]]
     if status == "STARTING" or not alive:
@@ -110,4 +110,4 @@ def _why_not(access: Access, task: Mapping[str, Any], index: int) -> str:
         return f"Task {index} has a read-only root file system, in which ECS Exec cannot work."
     if not definition.get("taskRoleArn"):
         return f"The definition of task {index} has no task role, which ECS Exec needs."
-    return f"Task {index} was started without a way in, because its run was prepared while that was off: {_LATER}."
+    return f"Task {index} was started without ECS Exec, because its run was prepared while it was off: {_LATER}."

@@ -18,7 +18,7 @@ from argosy.model.arns import cell_of, name_of
 
 DESCRIBE_LIMIT = 100  # tasks in one DescribeTasks
 OWN_CONTAINER = "main"  # of task definitions that Argosy registers
-NO_RIGHT = "without the right ecs:ListTasks, logs of ended attempts cannot be found."
+NO_RIGHT = "without the permission ecs:ListTasks, the logs of ended attempts cannot be found."
 
 
 @dataclass

@@ -66,7 +66,7 @@ def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry) -
             archive.addfile(member, file)
             _check_end(file)
     except OSError as fault:
-        why = fault.strerror or "it changed meanwhile"
+        why = fault.strerror or "it changed in the meantime"
         raise InvalidInput(f"{entry.path} could not be packed: {why}.", next_step="try again") from fault
 
 

@@ -16,7 +16,7 @@ COUNT_LIMIT = 100_000  # files and folders: a larger folder is probably the wron
 _NAMED = 5  # the largest entries that are named if a folder is too large
 _NEVER = frozenset({".git", "__pycache__"})
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"  # in a folder of links to this machine's Python
-HINT = "name what should stay behind in .gitignore or .argosyignore, or upload another folder"
+HINT = "list what to leave out in .gitignore or .argosyignore, or upload another folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def _inner_target(top: Path, path: Path) -> str:
     aim = Path(os.path.normpath(path.parent / target))
     if os.path.isabs(target) or not aim.is_relative_to(top):
         raise InvalidInput(
-            f"{path} is a link that leads out of {top} (to {target}): it would lead nowhere on another machine.",
-            next_step="copy what it leads to into the folder, or " + HINT,
+            f"{path} is a link that points outside {top} (to {target}): it would be broken on another machine.",
+            next_step="copy its target into the folder, or " + HINT,
         )
     return target
 
@@ -120,9 +120,9 @@ def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
         sizes[first] = sizes.get(first, 0) + each.size
     largest = sorted(sizes.items(), key=lambda each: -each[1])[:_NAMED]
     raise InvalidInput(
-        f"{folder} has {_mib(total)}; a program's folder may have {_mib(SIZE_LIMIT)}.",
+        f"{folder} has {_mib(total)}; the limit for a program's folder is {_mib(SIZE_LIMIT)}.",
         details=[f"{_mib(size):>12}  {name}" for name, size in largest if size],
-        next_step=HINT + "; data belongs into S3 (inputs)",
+        next_step=HINT + "; put data in S3 (inputs)",
     )
 
 

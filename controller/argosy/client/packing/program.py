@@ -70,9 +70,7 @@ class Packer:
         folder = base / str(spec["workdir"])
         entries = packed_entries(folder, self.without)
         if why := absent_program(spec, entries):
-            raise InvalidInput(
-                f"{why} ({folder.resolve()}).", next_step="look at workdir, .gitignore and .argosyignore"
-            )
+            raise InvalidInput(f"{why} ({folder.resolve()}).", next_step="check workdir, .gitignore and .argosyignore")
         files = sum(each.is_file for each in entries)
         self.tell(f"packing {folder.resolve()}: {files:,} file{'' if files == 1 else 's'}")
         return [pack_folder(entries, scratch / "program.tar.gz")]
@@ -87,7 +85,8 @@ class Packer:
         if (size := total_size(wheels)) > self.heavy:
             gib = f"{size / 1024**3:.1f} GiB"
             self.tell(
-                f"the packages have {gib}, which each task fetches: an image that has them starts sooner (--image)"
+                f"the packages are {gib}, which each task downloads: with an image that has them, tasks start sooner"
+                " (--image)"
             )
         return wheels
 
@@ -147,7 +146,7 @@ def target_of(spec: Mapping[str, Any], access: Access) -> Target:
     if image != DEFAULT_IMAGE and not _PYTHON_TAG.fullmatch(image):
         raise InvalidInput(
             f"packages are for the images {DEFAULT_IMAGE}:3.X, whose Python is known; this run's image is {image}.",
-            next_step="install the packages in that image, or by `setup`",
+            next_step="install the packages in that image, or with `setup`",
         )
     if architecture not in (X86_64, ARM64):
         raise InvalidInput(

@@ -108,7 +108,7 @@ class _explained:  # noqa: N801 - reads like a word
     def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> None:
         if isinstance(fault, Exception) and _is_refusal(fault):
             raise ArgosyError(
-                f"You may not put programs into s3://{self._bucket}/{PROGRAMS}: {fault}",
+                f"You have no permission to upload programs to s3://{self._bucket}/{PROGRAMS}: {fault}",
                 next_step="ask for the deployment's managed policy argosy-submitter of this version",
             ) from fault
 

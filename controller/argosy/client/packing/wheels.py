@@ -93,7 +93,7 @@ class Resolver:
     def _resolved(self, requirements: Sequence[str], target: Target) -> list[Parcel]:
         if importlib.util.find_spec("pip") is None:
             raise ArgosyError(
-                "packages are resolved by pip, and this Python has none.",
+                "packages are resolved with pip, which this Python does not have.",
                 next_step=f"{sys.executable} -m ensurepip, or `uv pip install pip`",
                 is_users_fault=True,
             )

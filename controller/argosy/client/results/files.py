@@ -66,7 +66,7 @@ def _file(bucket: str, prefix: str, key: str, size: int) -> ResultFile:
     """Raises ArgosyError for a key that would leave the download folder: tasks choose the names below their prefix."""
     path = PurePosixPath(key.removeprefix(prefix))
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise ArgosyError(f"The key {key!r} does not lie below the run's folder: nothing was copied.")
+        raise ArgosyError(f"The key {key!r} is outside the run's folder: nothing was copied.")
     return ResultFile(bucket, key, str(path), size)
 
 

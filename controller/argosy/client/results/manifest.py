@@ -20,7 +20,7 @@ class NoManifest(ArgosyError):
         uri = layout.manifest_uri(str(view["output"]))
         super().__init__(
             f"{view['runId']} has ended {view['status']} but has no manifest at {uri}.",
-            next_step="it is written at the very end: wait a little",
+            next_step="it is written last: try again in a few seconds",
         )
 
 
@@ -63,14 +63,14 @@ class Manifest:
         return head
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """One for each task, in their order; to be called once. Raises ArgosyError if it is cut short, malformed or out
+        """One for each task, in their order; to be called once. Raises ArgosyError if it is truncated, malformed or out
         of order.
         """
         expected = 0
         try:
             for entry in _joined(self._in_order()):
                 if entry["index"] != expected:
-                    raise _unreadable(f"it has entry {entry['index']} where entry {expected} is due")
+                    raise _unreadable(f"it has entry {entry['index']} where entry {expected} was expected")
                 expected += 1
                 yield entry
         except (ValueError, KeyError, TypeError) as fault:
@@ -123,7 +123,7 @@ def _parsed(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
         if line.strip() == _CLOSING:
             return
         yield json.loads(line.rstrip().rstrip(b","))
-    raise ValueError("it is cut short")
+    raise ValueError("it is truncated")
 
 
 def _unreadable(why: str) -> ArgosyError:

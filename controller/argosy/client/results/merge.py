@@ -27,7 +27,7 @@ from argosy.client.results.part_rows import NotRows, row_counts, rows_of
 
 PARTS_AHEAD = 16  # copied at a time
 MISSING_KEPT = 1_000  # the rest is counted
-NOT_YET = "not there yet"
+NOT_YET = "not available yet"
 
 T = TypeVar("T")
 

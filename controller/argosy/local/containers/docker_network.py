@@ -93,7 +93,7 @@ def _listen(listener: socket.socket, gateway: str, port: int) -> None:
         listener.bind((gateway, port))
         listener.listen()
     except OSError as fault:
-        why = "containers of Docker Desktop, and of Docker without root, cannot be kept apart here: use podman"
+        why = "containers of Docker Desktop and rootless Docker cannot be isolated here: use podman"
         raise OSError(
             f"the address {gateway} of Docker's bridge is not on this machine ({fault.strerror}): {why}"
         ) from fault

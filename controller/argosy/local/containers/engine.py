@@ -69,12 +69,10 @@ PROBE_S = 20.0
 LOOK_S = 0.5  # between two looks at the files of an image
 NO_SUCH_PROGRAM = 127  # the exit codes of `run` itself
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
-NO_RUNNER = (
-    "podman needs the runner of users' programs, which {}, and submit again; or run `argosy local` without --runtime"
-)
+NO_RUNNER = "podman needs the runner, which {}, and submit again; or run `argosy local` without --runtime"
 _TO_BUILD = "is not built: type `make runner` in the checkout, which takes a minute"
 _NOT_SHIPPED = (
-    "an installed package does not bring: start `argosy local` from a checkout where you have typed `make runner`"
+    "an installed package does not include: start `argosy local` from a checkout where you have typed `make runner`"
 )
 NOT_THE_INIT = (
     "Docker starts every container with the init of its own daemon: type `make runner`, set"

@@ -174,7 +174,7 @@ class ContainerProcess:
         self._read()
         if self._out_of_memory:
             self._on_line(
-                f"argosy: killed: it held {self._held_mib:,} MiB, and may hold {self._program.memory_mib:,} MiB"
+                f"argosy: killed: it used {self._held_mib:,} MiB, and the limit is {self._program.memory_mib:,} MiB"
             )
         code = self._process.returncode
         reason = OUT_OF_MEMORY if self._out_of_memory else None

@@ -26,7 +26,7 @@ from argosy.runner.transfers import started
 from argosy.runner.unpacked import Unpacked
 
 ABORT_S = 5.0  # for uploads in parts to be given up
-BEFORE_ITS_START = "the task was told to stop before its program was started"
+BEFORE_ITS_START = "the task was stopped before its program started"
 T = TypeVar("T")
 
 
@@ -180,7 +180,7 @@ class ProgramRun:
         if not done.done():
             self._stopped.set()
             self._objects.wait_for_aborts(ABORT_S)
-            raise RunnerFault(STOPPED, "the task was told to stop before it was done")
+            raise RunnerFault(STOPPED, "the task was stopped before it finished")
         return done.result()
 
 

@@ -45,7 +45,7 @@ def damaged(path: Path, why: str) -> StateRefusedError:
     """The suggested commands name the folder: without it `--fresh` would forget the user's default state."""
     return StateRefusedError(
         f"The state in {path} is damaged: {why}.",
-        f"`argosy local --state {shlex.quote(str(path))} --fresh` forgets it; another --state DIR leaves it as it is",
+        f"`argosy local --state {shlex.quote(str(path))} --fresh` deletes it; another --state DIR leaves it unchanged",
     )
 
 
@@ -89,7 +89,7 @@ class KeptFolder:
     def _check_database(self) -> None:
         """It is made before the folder of objects, which would be unprotected otherwise."""
         if self.objects.is_dir() and (not self.database.exists() or self.database.stat().st_size == 0):
-            raise damaged(self.path, f"{DATABASE} is empty or gone")
+            raise damaged(self.path, f"{DATABASE} is empty or missing")
 
     def _take(self) -> None:
         try:
@@ -109,7 +109,7 @@ def _refuse_strangers(path: Path) -> None:
     strange = sorted({each.name for each in path.iterdir()} - {*_OURS, _LOCK_FILE})
     if strange and not (path / _FORMAT_FILE).exists():
         raise StateRefusedError(
-            f"{path} holds other files than local mode's, such as {strange[0]}.",
+            f"{path} contains files that are not local mode's, such as {strange[0]}.",
             "choose an empty folder, or a name that does not exist yet",
         )
 
@@ -131,5 +131,5 @@ def _check_format(path: Path) -> None:
     if found != str(FORMAT):
         raise StateRefusedError(
             f"The state in {path} has format {found or '(none)'}, and this version of argosy reads format {FORMAT}.",
-            "use the version that wrote it, choose another --state DIR, or forget it with --fresh",
+            "use the version that wrote it, choose another --state DIR, or delete it with --fresh",
         )

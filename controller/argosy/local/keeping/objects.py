@@ -55,7 +55,7 @@ class KeptBodies:
             read = partial(self._body, bucket, key) if file is None else (self._folder / file).read_bytes
             length = _size_of(self._folder / file) if file else size
             if length is None or length != about.pop(_SIZE, length):
-                self._complain(f"s3://{bucket}/{key} is lost: its body in {self._folder} is not whole any more")
+                self._complain(f"s3://{bucket}/{key} is lost: its body in {self._folder} is no longer complete")
                 self.drop(bucket, key)
             else:
                 yield KeptObject(bucket, key, about, length, read)

@@ -65,13 +65,13 @@ class Aliases:
         if method == "GET":
             return _json(200, self.known[named])
         if method != "PUT":
-            return refuse(404, "ResourceNotFoundException", f"Lambda knows no {method} of an alias")
+            return refuse(404, "ResourceNotFoundException", f"Lambda has no {method} for an alias")
         return self._stored(200, named, {**self.known[named], **given})
 
     def _create(self, function: str, given: JSON) -> Reply:
         named = function, str(given.get("Name") or "")
         if _NAME.fullmatch(named[1]) is None:
-            return refuse(400, "ValidationException", f"{named[1][:140]!r} is no name of an alias")
+            return refuse(400, "ValidationException", f"{named[1][:140]!r} is not a name of an alias")
         if named in self.known:
             return refuse(409, "ResourceConflictException", f"Alias already exists: {self._arn(named)}")
         return self._stored(201, named, given)

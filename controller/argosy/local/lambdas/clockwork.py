@@ -70,7 +70,7 @@ class Clockwork(Periodic):
 
     def _fire(self, each: StoredSchedule, due: float) -> None:
         if each.function not in self._around.invoke:
-            self._around.complain(f"the schedule {each.name} calls what is no function of local mode")
+            self._around.complain(f"the schedule {each.name} calls something that is not a function of local mode")
             return
         self._call(each.function, each.payload(f"{datetime.fromtimestamp(due, UTC):%Y-%m-%dT%H:%M:%SZ}"))
 

@@ -52,7 +52,7 @@ class FullDisk:
         where = f"the disk of {fault.filename} is full" if fault.filename else "the disk is full"
         if self._now() >= self._quiet_until:
             self._quiet_until = self._now() + QUIET_S
-            self._say(f"embedded AWS: {where}: make room there, and the work goes on by itself.")
+            self._say(f"embedded AWS: {where}: free some space there, and the work continues by itself.")
         message = f"no space left on device: {where}"
         if "HTTP_X_AMZ_TARGET" in environ:
             body, kind = json.dumps({"__type": "ServiceUnavailable", "message": message}), "application/json"

@@ -38,7 +38,9 @@ class _Kind:
         if value is None and re.fullmatch(r"[0-9]{1,4}", text, re.ASCII):
             value = int(text)
         if value is None or not self.least <= value <= self.greatest:
-            raise BadExpression(f"{text[:20]!r} is no value of the field {self.name} ({self.least} to {self.greatest})")
+            raise BadExpression(
+                f"{text[:20]!r} is not a value of the field {self.name} ({self.least} to {self.greatest})"
+            )
         return value
 
     def values(self, text: str) -> frozenset[int]:
@@ -78,9 +80,9 @@ class Cron:
     def __post_init__(self) -> None:
         if len(self._fields) != len(NAMES):
             count = len(self._fields)
-            raise BadExpression(f"a cron expression has six fields ({' '.join(NAMES)}); this has {count}")
+            raise BadExpression(f"a cron expression has six fields ({' '.join(NAMES)}); this one has {count}")
         if (self._days == "?") == (self._weekdays == "?"):
-            raise BadExpression("of the fields day-of-month and day-of-week exactly one has to be ?")
+            raise BadExpression("exactly one of the fields day-of-month and day-of-week must be ?")
         _ = self.times, self._months, self._years  # this checks their values
         self._days_of(2024, 2)
 
@@ -144,7 +146,7 @@ class Cron:
             found = sorted(_on_weekday(year, month, last, _DAYS_OF_WEEK.number(day)))
             return set(found[int(which) - 1 : int(which)])
         if "/" in text:
-            raise BadExpression("the field day-of-week knows no steps")
+            raise BadExpression("the field day-of-week has no steps")
         return {number for day in _DAYS_OF_WEEK.values(text) for number in _on_weekday(year, month, last, day)}
 
 

@@ -83,7 +83,7 @@ def next_times(text: str, zone: str, after: float, begins: float = 0.0, count: i
 def _read(text: str) -> Expression:
     found = _FORM.fullmatch(text)
     if found is None:
-        raise BadExpression(f"{text[:60]!r} is no expression: {_HINT}")
+        raise BadExpression(f"{text[:60]!r} is not a schedule expression: {_HINT}")
     kind, inside = found[1], found[2].strip()
     if kind == "cron":
         return Cron(inside)
@@ -93,7 +93,7 @@ def _read(text: str) -> Expression:
 def _rate(text: str) -> Rate:
     found = _RATE.fullmatch(text)
     if found is None:
-        raise BadExpression(f"{text[:60]!r} is no rate: write a number and minutes, hours or days")
+        raise BadExpression(f"{text[:60]!r} is not a rate: write a number and minutes, hours or days")
     return Rate(int(found[1]) * _UNITS[found[2]])
 
 
@@ -103,7 +103,7 @@ def _once(text: str) -> Once:
             return Once(datetime.fromisoformat(text))
     except ValueError:
         pass  # no such date: said below
-    raise BadExpression(f"{text[:60]!r} is no time: write it as 2026-12-24T18:00:00, without a zone")
+    raise BadExpression(f"{text[:60]!r} is not a time: write it as 2026-12-24T18:00:00, without a zone")
 
 
 def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[float]:

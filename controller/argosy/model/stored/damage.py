@@ -85,4 +85,4 @@ def check_format(number: int, newest: int = FORMAT) -> None:
     if number > newest:
         raise NewerFormat(f"state format {number} is newer than {newest}: deploy the newer version again")
     if number < newest - 1:
-        raise OlderFormat(f"state format {number} is older than {newest - 1}: deploy a version in between first")
+        raise OlderFormat(f"state format {number} is older than {newest - 1}: deploy an intermediate version first")

@@ -288,7 +288,7 @@ def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
     root = tried("root of the state", lambda: {"runs": [], **decode(items[ROOT])})
     if isinstance(root, Damage) or not isinstance(root.get("format"), int):
         why = root.sentence if isinstance(root, Damage) else "the root of the state names no format"
-        raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/guides/operations.md)")
+        raise UnreadableState(f"{why}; nothing is changed until it is restored (docs/guides/operations.md)")
     check_format(root["format"])
     return root
 
@@ -318,7 +318,7 @@ def _restored_run(
 ) -> Run | Suspension | Damage:
     """suspended: the members of its `Suspension` beside the record. Nothing else of such a run is read."""
     if stored is None:
-        return Damage(f"record of {run_id}", "it is not there", run_id)
+        return Damage(f"record of {run_id}", "it is missing", run_id)
     record = tried(f"record of {run_id}", lambda: record_from(stored[0]), run_id)
     if isinstance(record, Damage):
         return replace(record, body=stored[0])

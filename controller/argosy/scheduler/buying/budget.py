@@ -35,8 +35,8 @@ from argosy.placement.demand import Batch
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import Places, RunPlaces
 
-SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest of it is reserved for what runs or boots already"
-AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: what runs already or is on its way costs that much"
+SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest is reserved for what already runs or boots"
+AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: what already runs or boots costs that much"
 BELOW_HOURLY_CAP = (
     "capacity.maxHourlyCost of {cap} allows no instance that could take its tasks: the cheapest costs {least} an hour"
 )

@@ -23,7 +23,7 @@ from argosy.sharing.columns import MOST, IntArray, Limits
 ANY = 1 << 31  # instances
 INSTANCES_COLUMN, USD_COLUMN = 1, 2  # of the limits shared by all queues (`affordable`)
 BUT = "all but {}"
-KEPT = "what is guaranteed to queue {} and not lent"
+KEPT = "the guarantee of queue {}, which is not lent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from argosy.scheduler.placing.places import group_is_running
 from argosy.scheduler.turns.caps import is_at_cap
 
 HELD_BY = "held back by "
-HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run, or that of the deployment"
+HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run or of the deployment"
 
 
 def why_all_back_off(run: Run, now: float) -> str:
@@ -38,7 +38,7 @@ def why_all_back_off(run: Run, now: float) -> str:
     last = pending[tasks["not_before"][pending].argmax()]
     reason = run.reasons[int(tasks["reason"][last])]
     is_ready = bool((tasks["not_before"][pending] <= now).any())
-    return "" if is_ready or not reason else f"waits to try again after: {reason}"
+    return "" if is_ready or not reason else f"waits before a retry after: {reason}"
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
@@ -109,16 +109,16 @@ def _in_one_sentence(
     also = f"; {len(expensive)} offers are above the price caps" if expensive else ""
     if bare and not broken and not short:
         return (
-            "instances joined without the runner, which a program of one's own needs, so no more are bought for it;"
+            "instances joined without the runner, which the user's program needs, so no more are bought for it;"
             f" tried again at {time_of_day(min(bare))} (docs/guides/operations.md, The runner){also}"
         )
-    also += f"; {len(bare)} offers are of instances that join without the runner" if bare else ""
+    also += f"; {len(bare)} offers are for instances that join without the runner" if bare else ""
     if broken:
         until, why = min(broken)
-        first = f"nothing that could hold it launches before somebody acts: {why}; tried again at {time_of_day(until)}"
+        first = f"no pool that could hold it can launch until this is fixed: {why}; tried again at {time_of_day(until)}"
         if not short:
             return first + also
-        also = f"; {len(broken)} offers come back only when somebody acts ({why}){also}"
+        also = f"; {len(broken)} offers return only when this is fixed ({why}){also}"
     if short:
         until, why = min(short)
         return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({why}){also}"
@@ -147,5 +147,5 @@ def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:
     if groups:
         return f"runs only next to tasks of {' and '.join(groups)} (affinity): no instance that runs them has room now"
     if batch.group in batch.affinity and group_is_running(state, batch.group):
-        return f"keeps to the instance that runs its group {batch.group} (affinity), and that has no room now"
+        return f"runs only on the instance of its group {batch.group} (affinity), which has no room now"
     return ""

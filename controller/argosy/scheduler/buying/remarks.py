@@ -21,8 +21,8 @@ from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import RunPlaces
 
 ORDERED = "waiting for ordered instances to join the cluster"
-NOT_ORDERED = "no instance is ordered for it yet: {} are ordered at once, those for others first; the next tick goes on"
-TAKEN_DOWN = "nothing is started or bought any more: the deployment is being taken down"
+NOT_ORDERED = "no instance is ordered for it yet: a tick orders {} at most, and other runs came first"
+TAKEN_DOWN = "nothing more is started or bought: the deployment is being taken down"
 NAMED = 3  # runs named in one sentence
 
 
@@ -45,12 +45,12 @@ def why_none_may_start(state: State, run: Run) -> str:
     if not pending.any() or (run.tasks["met"][pending] == run.tasks.must_meet).any():
         return ""
     awaited = [each for each in run.terms.depends_on if each.one_to_one and each.run_id in run.unmet]
-    return f"its pending tasks wait, each for its own one of {_names(awaited)}{_standing_still(state, awaited)}"
+    return f"each of its pending tasks waits for its own task of {_names(awaited)}{_standing_still(state, awaited)}"
 
 
 def _sentence(state: State, run: Run) -> str:
     if run.not_before:
-        return f"starts not before {date_and_time(run.not_before)}"
+        return f"does not start before {date_and_time(run.not_before)}"
     awaited = [each for each in run.terms.depends_on if not each.one_to_one and each.run_id in run.unmet]
     what = "end" if all(each.on_end for each in awaited) else "succeed"
     return f"waits for {_names(awaited)} to {what}{_standing_still(state, awaited)}"
@@ -66,7 +66,7 @@ def _names(awaited: Sequence[Dependency]) -> str:
 def _standing_still(state: State, awaited: Sequence[Dependency]) -> str:
     """For runs that the controller has suspended."""
     still = [each for each in awaited if each.run_id in state.suspended]
-    return f"; the controller fails at {_names(still)} and tries it again" if still else ""
+    return f"; the controller fails to process {_names(still)} and retries" if still else ""
 
 
 def last_remarks(state: State) -> list[Remark]:

@@ -38,7 +38,7 @@ from argosy.scheduler.upkeep.upkeep import REPLACED, arn_of_row, next_key
 
 SENT = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
 NAMED = 3  # instances in a sentence
-LARGER = "no instance runs it: a task of it is larger than every instance that is here"
+LARGER = "no instance runs it: its task is larger than every matching instance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ def _why_starved(its: _Rollout, starved: Sequence[str]) -> str:
     if starved:
         told = [f"{name} ({_short_of(its, daemon, state.instances[name])})" for name in starved[:NAMED]]
         told += [f"{len(starved) - NAMED} more"] if len(starved) > NAMED else []
-        return f"no room for it on {', '.join(told)}: it waits, and displaces no task"
+        return f"no room for it on {', '.join(told)}: it waits, and stops no other task"
     return _too_large(its, daemon)
 
 
@@ -268,7 +268,7 @@ def _too_large(its: _Rollout, daemon: Daemon) -> str:
     largest = Resources(*map(max, zip(*(each.total for each in matching), strict=True)))
     needs = f"{daemon.needs.cpu_units / CPU_UNITS_PER_VCPU:g} vCPU and {daemon.needs.memory_mib} MiB"
     has = f"{largest.cpu_units / CPU_UNITS_PER_VCPU:g} vCPU and {largest.memory_mib} MiB"
-    return f"{LARGER}: it needs {needs}, and they have {has} at most"
+    return f"{LARGER}: it needs {needs}, and they have at most {has}"
 
 
 def _matches(daemon: Daemon, instance: Instance) -> bool:

@@ -20,8 +20,8 @@ from argosy.model.runs import Run
 from argosy.model.services.environments import CALM_S, DeploymentStatus, Environment, ServiceDeployment, most_failures
 from argosy.model.state import State
 
-SUSPENDED = "the controller's own code fails at one of its runs, which is tried again"
-GONE = "its run is not there any more"
+SUSPENDED = "the controller failed to process one of its runs, and retries"
+GONE = "its run no longer exists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _going_on(
     since = moment.now - deployment.progress_at
     if service is not None and not (note.is_progress or env.frozen_reason) and since >= service.progress_s:
         counts = f"{note.healthy} of {standing.desired} are healthy"
-        reason = f"nothing has come further for {service.progress_s:.0f} s: {counts}"
+        reason = f"no progress for {service.progress_s:.0f} s: {counts}"
         return replace(note, status=DeploymentStatus.STUCK, reason=reason)
     return replace(note, status=DeploymentStatus.IN_PROGRESS, reason="")
 

@@ -46,10 +46,10 @@ MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
-LET_GO = "argosy: its instance is let go"
+LET_GO = "argosy: its instance is being terminated"
 PREEMPTED = "argosy: it was stopped for a run of another queue"
 UNHEALTHY = "argosy: the health command of the task's container kept failing"
-REPLACED = "argosy: the service does not want this task any more"
+REPLACED = "argosy: the service no longer needs this task"
 # When a stop is repeated: the first request may have been lost, and ECS shows the reason of the one that arrived.
 SAID_AGAIN = {
     StopCause.CANCELLED: "argosy: the run was cancelled",
@@ -61,7 +61,7 @@ SAID_AGAIN = {
     StopCause.PREEMPTED: PREEMPTED,
     StopCause.UNHEALTHY: UNHEALTHY,
 }
-UNWATCHED = "argosy: the controller fails at its run, so its tasks are not supervised"
+UNWATCHED = "argosy: the controller failed to process its run, so its tasks are not supervised"
 
 
 @dataclass(frozen=True, slots=True)

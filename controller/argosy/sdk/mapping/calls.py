@@ -56,7 +56,7 @@ class TaskTerms:
     def __post_init__(self) -> None:
         """Raises InvalidInput."""
         if isinstance(self.packages, str):
-            raise InvalidInput(f"packages is a list of requirements: [{self.packages!r}], not {self.packages!r}.")
+            raise InvalidInput(f"packages must be a list of requirements: [{self.packages!r}], not {self.packages!r}.")
 
     def spec(self, name: str, tasks: int, inputs: list[str], folder: Path) -> dict[str, Any]:
         """Of a run of the program in `folder`."""
@@ -79,7 +79,7 @@ class TaskTerms:
 def check_batch(wanted: int | None) -> None:
     """Raises InvalidInput."""
     if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
-        raise InvalidInput(f"batch is how many calls a task gets, a whole number from 1 on, not {wanted!r}.")
+        raise InvalidInput(f"batch is the number of calls per task, a whole number from 1, not {wanted!r}.")
 
 
 def batch_size(count: int, wanted: int | None, cores: int | None = None) -> int:
@@ -121,7 +121,7 @@ def start(
     if os.environ.get(IN_A_CALL):
         raise ArgosyError(
             "A function that argosy calls in a task cannot itself use argosy.map or argosy.Executor: its task would"
-            " keep its place while it waits for others, and all of them might wait for ever.",
+            " keep its place while it waits for others, and all of them might wait forever.",
             next_step="call argosy.map once, with all the items",
             is_users_fault=True,
         )

@@ -224,7 +224,7 @@ def _pickled(calls: Iterable[WantedCall]) -> tuple[ClassTable, list[bytes], list
                 if id(call.function) not in numbers:
                     functions.append(pickled_function(call.function))
                     numbers[id(call.function)] = len(functions) - 1
-                what = f"What {name_of(call.function)} is called with"
+                what = f"An argument of {name_of(call.function)}"
                 pickled = table.call(numbers[id(call.function)], call.arguments, call.named, what)
             except CannotPickle as refusal:
                 call.future.set_exception(refusal)

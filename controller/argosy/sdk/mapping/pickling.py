@@ -83,10 +83,10 @@ def pickled_function(function: Callable[..., Any]) -> bytes:
     """With all that it refers to. Raises CannotPickle."""
     what = f"The function {name_of(function)}"
     if not callable(function):
-        raise CannotPickle(f"What is to be called is no function, but of the type {type(function).__qualname__}.")
+        raise CannotPickle(f"A function is needed, not a value of the type {type(function).__qualname__}.")
     if inspect.iscoroutinefunction(function):
         step = "call it within another function, with asyncio.run"
-        raise CannotPickle(f"{what} is asynchronous: a call of it would give no result.", next_step=step)
+        raise CannotPickle(f"{what} is asynchronous: a call would return no result.", next_step=step)
     try:
         return _pickled(function, what, ClassTable())
     except CannotPickle as refusal:
@@ -133,7 +133,7 @@ def _refusing_pickler() -> Any:
             if (compiled := _compiled(obj)) is not None:
                 raise CannotPickle(
                     f"{self.what} needs the module {compiled}, which is compiled and not an installed package: it"
-                    " cannot be sent. Use an image that has it, and import it inside of the function."
+                    " cannot be sent. Use an image that has it, and import it inside the function."
                 )
             return super().reducer_override(obj)
 

@@ -52,7 +52,7 @@ def unframed(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
     if not is_ours:
         raise Unsuitable(f"the object has form {head['argosy']}, this program reads form {FORMAT}")
     if sum(sizes) != len(body):
-        raise Unsuitable(f"the object has {len(body)} bytes of pickles where {sum(sizes)} are due")
+        raise Unsuitable(f"the object has {len(body)} bytes of pickles where {sum(sizes)} were expected")
     return head, list(_pieces(body, sizes))
 
 
@@ -176,7 +176,7 @@ def _said(fault: BaseException) -> str:
     try:
         return str(fault)
     except Exception:  # noqa: BLE001 - whatever its __str__ raises
-        return "<it has no text>"
+        return "<no text>"
 
 
 def main() -> int:

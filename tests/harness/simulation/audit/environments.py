@@ -32,7 +32,7 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 JSON = dict[str, Any]
 
 WANTED = (TaskStatus.PENDING, TaskStatus.STARTING, TaskStatus.RUNNING)
-REPLACED = "argosy: the service does not want this task any more"  # the reason that our own stops give to ECS
+REPLACED = "argosy: the service no longer needs this task"  # the reason that our own stops give to ECS
 UNHEALTHY = "argosy: the health command of the task's container kept failing"
 A_TICK_S = 60.0  # from the moment that a tick decides for until its commit
 SETTLED_S = 3600.0  # by then a service has reached its target: pauses after crashes grow to five minutes

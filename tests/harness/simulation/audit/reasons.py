@@ -29,8 +29,8 @@ TROUBLE = (
     "the run could not be prepared: ",
     "not closed: ",
     "run ",  # "... could not be closed"
-    "the history of run ",  # "... could not be folded"
-    "nothing is started or bought any more: ",
+    "the history of run ",  # "... could not be compacted"
+    "nothing more is started or bought: ",
 )
 EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is set next time
 _TARGETS = {
@@ -57,7 +57,7 @@ class ReasonChecker(Checker):
         """By pool, before the latest commit."""
         waits: Mapping[str, Truth] = {
             "waiting for ordered instances": lambda run: self._are_any_on_their_way(),
-            "waits to try again after": self._backs_off,
+            "waits before a retry after": self._backs_off,
             "held back by its budget": lambda run: "budgetUsd" in self._capacity(run),
             "held back by the run's budget": lambda run: bool(
                 {"budgetUsd", "maxHourlyCost"} & self._capacity(run).keys()
@@ -69,15 +69,15 @@ class ReasonChecker(Checker):
             "held back by a limit on instances": lambda run: self._is_or_was_full(),
             "held back by the vCPU quota": lambda run: bool(self.facts.policy.vcpu_quotas),
             "the pools that could hold it are short": lambda run: self._is_any_pool_short(),
-            "nothing that could hold it launches": lambda run: self._is_any_pool_short(),
+            "no pool that could hold it can launch": lambda run: self._is_any_pool_short(),
             "only closed cells": lambda run: any(pool["closed"] for pool in self.facts.stored.pools.values()),
             "the price caps": lambda run: not math.isinf(self.facts.policy.max_usd_per_hour),
             "this deployment has no fleets": lambda run: not any(map(_can_launch, self.facts.stored.pools.values())),
             "its results are being listed": _never,
             "suspended: ": lambda run: run.suspended_at > 0,
             "waits for ": lambda run: bool(run.unmet) or run.waiting.startswith("waits for its turn"),
-            "its pending tasks wait": lambda run: bool(run.unmet),
-            "starts not before": lambda run: run.not_before > 0,
+            "each of its pending tasks waits": lambda run: bool(run.unmet),
+            "does not start before": lambda run: run.not_before > 0,
             TO_REGISTER: lambda run: run.status == RunStatus.SUBMITTED,
         }
         ends: Mapping[str, Truth] = {

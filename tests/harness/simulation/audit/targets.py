@@ -18,7 +18,7 @@ Place = tuple[str, int]  # instance, port
 
 WARNING_S = 120.0  # from the warning of an instance to its end
 GIVES_UP_S = 600.0  # AWS does not deregister it for this long and more: then it is stopped all the same
-OF_NOBODY = ("belongs to no live attempt", "argosy: the controller fails at its run")  # how the reasons begin
+OF_NOBODY = ("belongs to no live attempt", "argosy: the controller failed to process its run")  # how the reasons begin
 LATE_S = 1.0  # of clocks that show the same time
 
 

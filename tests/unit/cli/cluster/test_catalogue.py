@@ -201,7 +201,7 @@ def test_a_refresh_tells_and_writes_what_is_new(tmp_path: Path) -> None:
     assert told["offered", "c5.2xlarge"] == ("yes", "no")
     assert told["offered in us-east-1b", "c5.xlarge"] == ("yes", "no")
     assert ("typical spot $/h", "c5.xlarge") not in told  # nothing there was a price: the old one stays
-    assert any("p3.2xlarge" in note and "kept as they are" in note for note in document["notes"])
+    assert any("p3.2xlarge" in note and "kept unchanged" in note for note in document["notes"])
     assert any("no on-demand price for c9.xlarge" in note for note in document["notes"])
     types = json.loads((tmp_path / "instance_types.json").read_text())["types"]
     assert list(types)[-2:] == ["c9.large", "c9.xlarge"]
@@ -226,7 +226,7 @@ def test_a_refresh_reads_what_disks_addresses_and_logs_cost(tmp_path: Path) -> N
     told = {(row["region"], row["what"]): (row["was"], row["now"]) for row in document["changes"]}
     assert told["us-east-1", "gp3UsdPerGbMonth"] == ("0.0800", "0.0900")
     assert told["eu-west-9", "publicIpv4UsdPerHour"] == ("-", "0.0050")
-    assert "us-east-1: the price list has no DataProcessing-Bytes: logsUsdPerGb is kept as it was" in document["notes"]
+    assert "us-east-1: the price list has no DataProcessing-Bytes: logsUsdPerGb is kept unchanged" in document["notes"]
     written = json.loads((tmp_path / "overheads.json").read_text())
     assert written["regions"]["eu-west-9"] == {"gp3UsdPerGbMonth": 0.09, "publicIpv4UsdPerHour": 0.005}
     assert written["regions"]["us-east-1"]["logsUsdPerGb"] == 0.5
@@ -286,4 +286,4 @@ def test_a_long_list_of_changes_is_cut_and_says_so(tmp_path: Path) -> None:
     here, ec2, _ = world()
     ec2.spot = {name: [price * 2 for price in prices] for name, prices in ec2.spot.items()}
     result = here.argosy("catalogue", "refresh", "--dry-run")
-    assert "more with --json" in result.stdout
+    assert "--json shows" in result.stdout

@@ -127,7 +127,7 @@ def test_more_types_than_one_call_takes_are_asked_in_several() -> None:
 
 def test_the_limit_says_how_many_rows_are_left() -> None:
     result = world(Market(*ROWS)).argosy("prices", "--limit", "1")
-    assert "3 more rows with --limit 4" in result.stdout
+    assert "--limit 4 shows 3 more rows" in result.stdout
 
 
 def test_no_type_matches() -> None:
@@ -138,7 +138,7 @@ def test_no_type_matches() -> None:
 
 def test_a_region_without_prices_says_so() -> None:
     result = world(Market()).argosy("prices")
-    assert result.stdout == "AWS quotes no spot price for these types in us-east-1: they are not offered there.\n"
+    assert result.stdout == "AWS quotes no spot price for these types in us-east-1, so they are not offered there.\n"
 
 
 def test_what_is_no_price_is_left_out_and_counted() -> None:
@@ -151,7 +151,7 @@ def test_what_is_no_price_is_left_out_and_counted() -> None:
 def test_prices_that_the_controller_has_not_heard_for_too_long_are_told() -> None:
     old = fleet(pricedAt="2026-11-18T06:00:00Z", priceIsStale=True)
     result = world(Market(*ROWS), old, fleet(zone="us-east-1b")).argosy("prices")
-    assert "has had no new prices for 1 of its 2 pools for too long (since 2026-11-18T06:00:00Z)" in result.stdout
+    assert "prices of 1 of the controller's 2 pools are too old (since 2026-11-18T06:00:00Z)" in result.stdout
     assert "it assumes their on-demand prices" in result.stdout
 
 
@@ -161,7 +161,7 @@ def test_without_a_deployment_prices_are_shown_all_the_same() -> None:
     result = here.argosy("prices")
     assert result.exit_code == 0
     assert (
-        "no cool-offs are shown, because no deployment answers: The function argosy-api failed: boom" in result.stdout
+        "cool-offs are not shown, because no deployment answers: The function argosy-api failed: boom" in result.stdout
     )
 
 
@@ -169,7 +169,7 @@ def test_without_the_right_to_ask_the_deployment_prices_are_shown_all_the_same()
     here = World(others={"ec2": Market(*ROWS)}).answers("DescribeCluster", refusal("AccessDeniedException", "not you"))
     result = here.argosy("prices")
     assert result.exit_code == 0
-    assert "no cool-offs are shown" in result.stdout
+    assert "cool-offs are not shown" in result.stdout
 
 
 def test_a_fault_of_our_own_is_not_hidden() -> None:

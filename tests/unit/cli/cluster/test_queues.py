@@ -57,7 +57,7 @@ def test_who_takes_and_gives_room_is_shown_where_anybody_may() -> None:
 def test_without_a_document_there_is_one_queue() -> None:
     view = sharing(revision=0, document=None, appliedAt=None, earlier=[], queues=[])
     said = " ".join(lines(World().answers("DescribeSharing", view).argosy("queues")))
-    assert "No sharing document was applied: there is one queue." in said
+    assert "No sharing document is in force: there is one queue." in said
 
 
 def test_a_file_is_applied(file: str) -> None:
@@ -84,7 +84,7 @@ def test_other_words_are_refused(words: list[str]) -> None:
     assert result.exit_code == 2
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "cannot be read"), ("- 1", "is no sharing document")])
+@pytest.mark.parametrize(("text", "said"), [("{", "cannot be read"), ("- 1", "is not a sharing document")])
 def test_a_file_that_is_no_document_is_refused_before_anything_is_asked(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "x.yaml").write_text(text)
     world = World()
@@ -94,7 +94,9 @@ def test_a_file_that_is_no_document_is_refused_before_anything_is_asked(tmp_path
 
 
 def test_a_document_that_was_overtaken_says_where_to_look(file: str) -> None:
-    refused = api_error(409, "ConflictException", "revision 4 is in force now, not 3: look at it again")
+    refused = api_error(
+        409, "ConflictException", "revision 4 is in force now, not 3: read its current state, then try again"
+    )
     result = World().answers("ApplySharing", refused).argosy("queues", "apply", file)
     assert result.exit_code == 2
     assert "type `argosy queues` to see what is in force" in result.stderr
@@ -118,7 +120,7 @@ def test_quotas_are_shown_with_who_uses_them() -> None:
     of = {"region": "us-east-1", "purchase": "spot", "family": "g"}
     quotas = [{**of, "vcpus": 64, "left": 8, "used": {"prod": 48.0, "research": 4.5}}]
     said = lines(World().answers("DescribeSharing", sharing(quotas=quotas)).argosy("queues"))
-    assert "vCPU quota of spot g in us-east-1: instances take 56 of 64; tasks reserve: prod 48, research 4.5." in said
+    assert "vCPU quota of spot g in us-east-1: instances use 56 of 64; tasks reserve: prod 48, research 4.5." in said
     unused = [{**of, "vcpus": 64, "left": 64, "used": {}}]
     said = lines(World().answers("DescribeSharing", sharing(quotas=unused)).argosy("queues"))
-    assert "vCPU quota of spot g in us-east-1: instances take 0 of 64." in said
+    assert "vCPU quota of spot g in us-east-1: instances use 0 of 64." in said

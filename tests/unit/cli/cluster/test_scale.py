@@ -30,7 +30,7 @@ def test_number_types_and_end_are_sent_and_the_answer_is_a_sentence() -> None:
 
 def test_none_is_said_too() -> None:
     result = World().answers("ScaleCluster", {"floor": None}).argosy("cluster", "scale", "0")
-    assert "No number of instances is kept: there are as many as the work needs." in result.stdout
+    assert "There is no minimum number of instances: the cluster has what the work needs." in result.stdout
 
 
 def test_a_time_may_be_named() -> None:
@@ -43,11 +43,11 @@ def test_a_time_may_be_named() -> None:
     ("words", "sentence"),
     [
         (["scale", "3", "--for", "2h", "--until", "23:00"], "--until and --for exclude each other"),
-        (["scale", "3", "--for", "ages"], "--for 'ages' is no duration: write 30m, 2h or 90s."),
-        (["scale", "3", "--for", "0s"], "--for '0s' is no duration"),
-        (["scale", "3", "--until", "2020-01-01"], "--until 2020-01-01 is over."),
+        (["scale", "3", "--for", "ages"], "--for 'ages' is not a duration: write 30m, 2h or 90s."),
+        (["scale", "3", "--for", "0s"], "--for '0s' is not a duration"),
+        (["scale", "3", "--until", "2020-01-01"], "--until 2020-01-01 is in the past."),
         (["scale", "-1"], "-1"),
-        (["--stage", "dev", "scale", "3"], "--stage belongs behind scale, not before it"),
+        (["--stage", "dev", "scale", "3"], "--stage must come after scale, not before it"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_sent(words: list[str], sentence: str) -> None:
@@ -62,4 +62,4 @@ def test_the_cluster_shows_what_is_kept_and_why_there_are_fewer() -> None:
     short = {**FLOOR, "instanceTypes": [], "until": None, "waiting": "held back by maxInstances of the deployment"}
     result = World().answers("DescribeCluster", {**CLUSTER, "floor": short}).argosy("cluster")
     said = " ".join(result.stdout.split())
-    assert "At least 3 instances are kept; there are fewer: held back by maxInstances of the deployment." in said
+    assert "At least 3 instances are kept; there are fewer now: held back by maxInstances of the deployment." in said

@@ -21,11 +21,11 @@ def world() -> World:
 def test_an_entrance_is_made_once_and_its_policy_is_printed(world: World) -> None:
     first = world.argosy("access", "research")
     assert first.exit_code == 0, first.output
-    assert "The queue research has an entrance now." in first.stdout
-    assert "Attach argosy-member to its people" in first.stdout
+    assert "The queue research now has an entrance." in first.stdout
+    assert "Attach argosy-member and this policy" in first.stdout
     policy = json.loads(first.stdout[first.stdout.index("{") : first.stdout.rindex("}") + 1])
     assert policy["Statement"] == [{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": ARN}]
-    assert "had an entrance already" in world.argosy("access", "research").stdout
+    assert "already had an entrance" in world.argosy("access", "research").stdout
     assert world.document("access", "research") == {
         "queue": "research",
         "aliasArn": ARN,
@@ -47,7 +47,7 @@ def test_an_entrance_that_stands_for_an_old_version_is_mended(world: World) -> N
 def test_a_queue_that_is_not_there_gets_none(world: World) -> None:
     result = world.argosy("access", "sales")
     assert result.exit_code == 2
-    assert "There is no queue sales; there are: default, night, research." in result.stderr
+    assert "There is no queue sales; the queues are: default, night, research." in result.stderr
     assert not world.functions.aliases
 
 
@@ -60,7 +60,7 @@ def test_entrances_are_listed_and_removed(world: World) -> None:
     rows = [line.split()[0] for line in world.argosy("access").stdout.splitlines()]
     assert rows == ["QUEUE", "gone", "night", "research"]
     assert world.document("access")["entrances"][0] == {"queue": "gone", "aliasArn": "arn-gone", "exists": False}
-    assert "has no entrance any more. Its runs go on." in world.argosy("access", "gone", "--remove").stdout
+    assert "has an entrance. Its runs keep running." in world.argosy("access", "gone", "--remove").stdout
     assert "had no entrance" in world.argosy("access", "gone", "--remove").stdout
     assert world.document("access", "night", "--remove") == {"queue": "night", "removed": True}
     assert set(world.functions.aliases) == {"q-research", "live"}
@@ -102,12 +102,12 @@ def test_an_entrance_that_is_not_there_is_said_with_who_makes_it(world: World) -
     result = world.argosy("queues", "--as-queue", "research")
     assert result.exit_code == 2
     assert "argosy-api has no entrance for the queue research." in result.stderr
-    assert "next: its owner makes one: `argosy access research`" in result.stderr
+    assert "next: its owner creates one with `argosy access research`" in result.stderr
     bad = world.argosy("queues", "--as-queue", "no queue")
-    assert (bad.exit_code, "'no queue' is no name of a queue." in bad.stderr) == (2, True)
+    assert (bad.exit_code, "'no queue' is not a name of a queue." in bad.stderr) == (2, True)
 
 
 def test_a_refusal_at_the_entrance_is_the_users_fault(world: World) -> None:
-    world.answers("CancelRun", api_error(403, "AccessDeniedException", "the run x is of the queue prod"))
+    world.answers("CancelRun", api_error(403, "AccessDeniedException", "the run x belongs to the queue prod"))
     result = world.argosy("cancel", RUN_ID)
-    assert (result.exit_code, "the run x is of the queue prod" in result.stderr) == (2, True)
+    assert (result.exit_code, "the run x belongs to the queue prod" in result.stderr) == (2, True)

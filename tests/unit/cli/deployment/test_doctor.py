@@ -338,14 +338,14 @@ def test_a_full_region_is_no_fault_where_the_settings_name_a_vpc() -> None:
     settings = load_settings({"cells": "us-east-1,eu-west-1", "vpcs": own}).to_json()
     result = world.argosy("doctor", "--account", "--settings", settings)
     assert result.exit_code == 3
-    assert "ok     VPC in us-east-1: vpc-12345678, which the settings name" in result.stdout
+    assert "ok     VPC in us-east-1: vpc-12345678, from the settings" in result.stdout
     assert "wrong  VPC in eu-west-1: all 5 " in result.stdout
 
 
 def test_settings_that_are_none_are_a_usage_error() -> None:
     result = well().argosy("doctor", "--settings", "{nonsense")
     assert result.exit_code == 2
-    assert "--settings is not the JSON of settings" in result.stderr
+    assert "--settings is not valid JSON of settings" in result.stderr
 
 
 def test_an_old_bootstrap_is_wrong() -> None:

@@ -44,8 +44,8 @@ def test_a_python_for_some_images_is_taken_as_it_stands() -> None:
         ("python", "must be IMAGES=PATH"),
         ("=python", "must be IMAGES=PATH"),
         ("x=", "must be IMAGES=PATH"),
-        ("x=/nowhere/python", "/nowhere/python is not a program that can be run"),
-        ("x=/tmp", "/tmp is not a program that can be run"),
+        ("x=/nowhere/python", "/nowhere/python is not an executable program"),
+        ("x=/tmp", "/tmp is not an executable program"),
     ],
 )
 def test_a_python_that_cannot_be_run_is_refused(text: str, said: str) -> None:
@@ -92,10 +92,10 @@ def test_what_a_settings_file_names_replaces_local_modes_own(tmp_path: Path, sha
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        ([], "holds no settings"),
-        ({"context": {"argosy": 5}}, "holds no settings"),
-        ({"maxInstance": 3}, "are refused"),
-        ({"cells": ["mars"]}, "are refused"),
+        ([], "contains no settings"),
+        ({"context": {"argosy": 5}}, "contains no settings"),
+        ({"maxInstance": 3}, "are invalid"),
+        ({"cells": ["mars"]}, "are invalid"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(tmp_path: Path, shape: object, said: str) -> None:
@@ -120,7 +120,7 @@ def test_another_base_for_images_is_a_setting_like_any_other() -> None:
     assert settings_of(None, base_image="localhost/base").base_image == "localhost/base"
     with pytest.raises(CliError) as refused:
         settings_of(None, base_image="two words")
-    assert refused.value.message == "The settings are refused."
+    assert refused.value.message == "The settings are invalid."
     assert refused.value.details[0].startswith("baseImage: ")
 
 

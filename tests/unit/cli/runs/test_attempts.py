@@ -67,7 +67,7 @@ def task(*attempts: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_finds_no_room_in_a_reply_is_said() -> None:
     text = with_attempts(leftOut=3).argosy("attempts", RUN_ID).stdout
-    assert "3 attempts more would be too large a reply." in text
+    assert "3 attempts more would make the reply too large." in text
     world = World().answers("DescribeTask", {**task(attempt(7)), "attemptsLeftOut": 5})
     assert world.document("attempts", RUN_ID, "--task", "3")["notRead"] == 5
 

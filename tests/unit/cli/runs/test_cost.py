@@ -69,7 +69,7 @@ def test_a_run_that_is_over_has_no_so_far() -> None:
 def test_a_run_without_instances_has_cost_nothing_yet() -> None:
     assert printed(ledger={}).splitlines() == [
         f"{RUN_ID}: $0.00 so far for 0.000 instance-hours",
-        "No instance has worked for it yet.",
+        "No instance has run its tasks yet.",
     ]
 
 

@@ -45,17 +45,17 @@ def test_all_pages_are_shown() -> None:
     assert world.functions.requests[0]["sinceSeconds"] == 3600
 
 
-@pytest.mark.parametrize(("since", "says"), [("9", "9 is still to come: the newest change is 3."), ("3", "")])
+@pytest.mark.parametrize(("since", "says"), [("9", "9 is in the future: the newest change is 3."), ("3", "")])
 def test_a_sequence_that_is_still_to_come_is_told(since: str, says: str) -> None:
     page = {"changes": [], "next": since, "oldest": "0", "newest": "3"}
     result = World().answers("ListChanges", page).argosy("events", "--since", since)
     assert says in result.stderr
-    assert bool(says) == ("to come" in result.stderr)
+    assert bool(says) == ("in the future" in result.stderr)
 
 
 @pytest.mark.parametrize(
     ("since", "sentence"),
-    [("2099-01-01T00:00", "is still to come"), ("-1", "is not a time"), ("soon", "is not a time")],
+    [("2099-01-01T00:00", "is in the future"), ("-1", "is not a time"), ("soon", "is not a time")],
 )
 def test_a_time_that_is_none_or_is_still_to_come_is_refused(since: str, sentence: str) -> None:
     result = World().argosy("events", f"--since={since}")
@@ -88,10 +88,10 @@ def test_filters_are_handed_on() -> None:
 
 
 def test_what_has_expired_is_told_with_the_way_on() -> None:
-    refused = api_error(410, "ChangesExpired", "changes after 7 are not kept any more: they expire after 72 hours")
+    refused = api_error(410, "ChangesExpired", "changes after 7 are no longer kept: they expire after 72 hours")
     result = World().answers("ListChanges", refused).argosy("events", "--since", "7")
     assert result.exit_code == 2
-    assert "changes after 7 are not kept any more" in result.stderr
+    assert "changes after 7 are no longer kept" in result.stderr
     assert "argosy cluster" in result.stderr
 
 
@@ -99,7 +99,7 @@ def test_control_characters_of_a_reason_are_shown_and_not_obeyed() -> None:
     hostile = change("4.1", "run.halted", reason="\x1b]52;c;x\x07\r\u202eok")
     result = World().answers("ListChanges", page("4", hostile)).argosy("events")
     assert not {"\x1b", "\x07", "\r", "\u202e"} & set(result.stdout)
-    assert "starts nothing more: " in result.stdout
+    assert "starts no more tasks: " in result.stdout
 
 
 FACTS: dict[str, dict[str, Any]] = {
@@ -151,9 +151,9 @@ def test_sentences_are_read_by_people() -> None:
     assert sentence(change("1.1", "run.updated", **FACTS["run.updated"])) == (
         f"{RUN_ID} was changed: priority 5, no deadline: it is urgent"
     )
-    assert sentence(change("1.1", "run.waiting")) == f"{RUN_ID} waits no longer"
+    assert sentence(change("1.1", "run.waiting")) == f"{RUN_ID} is no longer waiting"
     assert sentence({"type": "task.dropped", "runNumber": 7, "tasks": [[1, 2]]}) == (
-        "tasks 1-2 of run number 7 not known any more"
+        "tasks 1-2 of run number 7 no longer known"
     )
     assert sentence({"type": "order", "instances": 1, "usdPerHour": 0.1}) == "1 instance ordered for $0.1000 an hour"
     order = {"type": "order", "instances": 2, "usdPerHour": 0.1, "gapPct": 2.0}

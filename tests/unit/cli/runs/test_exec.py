@@ -137,7 +137,7 @@ def test_a_session_that_tells_no_exit_code_is_no_success(ecs: Ecs, told: Path) -
     (told.parent / "bin" / "session-manager-plugin").write_text("#!/bin/sh\necho 'sh: not found'\n")
     result = world(ecs).argosy("exec", RUN_ID, "17", "ls")
     assert (result.exit_code, result.stdout) == (3, "sh: not found\n")
-    assert "without the command's exit code" in result.stderr
+    assert "without an exit code" in result.stderr
     assert f"next: argosy exec {RUN_ID} 17" in result.stderr
 
 
@@ -201,7 +201,7 @@ def test_where_the_owner_has_not_allowed_it_the_setting_is_named(ecs: Ecs, told:
 @pytest.mark.parametrize(
     ("definition", "said"),
     [
-        ({}, "prepared while that was off: the person who deploys it sets allowExec"),
+        ({}, "prepared while it was off: deploy with allowExec"),
         ({"taskRoleArn": None}, "no task role"),
         ({"containerDefinitions": [{"name": "main", "readonlyRootFilesystem": True}]}, "read-only root file system"),
     ],
@@ -219,8 +219,8 @@ def test_an_agent_that_is_not_connected_is_a_matter_of_seconds(ecs: Ecs, told: P
     ecs.fault = refusal(code, operation="ExecuteCommand")
     result = world(ecs).argosy("exec", RUN_ID, "17")
     assert result.exit_code == 3
-    assert "the agent of ECS Exec in it is not connected" in result.stderr
-    assert "next: type it again in some seconds" in result.stderr
+    assert "its ECS Exec agent is not connected" in result.stderr
+    assert "next: try again in a few seconds" in result.stderr
 
 
 def test_a_missing_right_is_said_as_everywhere(ecs: Ecs, told: Path) -> None:
@@ -317,7 +317,7 @@ def test_an_endpoint_cannot_name_what_is_started(ecs: Ecs, token: str) -> None:
     ecs.session = {**SESSION, "streamUrl": "argosy-local:", "tokenValue": token}
     result = world(ecs).argosy("exec", RUN_ID, "17", *LOCAL, "true")
     assert result.exit_code == 3
-    assert "no local mode of this version" in result.stderr
+    assert "not a local mode of this version" in result.stderr
 
 
 def test_only_an_endpoint_on_this_machine_may_lead_to_a_process(ecs: Ecs, told: Path) -> None:

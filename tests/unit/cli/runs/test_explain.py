@@ -72,10 +72,10 @@ def test_json_is_the_reply_itself() -> None:
 
 
 def test_a_run_that_is_over_says_so() -> None:
-    over = {"runId": RUN_ID, "status": "SUCCEEDED", "pending": 0, "verdict": "done", "sentence": "the run is over"}
+    over = {"runId": RUN_ID, "status": "SUCCEEDED", "pending": 0, "verdict": "done", "sentence": "the run has ended"}
     none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market", "task"))
     result = World().answers("ExplainRun", {**over, **none}).argosy("explain", RUN_ID)
-    assert result.stdout == f"{RUN_ID}: nothing waits; the run is over\n"
+    assert result.stdout == f"{RUN_ID}: nothing waits; the run has ended\n"
 
 
 @pytest.mark.parametrize("code", ["ResourceNotFoundException"])
@@ -90,22 +90,18 @@ def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() 
     overrides = {"array": {"size": 10, "expectedSeconds": 60}, "capacity": {"purchase": "spot-then-on-demand"}}
     overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
     state = state_with(submitted(**overrides), prepared(**overrides), fleet())
-    assert "what is bought for it now is spot; on on-demand the rest takes about 1m 00s: 59m 00s of slack" in printed(
-        state
-    )
+    assert "buys spot now; on-demand instances need about 1m 00s for the rest: 59m 00s of slack" in printed(state)
     state.runs[RUN_ID].steering = Steering(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
     late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
     state.runs[RUN_ID] = late
-    said = (
-        "what is bought for it now is on-demand (on-demand since 08:00 UTC); on on-demand the rest takes about 1m 00s:"
-    )
-    assert f"{said} the deadline is missed by about 2m 00s" in printed(state)
+    said = "buys on-demand now (on-demand since 08:00 UTC); on-demand instances need about 1m 00s:"
+    assert f"{said} the deadline by about 2m 00s" in printed(state)
 
 
 def test_a_run_that_only_falls_back_is_told_what_is_bought() -> None:
     capacity = {"purchase": "spot-then-on-demand"}
     state = state_with(submitted(capacity=capacity), prepared(capacity=capacity), fleet())
-    assert "what is bought for it now is spot\n" in printed(state)
+    assert "buys spot now\n" in printed(state)
     assert "what is bought" not in printed(state_with_instance())
 
 
@@ -126,7 +122,7 @@ def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible()
 
 def test_a_place_in_line_is_told_under_the_verdict() -> None:
     told_ = {"runId": RUN_ID, "verdict": "waiting", "sentence": "held back", "task": None}
-    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run come first."]}
+    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run are ahead of it."]}
     none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market"))
     said = World().answers("ExplainRun", {**told_, **none, "standing": standing}).argosy("explain", RUN_ID).stdout
     assert said.splitlines()[1:] == standing["sentences"]

@@ -110,7 +110,7 @@ def test_of_a_run_that_the_record_does_not_reach_yet_nobody_is_told_that_it_was_
     world = world_of(trial).answers("DescribeRun", {"submittedAt": submitted})
     result = world.argosy("explain", "other-261121-062733-aaaa", "--at", (launched + timedelta(minutes=50)).isoformat())
     assert ("the run was not open then" in result.stdout) == is_told
-    assert ("nothing was recorded since the run was submitted" in result.stderr) == (not is_told)
+    assert ("nothing was recorded between the run's submission" in result.stderr) == (not is_told)
 
 
 def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
@@ -124,7 +124,7 @@ def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
 def test_a_moment_that_was_not_recorded_is_said_with_what_to_do(trial: RecordedTrial) -> None:
     result = world_of(trial).argosy("explain", "gone-261121-062733-aaaa", "--at", "2020-01-01T00:00")
     assert result.exit_code != 0
-    assert "That moment cannot be had again: nothing was recorded in the hour before that moment." in result.stderr
+    assert "That moment cannot be reproduced: nothing was recorded in the hour before that moment." in result.stderr
     assert "journalDays" in result.stderr
 
 
@@ -183,7 +183,7 @@ def lose_the_first_parts(files: dict[str, bytes], names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "sentence"), [(tear_all, "is torn"), (lose_the_first_parts, "a segment is missing: part 0 of")]
+    ("damage", "sentence"), [(tear_all, "is incomplete"), (lose_the_first_parts, "a segment is missing: part 0 of")]
 )
 def test_a_record_with_a_gap_or_a_torn_segment_is_refused_with_what_is_wrong(
     parts: RecordedTrial, damage: Callable[[dict[str, bytes], list[str]], None], sentence: str
@@ -191,7 +191,7 @@ def test_a_record_with_a_gap_or_a_torn_segment_is_refused_with_what_is_wrong(
     at, run, index = first_launch(parts)
     result = spoiled(parts, damage).argosy("explain", run, str(index), "--at", at)
     assert (result.exit_code != 0, result.stdout) == (True, "")
-    assert "That moment cannot be had again" in result.stderr
+    assert "That moment cannot be reproduced" in result.stderr
     assert sentence in result.stderr
 
 
@@ -202,8 +202,8 @@ def test_a_record_that_breaks_off_later_is_read_up_to_there_and_said(parts: Reco
     at, run, index = first_launch(parts)
     result = spoiled(parts, lose_the_last).argosy("explain", run, str(index), "--at", at)
     assert result.exit_code == 0, result.stderr
-    assert "this is not certain to be what the controller decided:" in result.stdout
-    assert "is torn" in result.stdout
+    assert "this may not be what the controller decided:" in result.stdout
+    assert "is incomplete" in result.stdout
 
 
 def test_a_decision_that_is_another_one_on_this_platform_is_reported(trial: RecordedTrial) -> None:
@@ -221,7 +221,7 @@ def test_a_decision_that_is_another_one_on_this_platform_is_reported(trial: Reco
     result = world_of(edited(trial, elsewhere)).argosy("explain", run, str(index), "--at", at)
     assert result.exit_code == 0, result.stderr
     said = result.stdout.splitlines()
-    assert said[1] == "this is not certain to be what the controller decided:"
+    assert said[1] == "this may not be what the controller decided:"
     assert f"  the controller had machine riscv64, here it is {provenance.platform_now()['machine']}" in said
     assert any("the decision is another one" in each for each in said)
 
@@ -233,7 +233,7 @@ def test_a_record_of_other_code_is_said(trial: RecordedTrial) -> None:
 
     code, said, _ = read_back(edited(trial, older))
     assert code == 0
-    assert f"  the controller had other code: 0123456789abcdef, here it is {provenance.code_digest()}" in said
+    assert f"  the controller ran different code: 0123456789abcdef, here it is {provenance.code_digest()}" in said
 
 
 def test_a_moment_that_is_none_is_the_users_fault(trial: RecordedTrial) -> None:
@@ -261,20 +261,20 @@ def told(**changes: Any) -> str:
 def test_gpus_companions_refusals_and_the_purchase_are_told() -> None:
     text = told()
     assert "1 vCPU, 4,096 MiB, 1 GPU free; best-fit 7; took 2 tasks" in text
-    assert "1 other task of the run went with it in the same decision" in text
+    assert "1 other task of the run were placed with it in the same decision" in text
     assert "3 had no room: needs 1 GPU" in text
     assert "the last purchase before it: 1 instance for $0.350 an hour" in text
 
 
 def test_an_instance_that_the_ranking_does_not_hold_is_said_to_be_outside() -> None:
-    assert "outside the ranking" in told(placement={"rank": None})
+    assert "not ranked" in told(placement={"rank": None})
 
 
 def test_differences_come_first() -> None:
-    lines = told(exact=False, differences=["the controller had other code: a, here it is b"]).splitlines()
+    lines = told(exact=False, differences=["the controller ran different code: a, here it is b"]).splitlines()
     assert lines[1:3] == [
-        "this is not certain to be what the controller decided:",
-        "  the controller had other code: a, here it is b",
+        "this may not be what the controller decided:",
+        "  the controller ran different code: a, here it is b",
     ]
 
 

@@ -48,9 +48,9 @@ def test_an_empty_page_with_a_token_is_not_the_end() -> None:
 def test_what_lies_beyond_the_limit_is_said() -> None:
     world = World().answers("ListTasks", page("tasks", [task_row(0)], "more"))
     said = world.argosy("tasks", RUN_ID, "--limit", "1").stdout
-    assert said.endswith("1 task, and there are others: --limit 2 shows more.\n")
+    assert said.endswith("1 task; --limit 2 shows more.\n")
     world.answers("ListInstances", page("instances", [instance()], "more"))
-    assert "there are others: --limit 2" in world.argosy("instances", "--limit", "1").stdout
+    assert "; --limit 2 shows more" in world.argosy("instances", "--limit", "1").stdout
 
 
 def test_the_filters_of_instances_are_asked_for_and_the_instances_shown() -> None:

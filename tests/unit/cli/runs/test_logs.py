@@ -164,11 +164,11 @@ def test_an_earlier_attempt_and_the_one_that_failed_last_can_be_asked_for() -> N
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--attempt", "1"), "--attempt is an attempt of a task"),
+        (("--attempt", "1"), "--attempt needs a task"),
         (("--task", "1", "--attempt", "9"), "Task 1 has no attempt 9; its attempts: 1."),
         (("--task", "1", "--failed"), "No attempt of task 1 has failed."),
         (("--task", "1", "--since", "yesterday"), "--since: 'yesterday' is not a time"),
-        (("--task", "1", "--grep", "("), "is no regular expression"),
+        (("--task", "1", "--grep", "("), "is not a regular expression"),
     ],
 )
 def test_what_cannot_be_shown_is_said(words: tuple[str, ...], sentence: str) -> None:
@@ -209,7 +209,7 @@ def test_a_task_that_never_got_an_ecs_task_says_so() -> None:
 
 def test_a_task_that_has_not_started_says_so() -> None:
     shell = with_task(Logs(), status="PENDING")
-    assert "Nothing has been started yet" in shell.argosy("logs", RUN_ID, "--task", "1").stderr
+    assert "No task has started yet" in shell.argosy("logs", RUN_ID, "--task", "1").stderr
 
 
 def test_the_latest_failures_of_a_run_are_shown() -> None:
@@ -285,7 +285,7 @@ def test_following_an_attempt_ends_with_it_though_its_task_goes_on() -> None:
 def test_before_anything_has_started_it_says_so() -> None:
     result = world(run_view(taskList=[task_row(0, attempts=0)]), Logs()).argosy("logs", RUN_ID)
     assert result.exit_code == 2
-    assert "Nothing has been started yet" in result.stderr
+    assert "No task has started yet" in result.stderr
 
 
 def test_a_program_that_has_printed_nothing_is_no_fault_of_the_log() -> None:

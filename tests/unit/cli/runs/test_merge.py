@@ -295,7 +295,7 @@ def test_of_a_run_that_goes_on_the_finished_parts_can_be_had() -> None:
     assert refused.exit_code == 2
     result = running.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
     assert result.stdout == '{"a":1}\n{"a":3}\n'
-    assert "  task 0: not there yet\n  task 2: not there yet" in result.stderr
+    assert "  task 0: not available yet\n  task 2: not available yet" in result.stderr
 
 
 def test_the_manifest_of_an_earlier_end_is_not_used_for_a_run_that_was_reopened() -> None:
@@ -305,7 +305,7 @@ def test_the_manifest_of_an_earlier_end_is_not_used_for_a_run_that_was_reopened(
     assert (refused.exit_code, refused.stdout) == (2, "")
     result = reopened.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
     assert result.stdout == '{"a":0}\n{"a":1}\n'
-    assert "  task 2: not there yet" in result.stderr
+    assert "  task 2: not available yet" in result.stderr
 
 
 def in_parts(made: World, *bounds: int) -> World:
@@ -331,13 +331,13 @@ def test_a_manifest_in_parts_is_read_like_one_in_a_piece() -> None:
 
 
 def test_a_manifest_whose_part_was_cut_short_or_left_out_is_refused() -> None:
-    for bounds, complaint in (((0, 17, 39), "names 39 tasks"), ((1, 17, 40), "has entry 1 where entry 0 is due")):
+    for bounds, complaint in (((0, 17, 39), "names 39 tasks"), ((1, 17, 40), "has entry 1 where entry 0 was expected")):
         result = in_parts(world(ROWS), *bounds).argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
         assert (result.exit_code, complaint in result.stderr) == (3, True)
     broken = in_parts(world(ROWS), 0, 17, 40)
     name = f"{OUTPUT}manifest/0/0000017-0000040.json"
     broken.objects.put(name, broken.objects.bodies["argosy-results", name.removeprefix("s3://argosy-results/")][:-4])
-    assert "is cut short" in broken.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-").stderr
+    assert "is truncated" in broken.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-").stderr
 
 
 def test_a_run_without_manifest_is_refused() -> None:
@@ -349,9 +349,12 @@ def test_a_run_without_manifest_is_refused() -> None:
 @pytest.mark.parametrize(
     ("manifest", "complaint"),
     [
-        ('{"runId": "x", "entries": [\n{"index": 0, "status": "SUCCEEDED", "keys": []},\n', "is cut short"),
-        ('{"entries": [\n{"index": 1, "status": "FAILED"}\n]}\n', "has entry 1 where entry 0 is due"),
-        ('{"entries": [\n{"index": 0, "status": "FAILED"},\n{"index": 0, "status": "FAILED"}\n]}\n', "entry 1 is due"),
+        ('{"runId": "x", "entries": [\n{"index": 0, "status": "SUCCEEDED", "keys": []},\n', "is truncated"),
+        ('{"entries": [\n{"index": 1, "status": "FAILED"}\n]}\n', "has entry 1 where entry 0 was expected"),
+        (
+            '{"entries": [\n{"index": 0, "status": "FAILED"},\n{"index": 0, "status": "FAILED"}\n]}\n',
+            "entry 1 was expected",
+        ),
         ('{"entries": [\n{"index": 0, "keys": [], "bytes": 0, "more": true}\n]}\n', "entry 0 is not continued"),
         (
             '{"entries": [\n{"index": 0, "keys": [], "bytes": 0, "more": true},\n{"index": 1, "keys": []}\n]}\n',
@@ -385,8 +388,8 @@ def test_a_refusal_by_aws_is_told_and_leaves_no_file(tmp_path: Path) -> None:
     ("words", "complaint"),
     [
         (["--merge", "--format", "xml"], "jsonl or csv, not xml"),
-        (["--format", "csv"], "about the merged file"),
-        (["--output", "x"], "about the merged file"),
+        (["--format", "csv"], "need --merge"),
+        (["--output", "x"], "need --merge"),
         (["--merge", "--download", "d"], "choose one"),
         (["--merge", "--json", "--output", "-"], "both write"),
     ],

@@ -41,7 +41,7 @@ REPLY: dict[str, Any] = {
         {"reason": "cooling off", "pools": 12, "instanceTypes": ["c5.large", "c6i.large", "c7i.large", "m5.large"]},
         *({"reason": f"reason {number}", "pools": 2, "instanceTypes": ["p3.2xlarge"]} for number in range(6)),
     ],
-    "relaxations": [{"sentence": "900 MiB instead of 1,024 MiB lets one more fit on an instance", "saves": 0.21}],
+    "relaxations": [{"sentence": "900 MiB instead of 1,024 MiB lets one more task fit on an instance", "saves": 0.21}],
     "assumptions": ["seconds of a task: array.expectedSeconds says 7.0 s"],
     "warnings": ["the run may reach its budget of $0.01 before its end"],
 }
@@ -68,7 +68,7 @@ def test_what_cannot_run_has_no_forecast_but_its_reasons() -> None:
     reply = REPLY | {"possible": False, "instances": [], "costUsd": nothing, "seconds": nothing, "onDemand": None}
     reply |= {"relaxations": [{"sentence": "in any cell", "saves": None}]}
     text = World().answers("PlanRun", reply).argosy("plan", SPEC).stdout
-    assert "none: nothing of this deployment could run it" in text
+    assert "none: no instance type of this deployment could run it" in text
     assert "in any cell: it could run" in text
 
 

@@ -140,7 +140,7 @@ def test_every_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 def test_nothing_to_report_says_what_to_name() -> None:
     answer = World().argosy("report", "benchmark")
-    assert (answer.exit_code, "Name runs, or logs with --file" in answer.stderr) == (2, True)
+    assert (answer.exit_code, "Name runs, or give logs with --file" in answer.stderr) == (2, True)
 
 
 def test_the_log_of_tf_cnn_benchmarks_speaks_for_itself() -> None:

@@ -47,7 +47,7 @@ def test_a_run_that_was_asked_for_no_results_says_so(
     assert (result.exit_code, result.stdout) == (2, "")
     assert (
         result.stderr.splitlines()[0]
-        == f"error: {RUN_ID} has no results: it was asked for none (`result: none`, or no `${{part}}`)."
+        == f"error: {RUN_ID} has no results: its spec asks for none (`result: none`, or no `${{part}}`)."
     )
     assert list(tmp_path.iterdir()) == []
 

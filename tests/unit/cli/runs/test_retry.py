@@ -15,7 +15,7 @@ def test_retry_says_how_many_tasks_run_again_and_what_to_type_next() -> None:
     result = world.argosy("retry", RUN_ID, "--failed")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        f"{RUN_ID} is tried again: 3 tasks of 18; 14 results kept.",
+        f"{RUN_ID} is retried: 3 tasks of 18; 14 results kept.",
         "1 cancelled task stays cancelled: add --cancelled next time.",
         f"next: argosy watch {RUN_ID}",
     ]
@@ -28,13 +28,13 @@ def test_retry_says_how_many_tasks_run_again_and_what_to_type_next() -> None:
 def test_retry_of_cancelled_tasks_with_a_token_of_ones_own() -> None:
     world = World().answers("RetryRun", reopened(tasks=tasks(cancelled=2), tasksToRetry=2))
     result = world.argosy("retry", RUN_ID, "--cancelled", "--client-token", "mine")
-    assert result.stdout.splitlines()[0] == f"{RUN_ID} is tried again: 2 tasks of 2."
+    assert result.stdout.splitlines()[0] == f"{RUN_ID} is retried: 2 tasks of 2."
     assert (world.functions.requests[0]["cancelled"], world.functions.requests[0]["clientToken"]) == (True, "mine")
 
 
 def test_retry_with_a_token_that_has_done_so_says_so() -> None:
     result = World().answers("RetryRun", reopened(created=False)).argosy("retry", RUN_ID, "--failed")
-    assert "this client token has already retried it; nothing is started twice" in result.stdout
+    assert "this client token was already used to retry it; nothing is started twice" in result.stdout
 
 
 def test_retry_of_a_run_that_could_only_not_be_closed() -> None:
@@ -55,7 +55,7 @@ def test_retry_must_be_told_what_to_run_again() -> None:
 
 
 def test_a_refusal_is_printed_without_advice_about_tokens() -> None:
-    refused = api_error(409, "ConflictException", f"{RUN_ID} is RUNNING: only a run that has ended can be tried again")
+    refused = api_error(409, "ConflictException", f"{RUN_ID} is RUNNING: only a run that has ended can be retried")
     result = World().answers("RetryRun", refused).argosy("retry", RUN_ID, "--failed")
     assert result.exit_code == 2
     assert "only a run that has ended" in result.stderr
@@ -82,7 +82,7 @@ def test_chosen_tasks_are_tried_again_with_more() -> None:
 def test_tasks_that_are_none_or_are_said_twice_are_refused() -> None:
     for options, said in (
         (("--tasks", "3,x"), "--tasks: 'x' is neither an index nor a range: write 3,7-12."),
-        (("--tasks", "3", "--failed"), "--tasks says which tasks, whatever they ended as"),
+        (("--tasks", "3", "--failed"), "--tasks selects tasks whatever their outcome"),
     ):
         world = World()
         result = world.argosy("retry", RUN_ID, *options)

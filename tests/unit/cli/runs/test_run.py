@@ -145,9 +145,9 @@ def test_the_first_option_that_is_not_argosys_begins_the_programs(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--lr", "0.1", "--size", "2"], "error: --size stands behind --lr, which is the program's"),
-        (["--lr", "0.1", "--name=x"], "error: --name stands behind --lr, which is the program's"),
-        (["-x", "-d"], "error: -d stands behind -x, which is the program's"),
+        (["--lr", "0.1", "--size", "2"], "error: --size comes after --lr, which belongs to the program"),
+        (["--lr", "0.1", "--name=x"], "error: --name comes after --lr, which belongs to the program"),
+        (["-x", "-d"], "error: -d comes after -x, which belongs to the program"),
         (["--rnage", "0:10"], "error: argosy run has no option --rnage; did you mean --range?"),
         (["--lr", "1", "--mem=5"], "error: argosy run has no option --mem; did you mean --memory?"),
     ],
@@ -172,8 +172,8 @@ def test_it_says_what_a_task_runs(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "error: x is neither a script nor a program of Linux."),
-        (b"#!/bin/sh\r\necho hi\r\n", "error: x has the line ends of Windows"),
+        (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "error: x is neither a script nor a Linux program."),
+        (b"#!/bin/sh\r\necho hi\r\n", "error: x has Windows line endings"),
     ],
 )
 def test_a_file_that_no_kernel_starts_is_not_sent(folder: Path, content: bytes, said: str) -> None:
@@ -222,8 +222,8 @@ def test_a_folder_elsewhere_is_named_in_full(folder: Path, tmp_path: Path) -> No
         (["My_primes.py", "--items", "empty"], "error: empty has no items."),
         (["My_primes.py", "--items", "binary"], "error: Cannot read binary: it is not UTF-8 text."),
         (["My_primes.py", "--detach", "--out", "x"], "error: --detach does not wait for results"),
-        (["My_primes.py", "--result", "none", "--merge", "x"], "error: --result none leaves nothing that --merge"),
-        (["My_primes.py", "--merge", "-", "--out", "x"], "error: --merge - and --out would both speak"),
+        (["My_primes.py", "--result", "none", "--merge", "x"], "error: --result none leaves no results"),
+        (["My_primes.py", "--merge", "-", "--out", "x"], "error: --merge - and --out would both write"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(folder: Path, words: list[str], said: str) -> None:
@@ -241,7 +241,7 @@ def test_a_script_outside_of_the_folder_that_travels_is_refused(folder: Path, tm
 def test_a_home_folder_is_not_uploaded_unasked(folder: Path) -> None:
     (folder.parent / "x.py").write_text("")
     said = refused("../x.py")
-    assert said[0] == f"error: x.py lies in {folder.parent}, and all of that folder would be uploaded."
+    assert said[0] == f"error: x.py lies in {folder.parent}, and that whole would be uploaded."
     assert "--upload DIR" in said[1]
     assert dry("../x.py", "--upload", "..")["workdir"] == str(folder.parent)
 
@@ -345,9 +345,9 @@ def test_a_folder_that_cannot_travel_is_a_fault_of_the_spec_file(folder: Path) -
     (folder / "work" / "x.py").write_text("")
     assert World().argosy("validate", "run.yaml").exit_code == 0
     (folder / "work" / "out").symlink_to("/etc")
-    assert "leads out of" in World().argosy("validate", "run.yaml").stderr
+    assert "points outside" in World().argosy("validate", "run.yaml").stderr
     world = accepting()
-    assert "leads out of" in world.argosy("submit", "run.yaml").stderr
+    assert "points outside" in world.argosy("submit", "run.yaml").stderr
     assert not [each for each in world.functions.requests if each["action"] == "SubmitRun"]
 
 

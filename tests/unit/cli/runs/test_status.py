@@ -133,7 +133,7 @@ def test_status_groups_failures_by_cause_with_the_last_line_of_each() -> None:
 task 7: exit 3
   its last line: ␛[2Jall gone
 task 70: the attempt took longer than 5 s
-task 80: exit 137: SIGKILL: killed from outside: often because memory ran out, of which it may use 1,024 MiB
+task 80: exit 137: SIGKILL: killed from outside, often because memory ran out, of which it may use 1,024 MiB
 """
     assert wanted in shown
 
@@ -157,7 +157,7 @@ def test_failures_without_groups_are_grouped_and_one_that_was_given_up_is_not_to
 
 def test_status_says_what_exit_codes_of_our_images_mean() -> None:
     shown = status_of([failure_kind(1, 1, 64, "x"), failure_kind(1, 2, 75, "y")])
-    assert "64: input is wrong, never retried; 75: temporary, retried\n" in shown
+    assert "64: invalid input, never retried; 75: temporary fault, retried\n" in shown
     assert "exit codes" not in status_of([failure_kind(1, 1, 1, "x")])
 
 
@@ -188,10 +188,10 @@ def test_status_says_why_nothing_starts() -> None:
 
 
 def test_status_says_where_a_run_stands_in_line() -> None:
-    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run come first."]}
+    standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run are ahead of it."]}
     world = World().answers("DescribeRun", run_view(status="PROVISIONING", standing=standing))
     shown = [line.strip() for line in world.argosy("status", RUN_ID).stdout.splitlines()]
-    assert shown[1:3] == ["in line      2nd of 7 queues.", "12 waiting tasks of 1 run come first."]
+    assert shown[1:3] == ["in line      2nd of 7 queues.", "12 waiting tasks of 1 run are ahead of it."]
     standing = {"inLine": False, "sentences": ["It has no place in line: it waits for others."]}
     world = World().answers("DescribeRun", run_view(status="PROVISIONING", standing=standing))
     assert "in line" not in world.argosy("status", RUN_ID).stdout
@@ -245,7 +245,7 @@ def test_cluster_table() -> None:
 def test_instances_that_are_gone_are_only_counted() -> None:
     lines = World().answers("DescribeCluster", CLUSTER).argosy("cluster").stdout.splitlines()
     assert not any("i-0gone" in line for line in lines)
-    assert "1 instance ended recently: --all shows them" in lines
+    assert "1 instance ended recently; --all shows them" in lines
 
 
 def test_an_empty_cluster_is_one_line() -> None:
@@ -287,10 +287,10 @@ def test_cancel_says_what_stops() -> None:
         (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, and no other"),
         (
             run_view(tasks=tasks(starting=1)),
-            "is being cancelled: 1 live task is told to stop, first those that have not begun; no others are launched.",
+            "is being cancelled: 1 live task is told to stop, pending tasks first; no others are launched.",
         ),
         (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is running, and no others will start."),
-        (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; nothing is left to stop."),
+        (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; no tasks are left to stop."),
     ],
 )
 def test_cancel_counts_what_is_told_to_stop(view: Any, said: str) -> None:
@@ -318,7 +318,7 @@ def test_cancelling_a_run_that_has_ended_says_so() -> None:
         (400, "ValidationException", 2, ""),
         (404, "ResourceNotFoundException", 2, "argosy runs"),
         (409, "ConflictException", 2, "--client-token"),
-        (429, "ThrottlingException", 3, "wait a little"),
+        (429, "ThrottlingException", 3, "in a few seconds"),
         (500, "InternalError", 3, "request r-1"),
     ],
 )
@@ -380,7 +380,7 @@ def test_the_cluster_says_which_fleets_somebody_has_to_mend_each_reason_once() -
     first, second = CLUSTER["fleets"]
     view = {**CLUSTER, "fleets": [first | broken, second | broken]}
     said = World().answers("DescribeCluster", view).argosy("cluster").stdout
-    assert "2 fleets launch nothing until somebody acts: c5.xlarge in us-east-1a, ...: no image" in said
+    assert "2 fleets cannot launch until the acts: c5.xlarge in us-east-1a, ...: no image" in said
     assert "cooling off" not in said
 
 

@@ -66,7 +66,7 @@ def test_a_valid_spec_is_summed_up(spec: str) -> None:
     result = World().argosy("validate", spec)
     summary, unchecked = result.stdout.splitlines()
     assert (result.exit_code, summary) == (0, f"{spec} is valid: digits, 18 tasks of 1 vCPU, 1,024 MiB")
-    assert "largest shape, its buckets" in unchecked
+    assert "instance sizes, buckets" in unchecked
     assert "argosy submit" in unchecked
 
 
@@ -299,7 +299,7 @@ def test_a_run_that_nothing_can_run_is_warned_of_with_the_reasons(tmp_path: Path
     world = World().answers("PlanRun", plan(possible=False, warnings=["nothing could", "x"], rejected=rejected))
     world.answers("SubmitRun", run_view(created=True, warnings=[]))
     assert world.argosy("submit", limited(tmp_path), "--detach").stderr.splitlines() == [
-        "warning: nothing in this deployment can run its tasks, so that they wait: needs 4 GPUs (c5.large, c5.xlarge)",
+        "warning: nothing in this deployment can run its tasks, so they wait: needs 4 GPUs (c5.large, c5.xlarge)",
         "warning: x",
     ]
 

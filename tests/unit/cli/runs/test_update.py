@@ -15,7 +15,7 @@ def test_update_says_what_is_changed_and_what_to_type_next() -> None:
     options = ("--priority", "5", "--budget-usd", "20", "--unset", "deadline", "--reason", "it is urgent")
     result = world.argosy("update", RUN_ID, *options)
     assert result.stdout.splitlines() == [
-        f"{RUN_ID} is changed with the next tick: priority 5, budgetUsd 20.0, no deadline.",
+        f"{RUN_ID} changes with the next tick: priority 5, budgetUsd 20.0, no deadline.",
         f"next: argosy status {RUN_ID}",
     ]
     (request,) = world.functions.requests
@@ -30,7 +30,7 @@ def test_every_field_that_may_change_has_an_option() -> None:
         "update", RUN_ID, "--queue", "prod", "--max-hourly-cost", "2.5", "--max-instances", "3",
         "--max-concurrent-tasks", "4", "--deadline", "2h", "--client-token", "mine",
     )  # fmt: skip
-    assert "this client token has already changed it; nothing is changed twice" in result.stdout
+    assert "this client token was already used to change it; nothing is changed twice" in result.stdout
     (request,) = world.functions.requests
     assert request["clientToken"] == "mine"
     assert request["changes"] == {
@@ -41,8 +41,8 @@ def test_every_field_that_may_change_has_an_option() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "Say what is to change."),
-        (("--unset", "priority"), "--unset priority is unknown; there are: budget-usd, max-hourly-cost, deadline, "),
+        ((), "Say what to change."),
+        (("--unset", "priority"), "--unset priority is unknown; known: budget-usd, max-hourly-cost, deadline, "),
         (("--unset", "--deadline", "--deadline", "2h"), "--unset --deadline contradicts --deadline: give one of them."),
     ],
 )

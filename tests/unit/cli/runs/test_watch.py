@@ -76,7 +76,7 @@ def test_ctrl_c_detaches_and_says_how_to_resume() -> None:
     result = world.argosy("watch", RUN_ID)
     assert result.exit_code == 130
     assert result.stderr.splitlines() == [
-        f"Detached from {RUN_ID}; the run goes on.",
+        f"Detached from {RUN_ID}; the run continues.",
         f"watch it again: argosy watch {RUN_ID}",
         f"stop it:        argosy cancel {RUN_ID}",
     ]
@@ -91,7 +91,7 @@ def test_a_wait_that_times_out_exits_4_and_the_run_goes_on() -> None:
     world = under_way(run_view())
     result = world.argosy("watch", RUN_ID, "--wait-timeout", "7")
     assert result.exit_code == 4
-    assert f"{RUN_ID} was still RUNNING after 7.0 s; the run goes on." in result.stderr
+    assert f"{RUN_ID} was still RUNNING after 7.0 s; the run continues." in result.stderr
     assert sum(world.slept) == 7
 
 
@@ -209,6 +209,6 @@ def test_local_mode_that_is_gone_ends_the_watching_with_a_sentence() -> None:
     assert result.stderr.splitlines() == [
         f"warning: Nothing answers at {endpoint}. Trying again.",
         f"error: Nothing answers at {endpoint}.",
-        "next: for local AWS type `argosy local`, else check --endpoint-url, --region and the network",
+        "next: for local AWS, type `argosy local`; otherwise check --endpoint-url, --region and the network",
     ]
     assert sum(world.slept) < 15

@@ -11,7 +11,7 @@ from tests.fakes.cli import RUN_ID, World, api_error, run_view
 
 FIRE = {
     "scheduledTime": "2026-11-23T02:00:00Z", "verdict": "skipped", "decidedAt": "2026-11-23T02:00:01.000Z",
-    "runId": RUN_ID, "reason": "its run was still open", "replaced": [], "byHand": False,
+    "runId": RUN_ID, "reason": "its previous run was still open", "replaced": [], "byHand": False,
 }  # fmt: skip
 VIEW: dict[str, Any] = {
     "name": "nightly", "state": "ENABLED", "expression": "cron(0 3 * * ? *)", "zone": "Europe/Berlin",
@@ -59,9 +59,12 @@ def test_the_other_ways_to_say_when(file: str, words: list[str], expression: str
     ("words", "sentence"),
     [
         (["--spec", "run.yaml"], "Say when"),
-        (["--rate", "1 hour"], "Say what is to run"),
+        (["--rate", "1 hour"], "Say what to run"),
         (["--rate", "1 hour", "--at", "2026-12-24T18:00"], "--rate and --at exclude each other"),
-        (["--rate", "1 hour", "--spec", "run.yaml", "--start-within", "soon"], "--start-within 'soon' is no duration"),
+        (
+            ["--rate", "1 hour", "--spec", "run.yaml", "--start-within", "soon"],
+            "--start-within 'soon' is not a duration",
+        ),
     ],
 )
 def test_what_is_missing_or_too_much_is_said(words: list[str], sentence: str) -> None:
@@ -117,8 +120,11 @@ def test_an_update_without_a_file_is_refused_in_the_words_of_its_options() -> No
     world.answers("UpdateSchedule", api_error(400, "ValidationException", "invalid", ("startWithin", "is too long")))
     result = world.argosy("schedule", "update", "nightly", "--start-within", "2d")
     assert (result.exit_code, result.stderr) == (2, "error: --start-within: is too long; no schedule was changed.\n")
-    world.answers("UpdateSchedule", api_error(409, "ConflictException", "look at it again"))
-    assert world.argosy("schedule", "update", "nightly", "--zone", "UTC").stderr == "error: look at it again\n"
+    world.answers("UpdateSchedule", api_error(409, "ConflictException", "read its current state, then try again"))
+    assert (
+        world.argosy("schedule", "update", "nightly", "--zone", "UTC").stderr
+        == "error: read its current state, then try again\n"
+    )
 
 
 def test_show_asks_for_as_many_times_as_are_wanted() -> None:
@@ -138,7 +144,7 @@ def test_update_asks_for_the_revision_that_there_is(file: str) -> None:
     world.argosy("schedule", "update", "nightly", "--spec", file, "--revision", "2", "--zone", "UTC")
     request = world.functions.requests[-1]
     assert (request["revision"], request["zone"], request["spec"]["name"]) == (2, "UTC", "digits")
-    assert "Say what is to change" in world.argosy("schedule", "update", "nightly").stderr
+    assert "Say what to change" in world.argosy("schedule", "update", "nightly").stderr
 
 
 def test_list_shows_next_time_and_last_verdict_by_the_clock_of_the_zone() -> None:
@@ -158,10 +164,10 @@ def test_show_says_what_is_wrong_and_what_became_of_its_times() -> None:
     view = {**VIEW, "armed": False, "overdue": "2026-11-23T02:00:00Z", "waiting": "2026-11-22T02:00:00Z"}
     result = World().answers("DescribeSchedule", view).argosy("schedule", "show", "nightly")
     for sentence in (
-        "was not told",
-        "no controller came for",
-        "waits for a run to end",
-        "its run was still open",
+        "does not have the last change",
+        "no run was started for",
+        "waits for the previous run to end",
+        "its previous run was still open",
         RUN_ID,
     ):
         assert sentence in result.stdout
@@ -178,7 +184,7 @@ def test_pause_resume_run_now_and_delete() -> None:
     assert "next: 2026-11-24 03:00 +0100" in world.argosy("schedule", "resume", "nightly").stdout
     assert f"{RUN_ID} started" in world.argosy("schedule", "run-now", "nightly").stdout
     assert world.functions.requests[-1]["clientToken"] == "token-1"
-    assert "its runs stay" in world.argosy("schedule", "delete", "nightly").stdout
+    assert "its runs are kept" in world.argosy("schedule", "delete", "nightly").stdout
     for words in (["pause", "n"], ["run-now", "n"], ["delete", "n"]):
         assert world.argosy("schedule", *words, "--json").stdout.startswith("{")
 

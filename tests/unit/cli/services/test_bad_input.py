@@ -87,7 +87,7 @@ def test_a_daemon_that_is_larger_than_every_instance_is_refused(
     desk.api.limits = replace(desk.api.limits, pools=(("us-east-1", "p3.8xlarge", "us-east-1a"),), shapes={})
     daemon = {name: value for name, value in WEB.items() if name != "service"} | {"kind": "daemon", "name": "watch"}
     told = refused(world, desk, "env", "create", written(tmp_path, {**daemon, "resources": {"memory": 900_000}}))
-    assert "every instance type that matches is smaller: p3.8xlarge" in " ".join(told.split())
+    assert "every matching instance type is smaller: p3.8xlarge" in " ".join(told.split())
     assert world.argosy("env", "create", written(tmp_path, daemon)).exit_code == 0
 
 
@@ -143,7 +143,10 @@ def test_a_scale_of_what_is_frozen_waits_for_the_thaw_and_says_so(world: World, 
     desk.body("FreezeEnvironment", name="web")
     desk.fold_in()
     said = world.argosy("env", "scale", "web", "7").stdout.splitlines()
-    assert said == ["web is to have 7 tasks; it is frozen, so that waits for a thaw.", "next: argosy env thaw web"]
+    assert said == [
+        "web will have 7 tasks; the environment is frozen, so this waits until it is thawed.",
+        "next: argosy env thaw web",
+    ]
 
 
 @pytest.mark.parametrize(

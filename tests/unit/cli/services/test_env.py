@@ -32,9 +32,9 @@ def test_create_says_that_nothing_runs_yet_and_what_to_type(spec: str) -> None:
 
 
 def test_create_of_a_name_that_is_taken_is_refused_without_advice_about_tokens(spec: str) -> None:
-    taken = api_error(409, "ConflictException", "there is an environment 'web' already")
+    taken = api_error(409, "ConflictException", "the environment 'web' already")
     result = World().answers("CreateEnvironment", taken).argosy("env", "create", spec)
-    assert (result.exit_code, result.stderr) == (2, "error: there is an environment 'web' already\n")
+    assert (result.exit_code, result.stderr) == (2, "error: the environment 'web' already\n")
 
 
 def test_a_fault_that_the_deployment_finds_is_shown_in_the_file(spec: str) -> None:
@@ -48,7 +48,7 @@ def test_update_takes_the_newest_revision_for_its_base(spec: str) -> None:
     world = World().answers("DescribeEnvironment", environment(latestRevision=4))
     world.answers("UpdateEnvironment", {"name": "web", "revision": 5, "created": True, "warnings": []})
     assert lines(world.argosy("env", "update", spec)) == [
-        "web has revision 5 now; it is not deployed yet.",
+        "web now has revision 5; it is not deployed yet.",
         "next: argosy env deploy web",
     ]
     assert world.functions.requests[-1]["baseRevision"] == 4
@@ -65,7 +65,7 @@ def test_update_that_changes_nothing_says_so(spec: str) -> None:
     world = World().answers("DescribeEnvironment", environment())
     world.answers("UpdateEnvironment", {"name": "web", "revision": 1, "created": False, "warnings": []})
     assert lines(world.argosy("env", "update", spec)) == [
-        "web: revision 1 says the same; there is no new one.",
+        "web: revision 1 is identical; no new revision was created.",
         "next: argosy env status web",
     ]
 
@@ -83,14 +83,14 @@ def test_deploy_sends_a_token_and_comes_back_at_once() -> None:
 def test_deploy_with_a_token_that_has_done_so_says_so() -> None:
     world = World().answers("StartDeployment", deploying(2, created=False))
     said = lines(world.argosy("env", "deploy", "web", "--client-token", "mine"))[0]
-    assert said == "Revision 2 of web was deployed with this token before; nothing is done twice."
+    assert said == "Revision 2 of web was already deployed with this token; nothing is done twice."
     assert world.functions.requests[0]["clientToken"] == "mine"
 
 
 def test_deploy_of_what_a_user_has_frozen_says_that_it_waits() -> None:
     world = World().answers("StartDeployment", deploying(2, frozenByUser=True, statusReason="looking at it"))
     assert lines(world.argosy("env", "deploy", "web")) == [
-        "Revision 2 of web is next; it is frozen, so that waits for a thaw: looking at it.",
+        "Revision 2 of web is next; the environment is frozen, so this waits until it is thawed: looking at it.",
         "next: argosy env thaw web",
     ]
     world.answers("DescribeEnvironment", seen(deployment(2, 2)))
@@ -154,7 +154,7 @@ def test_a_wait_that_is_too_long_exits_4_and_says_that_it_goes_on() -> None:
     result = world.argosy("env", "deploy", "web", "--wait-timeout", "5")
     assert result.exit_code == 4
     assert result.stderr.splitlines() == [
-        "error: Revision 2 of web was still being deployed after 5.0 s; it goes on.",
+        "error: Revision 2 of web was still being deployed after 5.0 s; the deployment continues.",
         "next: argosy env status web",
     ]
 
@@ -229,7 +229,7 @@ def test_an_environment_that_is_not_there_is_named_and_the_list_offered() -> Non
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
         "error: the environment 'web' does not exist",
-        "next: type `argosy env list` to see the environments there are",
+        "next: type `argosy env list` to see the environments",
     ]
 
 
@@ -283,7 +283,7 @@ def test_where_nothing_is_reached_it_says_why() -> None:
     world = World().answers("DescribeEnvironment", environment(endpoints=[]))
     said = lines(world.argosy("env", "endpoints", "web", COLUMNS="200"))
     assert said == [
-        "No task of web is reached at a port: none runs, or its spec has no container.ports.",
+        "No task of web has an endpoint: none is running, or its spec has no container.ports.",
         "next: argosy env status web",
     ]
 
@@ -293,7 +293,7 @@ def test_where_nothing_is_reached_it_says_why() -> None:
     [
         (["scale", "web", "7"], "ScaleEnvironment", {"desired": 7}, "web is scaled to 7."),
         (["freeze", "web", "--reason", "r"], "FreezeEnvironment", {"reason": "r"}, "web is frozen."),
-        (["thaw", "web"], "ThawEnvironment", {}, "web goes on."),
+        (["thaw", "web"], "ThawEnvironment", {}, "web is thawed."),
         (["stop", "web"], "StopDeployment", {"reason": ""}, "The deployment of web is stopped."),
     ],
 )
@@ -307,8 +307,8 @@ def test_a_change_is_sent_and_said(words: list[str], action: str, sent: dict[str
     ("running", "said"),
     [
         (0, "no task is running."),
-        (1, "1 running task is told to stop."),
-        (3, "3 running tasks are told to stop."),
+        (1, "1 running task is being stopped."),
+        (3, "3 running tasks are being stopped."),
     ],
 )
 def test_delete_says_what_becomes_of_the_tasks(running: int, said: str) -> None:
@@ -320,11 +320,11 @@ def test_tasks_that_are_left_go_on_and_the_way_to_stop_them_is_told() -> None:
     world = World().answers("DeleteEnvironment", environment(running=3))
     said = lines(world.argosy("env", "delete", "web", "--leave-tasks"))
     assert said == [
-        "web is deleted; 3 running tasks go on, and no other is started.",
+        "web is deleted; 3 running tasks continue, and no others are started.",
         "stop them: argosy env delete web",
     ]
     assert world.functions.requests == [{"action": "DeleteEnvironment", "name": "web", "tasks": "leave"}]
-    left = environment(status="LEFT", statusReason="the environment was deleted, and its tasks were left")
+    left = environment(status="LEFT", statusReason="the environment was deleted, and its tasks were kept")
     shown = lines(World().answers("DescribeEnvironment", left).argosy("env", "status", "web"))
     assert shown[0].startswith("web  LEFT")
     assert shown[-1] == "next: argosy env delete web"
@@ -337,7 +337,7 @@ def test_a_count_below_zero_is_refused_in_one_sentence(words: list[str], what: s
     world = World()
     result = world.argosy(*words)
     assert result.exit_code == 2
-    assert result.stderr == f"error: -1 is no number of {what}: give 0 or more; nothing was changed.\n"
+    assert result.stderr == f"error: -1 is not a number of {what}: give 0 or more; nothing was changed.\n"
     assert not world.functions.requests
 
 

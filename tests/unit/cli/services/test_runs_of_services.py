@@ -33,7 +33,7 @@ def test_who_watches_it_is_told_that_it_does_not_end_and_what_to_look_at() -> No
     result = World().answers("DescribeRun", RUN).argosy("watch", RUN_ID)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [
-        f"error: {RUN_ID} is the run of a revision of the service web: it does not end by itself.",
+        f"error: {RUN_ID} is the run of a revision of the service web: it does not end on its own.",
         "next: argosy env status web",
     ]
 
@@ -41,14 +41,14 @@ def test_who_watches_it_is_told_that_it_does_not_end_and_what_to_look_at() -> No
 def test_it_never_has_all_its_results_and_that_is_said() -> None:
     result = World().answers("DescribeRun", RUN).argosy("results", RUN_ID)
     assert result.exit_code == 2
-    assert result.stderr.splitlines()[0].endswith("whose tasks are kept running: it never has all its results.")
+    assert result.stderr.splitlines()[0].endswith("whose tasks keep running: its results are never complete.")
 
 
 @pytest.mark.parametrize(
     ("kind", "summary"),
     [
         ("service: {desired: 3}", "web, a service: 3 tasks of 0.5 vCPU, 256 MiB"),
-        ("daemon: {}", "web, a daemon: on each instance that matches one task of 0.5 vCPU, 256 MiB"),
+        ("daemon: {}", "web, a daemon: one task on each matching instance of 0.5 vCPU, 256 MiB"),
     ],
 )
 def test_a_spec_of_what_is_kept_running_is_valid_as_that(tmp_path: Path, kind: str, summary: str) -> None:

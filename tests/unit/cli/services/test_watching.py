@@ -42,7 +42,7 @@ def test_ctrl_c_ends_the_watching_and_changes_nothing(option: list[str]) -> None
     world.on_sleep = interrupt
     result = world.argosy(*WATCH, *option)
     assert result.exit_code == 130
-    assert result.stderr == "Nothing is changed by that; watch again: argosy env status web --watch\n"
+    assert result.stderr == "Nothing was changed; watch again: argosy env status web --watch\n"
     assert {request["action"] for request in world.functions.requests} == {"DescribeEnvironment"}
 
 

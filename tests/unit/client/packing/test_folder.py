@@ -69,7 +69,7 @@ def test_the_same_files_make_the_same_bytes_at_any_time_and_place(program: Path,
 @pytest.mark.parametrize("target", ["../outside", "/etc/passwd", "lib/../../outside"])
 def test_a_link_out_of_the_folder_is_refused_by_name(program: Path, target: str) -> None:
     (program / "link").symlink_to(target)
-    with pytest.raises(InvalidInput, match=r"program/link is a link that leads out of .*program \(to "):
+    with pytest.raises(InvalidInput, match=r"program/link is a link that points outside .*program \(to "):
         packed_entries(program)
     (program / ".gitignore").write_text("link\n")
     assert "link" not in names(program)
@@ -117,7 +117,9 @@ def test_a_folder_beyond_the_limit_is_refused_with_its_largest_entries(program: 
         file.truncate(400 * 1024 * 1024)  # holes: they take no disk
     with (program / "lib" / "model").open("wb") as file:
         file.truncate(200 * 1024 * 1024)
-    with pytest.raises(InvalidInput, match=r"program has 600.0 MiB; a program's folder may have 500.0 MiB") as refusal:
+    with pytest.raises(
+        InvalidInput, match=r"program has 600.0 MiB; the limit for a program's folder is 500.0 MiB"
+    ) as refusal:
         packed_entries(program)
     assert [line.split() for line in refusal.value.details][:2] == [
         ["400.0", "MiB", "data.bin"],

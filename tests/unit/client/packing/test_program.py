@@ -83,7 +83,7 @@ def test_heavy_packages_are_taken_with_a_word_about_images(tmp_path: Path) -> No
     packer.pack({**unpacked(SPEC), "packages": ["abc"]}, tmp_path, access_of(World()))
     assert len(told) == 1
     packer.pack({**unpacked(SPEC), "packages": ["abcd"]}, tmp_path, access_of(World()))
-    assert told[-1].startswith("the packages have 0.0 GiB, which each task fetches: an image that has them")
+    assert told[-1].startswith("the packages are 0.0 GiB, which each task downloads: with an image that has them")
 
 
 def test_what_is_there_already_is_not_sent_again(folder: Path) -> None:
@@ -114,10 +114,12 @@ def test_a_setup_alone_makes_a_job_without_archives(folder: Path) -> None:
 def test_a_missing_right_is_named(folder: Path) -> None:
     world = World()
     world.objects.refuses_writes = refusal("AccessDenied", operation="PutObject")
-    with pytest.raises(ArgosyError, match=f"You may not put programs into s3://{BUCKET}/argosy/programs/") as said:
+    with pytest.raises(
+        ArgosyError, match=f"You have no permission to upload programs to s3://{BUCKET}/argosy/programs/"
+    ) as said:
         pack(SPEC, folder, access_of(world))
     assert "argosy-submitter" in said.value.next_step
-    with pytest.raises(ArgosyError, match="You may not put programs"):
+    with pytest.raises(ArgosyError, match="You have no permission to upload programs"):
         put(access_of(world), b"x", ".bin")
 
 

@@ -101,7 +101,7 @@ def test_of_hundreds_of_versions_the_newest_are_named(tmp_path: Path) -> None:
 
 def test_a_python_without_pip_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
-    with pytest.raises(ArgosyError, match="packages are resolved by pip, and this Python has none") as refusal:
+    with pytest.raises(ArgosyError, match="packages are resolved with pip, which this Python does not have") as refusal:
         Resolver(tmp_path, Pip("a"), Clock()).wheels(["a"], AWS)
     assert "ensurepip" in refusal.value.next_step
 

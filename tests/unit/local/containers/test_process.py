@@ -98,7 +98,7 @@ def test_a_tree_that_takes_too_much_memory_is_killed_for_it(tmp_path: Path) -> N
     )
     started = Started(code, tmp_path, memory_mib=150)
     assert started.end() == Ended(137, OUT_OF_MEMORY)
-    assert re.fullmatch(r"argosy: killed: it held \d{3,4} MiB, and may hold 150 MiB", started.line())
+    assert re.fullmatch(r"argosy: killed: it used \d{3,4} MiB, and the limit is 150 MiB", started.line())
 
 
 def test_address_space_that_is_only_reserved_does_not_count(tmp_path: Path) -> None:

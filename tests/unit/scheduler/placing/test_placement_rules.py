@@ -286,7 +286,7 @@ def test_a_group_that_keeps_together_gets_one_instance_and_then_waits_for_room_o
     start(state)
     assert not decided(state, Launch)
     (remark,) = decided(state, Remark)
-    assert remark.sentence == "keeps to the instance that runs its group a (affinity), and that has no room now"
+    assert remark.sentence == "runs only on the instance of its group a (affinity), which has no room now"
 
 
 @pytest.mark.parametrize(("cheap", "dear"), [("c5.large", "c5.xlarge"), ("c5.xlarge", "c5.large")])
@@ -355,7 +355,7 @@ def test_such_a_run_is_not_even_prepared() -> None:
     state = state_with(submitted(placement={"strategy": ["gone:f"]}))
     assert not decided(state, PrepareRun)
     (halt,) = decided(state, HaltRun, launching=False)
-    assert halt.reason == "this deployment has no strategy and no fitness function 'gone:f'"
+    assert halt.reason == "this deployment has no strategy or fitness function 'gone:f'"
 
 
 def test_a_function_that_fails_in_use_takes_its_own_run_down_only() -> None:

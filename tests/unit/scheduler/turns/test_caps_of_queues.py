@@ -236,7 +236,7 @@ def test_what_is_not_lent_is_kept_from_others_though_nobody_wants_it() -> None:
         first = run(state, 1, 1_000)
         actions = decided(state, max_instances=10)
         assert bought(actions) == most
-    assert sentences(actions)[first] == "held back by what is guaranteed to queue legal and not lent"
+    assert sentences(actions)[first] == "held back by the guarantee of queue legal, which is not lent"
 
 
 def test_who_does_not_lend_may_buy_what_is_kept_for_him() -> None:

@@ -1,4 +1,4 @@
-"""What was used lately: noted, stored, forgotten, and a factor of who comes first."""
+"""Recent use: noted, stored, forgotten, and a factor of who comes first."""
 
 from __future__ import annotations
 

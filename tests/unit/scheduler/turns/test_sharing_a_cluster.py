@@ -140,7 +140,7 @@ def test_a_run_for_which_nothing_is_ordered_is_told_so() -> None:
     run(state, 1, 1_000_000)
     second = run(state, 2, 1, resources={"vcpus": 4, "memory": 6000})
     remarks = {each.run_id: each.sentence for each in decided(state, growth_per_tick=5) if isinstance(each, Remark)}
-    assert remarks[second].startswith("no instance is ordered for it yet: 5 are ordered at once")
+    assert remarks[second].startswith("no instance is ordered for it yet: a tick orders 5 at most")
 
 
 def test_preparations_take_turns() -> None:

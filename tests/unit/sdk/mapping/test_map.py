@@ -115,7 +115,7 @@ def test_what_crashes_every_time_says_which_items_it_took_along(deployment: Call
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(argosy.RunFailed, match=r"result for items 3 to 5\.\n  task 1: exit 139") as failed:
         next(results)
-    assert str(failed.value).endswith("it printed last: about to crash")
+    assert str(failed.value).endswith("its last output: about to crash")
     assert failed.value.run is results.run
 
 
@@ -135,7 +135,7 @@ def test_an_item_that_does_not_pickle_is_named_before_anything_is_sent(deploymen
 
 
 def test_a_batch_has_at_least_one_item(deployment: CallingWorld) -> None:
-    with pytest.raises(argosy.ArgosyError, match="from 1 on, not 0"):
+    with pytest.raises(argosy.ArgosyError, match="from 1, not 0"):
         argosy.map(abs, [1], batch=0, client=deployment.client)
 
 
@@ -251,9 +251,9 @@ def test_a_call_cannot_itself_wait_for_calls(deployment: CallingWorld) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"packages": "numpy"}, r"packages is a list of requirements: \['numpy'\], not 'numpy'"),
-        ({"batch": "3"}, "a whole number from 1 on, not '3'"),
-        ({"batch": 2.0}, "a whole number from 1 on, not 2.0"),
+        ({"packages": "numpy"}, r"packages must be a list of requirements: \['numpy'\], not 'numpy'"),
+        ({"batch": "3"}, "a whole number from 1, not '3'"),
+        ({"batch": 2.0}, "a whole number from 1, not 2.0"),
     ],
 )
 def test_an_option_of_another_kind_is_refused_before_anything_is_sent(

@@ -119,7 +119,7 @@ def test_an_exception_without_a_text_of_its_own_is_told(task: Task) -> None:
         raise Mute
 
     [failed] = task.outcomes(raise_it, 1)
-    with pytest.raises(argosy.RemoteError, match=r"raise_it\.<locals>\.Mute: <it has no text>"):
+    with pytest.raises(argosy.RemoteError, match=r"raise_it\.<locals>\.Mute: <no text>"):
         failed.taken()
 
 

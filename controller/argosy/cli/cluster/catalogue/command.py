@@ -22,7 +22,7 @@ CHANGES_SHOWN = 40
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Instance types: what they hold and cost.")
+    group = typer.Typer(help="Instance types: their sizes and prices.")
     command(group, "refresh", panel=panels.CLUSTER)(refresh)
     group.callback(invoke_without_command=True)(catalogue)
     app.add_typer(group, name="catalogue", rich_help_panel=panels.CLUSTER)
@@ -36,9 +36,9 @@ def catalogue(
     region: Annotated[
         str, typer.Option("--region", metavar="REGION", envvar=REGION_VARIABLES, show_envvar=False)
     ] = DEFAULT_REGION,
-    wants_json: Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")] = False,
+    wants_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Instance types: what they hold and cost."""
+    """Instance types: their sizes and prices."""
     if ctx.invoked_subcommand is not None:
         return
     tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
@@ -54,7 +54,7 @@ def matching(pattern: str, region: str) -> list[InstanceType]:
     found = [kind for name, kind in known.items() if fnmatchcase(name, pattern)]
     if not found:
         families = ", ".join(sorted({kind.family for kind in known.values()}))
-        step = f"known families: {families}; argosy catalogue refresh --type '{pattern}' adds what AWS has"
+        step = f"known families: {families}; argosy catalogue refresh --type '{pattern}' adds them from AWS"
         raise CliError(f"No instance type of the catalogue matches {pattern!r}.", next_step=step)
     return found
 
@@ -125,7 +125,7 @@ def refresh(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FOLDER", help="Write there instead of into the checkout's catalogue."),
+        typer.Option("--output", metavar="FOLDER", help="Write to this folder, not to the checkout's catalogue."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
 ) -> None:
@@ -140,8 +140,8 @@ def refresh(
     loopback = session.connection.is_loopback
     if loopback and output is None and not dry_run:
         raise CliError(
-            "This is an AWS on this machine: its figures are invented and do not belong in the catalogue.",
-            next_step="leave --endpoint-url out, or write elsewhere with --output FOLDER",
+            "This is local AWS: its figures are invented and do not belong in the catalogue.",
+            next_step="leave --endpoint-url out, or write to another folder with --output",
         )
     folder = output or shipped_folder()
     regions = [region.strip() for region in (session.connection.region or DEFAULT_REGION).split(",") if region.strip()]
@@ -168,8 +168,8 @@ def _tell(session: Session, found: dict[str, Any], changes: list[Change], folder
             table.add_row(change.region, change.what, change.instance_type, change.was, change.now)
         console.print(table)
     if len(changes) > CHANGES_SHOWN:
-        console.print(f"and {len(changes) - CHANGES_SHOWN} more with --json", style="dim")
+        console.print(f"--json shows {len(changes) - CHANGES_SHOWN} more", style="dim")
     for note in notes:
         console.print(note, style="dim")
-    where = f"written to {folder}; the next make deploy carries it" if folder else "nothing was written (--dry-run)"
+    where = f"written to {folder}; the next `make deploy` uses it" if folder else "nothing was written (--dry-run)"
     console.print(where)

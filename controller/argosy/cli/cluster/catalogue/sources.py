@@ -51,17 +51,17 @@ def read_region(session: Session, region: str, patterns: list[str]) -> RegionFig
     if absent := [pattern for pattern in patterns if not _matches(found, pattern)]:
         raise CliError(
             f"{region} has no usable instance type that matches {', '.join(map(repr, absent))}.",
-            next_step="usable are x86_64 and arm64 types, not bare metal, with whole NVIDIA GPUs or none",
+            next_step="Argosy can use x86_64 and arm64 types with whole NVIDIA GPUs or none, but not bare metal",
         )
     names = list(found.types)
     if gone := [name for name in known if name not in found.types]:
-        found.notes.append(f"{region} does not describe {', '.join(gone)}: kept as they are, and not offered there")
+        found.notes.append(
+            f"{region} does not describe {', '.join(gone)}: kept unchanged, and marked as not offered there"
+        )
     _take_offers(found, ec2, names)
     _take_spot(found, ec2, names, session.tools.now())
     if session.connection.is_loopback:
-        found.notes.append(
-            f"{region}: an AWS on this machine has no price list; prices other than spot stay as they are"
-        )
+        found.notes.append(f"{region}: local AWS has no price list; only spot prices are updated")
         return found
     pricing = session.client("pricing", PRICE_LIST_REGION)
     _take_on_demand(found, pricing, region)
@@ -131,7 +131,7 @@ def _take_on_demand(found: RegionFigures, pricing: Any, region: str) -> None:
         if prices:
             found.on_demand[name] = max(prices)
     if absent := [name for name in found.types if name not in found.on_demand]:
-        found.notes.append(f"{region}: the price list has no on-demand price for {', '.join(absent)}: kept as it was")
+        found.notes.append(f"{region}: the price list has no on-demand price for {', '.join(absent)}: kept unchanged")
 
 
 def _take_overheads(found: RegionFigures, pricing: Any, region: str) -> None:
@@ -150,7 +150,7 @@ def _take_overheads(found: RegionFigures, pricing: Any, region: str) -> None:
         if prices:
             found.overheads[name] = max(prices)  # of tiers, the first
         else:
-            found.notes.append(f"{region}: the price list has no {usage_type}: {name} is kept as it was")
+            found.notes.append(f"{region}: the price list has no {usage_type}: {name} is kept unchanged")
 
 
 def _usd(product: Mapping[str, Any], units: Collection[str]) -> Iterator[float]:

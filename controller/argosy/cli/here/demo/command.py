@@ -43,14 +43,14 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     session: Session,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the summary and the results go.")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the summary and the results.")] = Path(
         "out/demo"
     ),
     runtime: Runtime = PROCESS,
     base_image: BaseImage = None,
     tour: Annotated[
         int | None,
-        typer.Option("--tour", min=1, max=20, metavar="N", help="Services instead, on 1, 2 and N instances."),
+        typer.Option("--tour", min=1, max=20, metavar="N", help="Show services instead, on 1, 2 and N instances."),
     ] = None,
 ) -> None:
     """A real batch here, with GPUs and a spot interruption."""
@@ -101,7 +101,7 @@ def _take_tour(session: Session, largest: int) -> None:
         taken.take(largest)
     found = report(taken.steps)
     slowest = found["slowestSeconds"]
-    log.step(f"all is free again; the slowest change was followed after {slowest:.1f} s of {found['mostSeconds']:.0f}")
+    log.step(f"all instances are free; the slowest change took {slowest:.1f} s (limit {found['mostSeconds']:.0f} s)")
     if session.wants_json:
         session.print_json(found)
 
@@ -111,7 +111,7 @@ def _until_bought(inside: Session) -> None:
     deadline = inside.tools.now() + TIME_LIMIT_S
     while not any(fleet["spotTarget"] for fleet in inside.api.cluster()["fleets"]):
         if inside.tools.now() > deadline:
-            raise CliError("The cluster ordered no instances.", next_step="look at the log that local AWS named")
+            raise CliError("The cluster ordered no instances.", next_step="see the log that local AWS named")
         inside.tools.sleep(LOOK_INTERVAL_S)
 
 
@@ -124,7 +124,7 @@ def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
     session.console.print()
     session.console.print(report.closing_table(found, out / "results"))
     session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
-    session.console.print(f"What happened, to look at: {out / REPORTS[0]}", style="dim")
+    session.console.print(f"Report of the demo: {out / REPORTS[0]}", style="dim")
     session.console.print(f"next: argosy local, then argosy submit {example(RUN_FILES[0])}", style="dim")
 
 

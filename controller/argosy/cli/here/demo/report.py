@@ -72,7 +72,7 @@ def gpu_line(tasks: Sequence[View]) -> str:
     hosts = {each["instance"] for each in tasks}
     gpus = Counter(gpu for each in tasks for gpu in each["gpuIds"])
     again = sum(count > 1 for count in gpus.values())
-    reuse = f"{again} of them by several tasks" if again else "none of them by two tasks"
+    reuse = f"{again} of them by several tasks" if again else "none of them by more than one task"
     on = f"{figures.counted(len(tasks), 'task')} on {figures.counted(len(hosts), 'instance')}"
     return f"{on} used {figures.counted(len(gpus), 'GPU')}, {reuse}"
 
@@ -87,9 +87,9 @@ def closing_table(found: View, results: Path) -> Table:
         ("instances", _instances(found)),
         ("GPUs", gpu_line(found["gpuTasks"])),
         ("peak use", _peak(found["peakUtilisation"]) or "not measured"),
-        ("cost", f"{figures.cost(found)} for the runs, at emulated spot prices"),
+        ("cost", f"{figures.cost(found)} for the runs, at simulated spot prices"),
         ("spent on", _spent_on(found["spentOn"], found["costUsd"])),
-        ("bill", f"{_bill(found)} for the cluster, time that no run used included"),
+        ("bill", f"{_bill(found)} for the cluster, idle time included"),
         *([("forecast", _forecast(found["plan"]))] if "plan" in found else []),
         ("took", figures.duration(found["seconds"])),
         ("results", f"{results}/"),
@@ -107,7 +107,7 @@ def _forecast(plan: View) -> str:
 
 def _instances(found: View) -> str:
     bought = ", ".join(f"{count} x {name}" for name, count in found["instancesBought"].items())
-    return f"{found['instances']} used, {found['instancesInterrupted']} of them taken away; bought {bought}"
+    return f"{found['instances']} used, {found['instancesInterrupted']} of them interrupted; bought {bought}"
 
 
 def _peak(peak: View) -> str:

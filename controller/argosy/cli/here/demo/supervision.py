@@ -63,7 +63,7 @@ class StepLog:
         say(f"{since:>7}  {text}", err=self.session.wants_json)
 
     def welcome(self, aws: EmbeddedAws) -> None:
-        self.step(f"local AWS at {aws.endpoint_url}: nothing leaves this machine, nothing costs money")
+        self.step(f"local AWS at {aws.endpoint_url}: everything stays on this machine and is free")
 
 
 class RunSupervisor:
@@ -125,7 +125,7 @@ class RunSupervisor:
             return  # the instance has just ended; the next look finds another
         self._interrupted_at = now
         self.taken.append(busiest)
-        self._log.step(f"spot interruption: {busiest} will be taken away in {self.notice_s:.0f} s (AWS gives 120 s)")
+        self._log.step(f"spot interruption: {busiest} will be interrupted in {self.notice_s:.0f} s (AWS gives 120 s)")
 
 
 def busiest_instance(tasks: Sequence[Mapping[str, Any]]) -> str | None:

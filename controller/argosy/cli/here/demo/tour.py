@@ -102,13 +102,13 @@ class Tour:
         self._argosy(line)
         while not holds():
             if tools.now() - began > MOST_S:
-                raise CliError(f"argosy {line}: not so after {MOST_S:.0f} s.", exit_code=WAIT_TIMED_OUT)
+                raise CliError(f"argosy {line}: no effect after {MOST_S:.0f} s.", exit_code=WAIT_TIMED_OUT)
             tools.sleep(LOOK_S)
         took_s = tools.now() - began
         if took_s > MOST_S:
             raise CliError(f"argosy {line}: it took {took_s:.0f} s, longer than {MOST_S:.0f}.", exit_code=RUN_FAILED)
         self.steps.append(TourStep(f"argosy {line}", took_s))
-        self.log.step(f"followed after {took_s:.1f} s")
+        self.log.step(f"took effect after {took_s:.1f} s")
 
     def _argosy(self, line: str) -> None:
         """One command, as it is typed. Raises CliError when it fails."""

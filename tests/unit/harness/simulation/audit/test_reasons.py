@@ -90,7 +90,7 @@ OVER_TIME = "the run took longer than timeout.runDurationSeconds allows: 60 s"
         ),
         ("held back by capacity.maxInstances of the run", {}, {"spec": {"capacity": {"maxInstances": 1}}}),
         ("held back by its budget of $1", {}, {"spec": {"capacity": {"budgetUsd": 1}}}),
-        ("waits to try again after: x", {"tasks": (PENDING, RUNNING)}, {"tasks": (PENDING, FAILED)}),
+        ("waits before a retry after: x", {"tasks": (PENDING, RUNNING)}, {"tasks": (PENDING, FAILED)}),
         ("the pools that could hold it are short", {}, {"pools": {"short_until": 1e12}}),
         ("only closed cells could hold it", {}, {"pools": {"closed": "left out"}}),
         ("this deployment has no fleets yet", {}, {"pools": {"fleet_id": ""}}),
@@ -127,7 +127,7 @@ def test_of_runs_without_a_task_to_run_only_those_that_serve_wait_for_their_turn
         ("cancelled: enough", {"cancelled": True}),
         ("the rest of its budget of $1 does not pay", {"spec": {"capacity": {"budgetUsd": 1}}}),
         (OVER_TIME, {"spec": {"timeout": {"runDurationSeconds": 60}}}),
-        ("stopped early: the first 5 tasks failed alike", {"tasks": (FAILED,) * 5}),
+        ("stopped early: the first 5 tasks failed in the same way", {"tasks": (FAILED,) * 5}),
     ],
 )
 def test_what_a_run_is_said_to_be_stopped_for_has_to_have_happened(said: str, true: dict[str, Any]) -> None:
