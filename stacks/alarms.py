@@ -61,9 +61,7 @@ class CellAlarms(Construct):
         alarms.add("Undelivered", waiting, 1, "events of this cell could not be sent to the home Region")
         alarms.add("WatchdogErrors", watchdog.metric_errors(period=FIVE), 1, "this cell's watchdog fails")
         freed = own_metric(settings, "InstancesFreedByWatchdog", "Sum")
-        alarms.add(
-            "WatchdogActed", freed, 1, "no controller managed this cell while instances ran; they were terminated"
-        )
+        alarms.add("WatchdogActed", freed, 1, "this cell had no controller while instances ran; they were terminated")
 
 
 def own_metric(settings: Settings, name: str, statistic: str) -> cloudwatch.Metric:

@@ -45,9 +45,7 @@ def _chosen(names: Sequence[str], folder: Path) -> list[Path]:
     sources = {dockerfile.parent.name: dockerfile.parent for dockerfile in sorted(folder.glob("*/Dockerfile"))}
     unknown = [] if names == ALL_IMAGES else [name for name in names if name not in sources]
     if unknown:
-        raise LookupError(
-            f"images: {', '.join(unknown)} is not a folder of containers/; the folders are {', '.join(sources)}"
-        )
+        raise LookupError(f"images: {', '.join(unknown)} is not a folder of containers/; known: {', '.join(sources)}")
     return list(sources.values()) if names == ALL_IMAGES else [sources[name] for name in names]
 
 

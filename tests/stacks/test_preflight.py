@@ -69,7 +69,7 @@ def test_it_says_which_images_runs_will_find(images: str, engine: str, says: str
 
 
 def test_an_image_without_a_folder_stops_synth() -> None:
-    with pytest.raises(LookupError, match="digest is not a folder of containers/; the folders are digits"):
+    with pytest.raises(LookupError, match="digest is not a folder of containers/; known: digits"):
         ImagesStack(cdk.App(), "argosy-images", settings=load_settings({"images": "digest"}))
 
 

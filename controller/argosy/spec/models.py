@@ -132,9 +132,7 @@ class ArraySpec(Strict):
         description="Expected seconds per task. Deadlines and forecasts rely on it until tasks have ended.",
     )
     part_suffix: str = Field(
-        default=DEFAULT_PART_SUFFIX,
-        pattern=r"^[A-Za-z0-9._-]{0,32}$",
-        description="Suffix of the names of part objects.",
+        default=DEFAULT_PART_SUFFIX, pattern=r"^[A-Za-z0-9._-]{0,32}$", description="Suffix of part object names."
     )
 
 
@@ -193,9 +191,8 @@ class FallbackSpec(Strict):
         default=None,
         ge=1,
         le=TIMEOUT_LIMIT_S,
-        description="Seconds that tasks wait for scarce spot capacity before they use on-demand. Default 600; with a"
-        " deadline, only"
-        " the deadline decides.",
+        description="Seconds to wait for scarce spot capacity before using on-demand. Default 600; with a deadline,"
+        " only the deadline decides.",
     )
     after_interruptions: int | None = Field(
         default=None, ge=1, le=1000, description="Number of losses after which a task runs on-demand. Default 3."
@@ -282,8 +279,7 @@ class RunSpec(Strict):
     workdir: Annotated[Text, Field(min_length=1, max_length=1024)] | None = Field(
         default=None,
         description="The program's folder, relative to the spec file; what .gitignore lists is left out. It is"
-        " packed and"
-        " uploaded once when the run is submitted, and is the folder that each task works in.",
+        " packed and uploaded once, at submission, and is the folder that each task works in.",
     )
     setup: Script | None = Field(
         default=None, description="Shell commands that each task runs in the program's folder before the program."
@@ -307,8 +303,7 @@ class RunSpec(Strict):
         description="What a program leaves: the files in the folder $ARGOSY_OUT, or what it prints. Default folder.",
     )
     resources: ResourcesSpec | None = Field(
-        default=None,
-        description="Resources of each task, unless a taskDefinition sets them. Default 1 vCPU and 1024 MiB.",
+        default=None, description="Needs of each task, unless set by a taskDefinition. Default 1 vCPU and 1024 MiB."
     )
     array: ArraySpec | None = Field(
         default=None, description="How the run is split into tasks. Required, except for services and daemons."
@@ -342,9 +337,7 @@ class RunSpec(Strict):
         default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
     )
     queue: Annotated[str, Field(pattern=QUEUE_NAME)] | None = Field(
-        default=None,
-        description="Queue in which the run waits when a limit is reached; `argosy queues` lists them. Default:"
-        " default.",
+        default=None, description="Queue in which the run waits; `argosy queues` lists them. Default: default."
     )
     owner: Annotated[Text, Field(min_length=1, max_length=64)] | None = Field(
         default=None,

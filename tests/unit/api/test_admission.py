@@ -52,7 +52,7 @@ def test_results_go_to_allowed_buckets_only() -> None:
 @pytest.mark.parametrize("folder", ["argosy/journal", "argosy/journal/", "argosy/journal/2026-11-23/mine/"])
 def test_no_run_has_its_results_where_they_would_expire_with_the_journal(folder: str) -> None:
     assert faults(spec(output=f"s3://own/{folder}")) == [
-        "output: argosy/journal/ holds the controller's own record, which expires: programs may not write there"
+        "output: argosy/journal/ holds the controller's record, which expires: programs may not write there"
     ]
 
 

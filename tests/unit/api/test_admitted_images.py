@@ -64,7 +64,7 @@ def test_a_family_that_the_owner_does_not_list_is_refused() -> None:
         [fault] = faults({**OWN, "taskDefinition": refused}, limits)
         assert fault.startswith("taskDefinition: ")
         assert "is not a family that this deployment runs (argosy-*, " in fault
-        assert fault.endswith("train-*, serve): its owner can add others to the setting taskDefinitions")
+        assert fault.endswith("train-*, serve); its owner can add others to the setting taskDefinitions")
 
 
 def test_a_definition_that_reaches_the_host_is_refused_with_every_reason() -> None:

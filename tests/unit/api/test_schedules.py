@@ -90,9 +90,7 @@ def test_an_update_changes_what_is_given_and_an_old_base_is_a_conflict(desk: Sch
     before = dict(desk.store.items)
     answer = desk.ask("UpdateSchedule", name="nightly", revision=1, zone="UTC")
     assert answer["statusCode"] == 409
-    assert (
-        error_of(answer)["message"] == "nightly is at revision 2 and not at 1: read its current state, then try again"
-    )
+    assert error_of(answer)["message"] == "nightly is at revision 2 and not at 1: read it again"
     assert desk.store.items == before
     changed = desk.body("UpdateSchedule", name="nightly", revision=2, expression="rate(1 hour)")
     assert changed["next"] == stamp(desk.time + 3600)

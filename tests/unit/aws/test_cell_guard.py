@@ -37,7 +37,7 @@ def test_a_cell_with_instances_or_targets_cannot_be_left_out_and_stays_open() ->
     table, ec2 = FakeTable().open(HOME, AWAY), busy_ec2()
     with pytest.raises(CellInUse) as refused:
         take_over(home(table, ec2), [HOME])
-    assert "eu-west-1 is left out" in str(refused.value)
+    assert "the settings no longer name the cell eu-west-1" in str(refused.value)
     assert "3 instances (i-1, i-2, i-orphan) and 1 fleet (fleet-1)" in str(refused.value)
     assert "make destroy-cell CELL=eu-west-1" in str(refused.value)
     assert table.cells() == {HOME: None, AWAY: None}

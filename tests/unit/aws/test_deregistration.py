@@ -176,7 +176,7 @@ def test_registrations_keep_tokens_that_deregistrations_may_not_take() -> None:
     home = Registry()
     here, run, family = prepared_in(home)
     event = here.deregister(DeregisterDefinition(family), [], NOW - 1)
-    assert event == NotCarriedOut("time was up", about=Subject(What.DEREGISTER, family), passing=True)
+    assert event == NotCarriedOut("the time limit was reached", about=Subject(What.DEREGISTER, family), passing=True)
     assert home.active == [run.task_definition]
 
 

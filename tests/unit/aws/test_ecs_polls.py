@@ -35,5 +35,7 @@ def test_it_asks_about_a_hundred_at_a_time_and_stops_at_the_first_refusal() -> N
 
 def test_without_time_or_a_cell_nothing_is_asked() -> None:
     ecs = ScriptedClient("ecs")
-    assert list(looks(ecs).look(LookAtTasks(CELL, (task_arn(1),)), NOW - 1)) == [NotCarriedOut("time was up")]
+    assert list(looks(ecs).look(LookAtTasks(CELL, (task_arn(1),)), NOW - 1)) == [
+        NotCarriedOut("the time limit was reached")
+    ]
     assert list(looks(ecs).look(LookAtTasks("nowhere", ()), SOON)) == [NotCarriedOut("there is no cell nowhere")]

@@ -245,7 +245,7 @@ def test_needs_follow_the_agents_accounting(definition: dict[str, Any], needs: R
 @pytest.mark.parametrize("value", ["ALL", "0.5", None])
 def test_gpus_that_are_not_counted_whole_are_refused(value: str | None) -> None:
     container = {"name": "a", "memory": 6, "resourceRequirements": [{"type": "GPU", "value": value}]}
-    with pytest.raises(UnusableDefinition, match="whole numbers"):
+    with pytest.raises(UnusableDefinition, match="give a whole number"):
         needs_of_definition({"containerDefinitions": [container]})
 
 

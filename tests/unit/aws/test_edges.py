@@ -31,7 +31,7 @@ def test_an_invocation_that_fails_only_costs_a_minute_but_a_tick_that_stays_off_
     AwsWake(
         ScriptedClient("lambda", invoke=timed_out()), ScriptedClient("events", enable_rule={}), "f", "r"
     ).controller()
-    assert "the controller could not be invoked; the next will do it: ReadTimeoutError" in caplog.text
+    assert "the controller could not be invoked; the next tick will do it: ReadTimeoutError" in caplog.text
     denied = ScriptedClient("events", enable_rule=refusal("AccessDeniedException"))
     with pytest.raises(ClientError):
         AwsWake(ScriptedClient("lambda", invoke={}), denied, "f", "r").controller()

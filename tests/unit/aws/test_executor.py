@@ -162,7 +162,7 @@ def test_what_no_run_needs_goes_after_the_launches_and_only_if_they_leave_time()
         site = Site(run_task=slow)
         *_, last = site.carry_out(unused, *(launch(index) for index in range(launches)))
         assert ("deregister_task_definition" in site.operations) is left
-        assert last == (DefinitionDeregistered(unused.family) if left else NotCarriedOut("time was up"))
+        assert last == (DefinitionDeregistered(unused.family) if left else NotCarriedOut("the time limit was reached"))
         assert site.operations.count("run_task") == launches
 
 

@@ -52,7 +52,7 @@ def test_a_cell_is_listed_once_before_its_threads_buy_and_bought_in_only_then() 
     assert isinstance(refused, NotCarriedOut)
     assert (refused.about, "UnauthorizedOperation" in refused.reason) == (Subject(What.TARGET, POOL), True)
     ec2.scripts["describe_fleets"] = {"Fleets": []}
-    assert target_set(here, SetTarget(POOL, 1, 0), NOW) == NotCarriedOut("time was up")
+    assert target_set(here, SetTarget(POOL, 1, 0), NOW) == NotCarriedOut("the time limit was reached")
     assert not ec2.requests("modify_fleet")
     for _ in range(3):
         assert isinstance(target_set(here, SetTarget(POOL, 1, 0)), TargetAccepted)
@@ -107,14 +107,16 @@ def test_a_history_that_cannot_be_read_costs_only_the_reason() -> None:
     event = fleets(refused).history(ReadHistory(POOL), state_of(), SOON)
     assert isinstance(event, NotCarriedOut)
     assert "its history could not be read" in event.reason
-    assert fleets(history_of()).history(ReadHistory(POOL), state_of(), NOW - 1) == NotCarriedOut("time was up")
+    assert fleets(history_of()).history(ReadHistory(POOL), state_of(), NOW - 1) == NotCarriedOut(
+        "the time limit was reached"
+    )
     assert isinstance(fleets(history_of()).history(ReadHistory("a/b/c"), state_of(), SOON), NotCarriedOut)
 
 
 def test_a_target_needs_its_fleet_its_cell_and_time() -> None:
     here = fleets(ScriptedClient("ec2"))
     assert isinstance(here.set_target(SetTarget("a/b/c", 1, 0), state_of(), SOON), NotCarriedOut)
-    assert here.set_target(SetTarget(POOL, 1, 0), state_of(), NOW - 1) == NotCarriedOut("time was up")
+    assert here.set_target(SetTarget(POOL, 1, 0), state_of(), NOW - 1) == NotCarriedOut("the time limit was reached")
     nowhere = AwsFleets("main", {}, Clock())
     assert isinstance(nowhere.set_target(SetTarget(POOL, 1, 0), state_of(), SOON), NotCarriedOut)
     assert isinstance(nowhere.terminate(Terminate(CELL, (instance_id(1),)), state_of(), {}, SOON)[0], NotCarriedOut)
@@ -174,7 +176,7 @@ def test_a_termination_that_fails_is_decided_anew(error: Exception) -> None:
     here = fleets(ScriptedClient("ec2", terminate_instances=error))
     action = Terminate(CELL, (instance_id(1),))
     assert isinstance(here.terminate(action, state_of(), {POOL: True}, SOON)[0], NotCarriedOut)
-    assert here.terminate(action, state_of(), {POOL: True}, NOW - 1) == [NotCarriedOut("time was up")]
+    assert here.terminate(action, state_of(), {POOL: True}, NOW - 1) == [NotCarriedOut("the time limit was reached")]
 
 
 def protecting(*protected: str, code: str = "OperationNotPermitted") -> Any:
@@ -365,5 +367,5 @@ def test_a_look_at_instances_that_fails_or_comes_too_late_is_tried_again() -> No
     look_up = LookUpHosts(CELL, (instance_id(1),))
     assert throttled.look_up(look_up, SOON) == [NotCarriedOut("RequestLimitExceeded")]
     late, _ = fleets_of_home(ScriptedClient("ec2"), pace=0.01)
-    assert late.look_up(look_up, NOW - 1) == [NotCarriedOut("time was up")]
+    assert late.look_up(look_up, NOW - 1) == [NotCarriedOut("the time limit was reached")]
     assert late.look_up(LookUpHosts("nowhere", (instance_id(1),)), SOON) == [NotCarriedOut("there is no cell nowhere")]

@@ -39,14 +39,14 @@ def test_each_line_is_an_item_and_blank_lines_are_none() -> None:
         (b"[" * 100_000, "line 1 is not JSON"),
         (refusal("NoSuchKey", "gone", 404), "does not exist"),
         (refusal("NoSuchBucket", "gone", 404), "does not exist"),
-        (refusal("AccessDenied", "no", 403), "may not be read"),
+        (refusal("AccessDenied", "no", 403), "no permission to read"),
         (timed_out(), "could not be read"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_a_sentence(body: bytes | Exception, sentence: str) -> None:
     with pytest.raises(ItemsUnreadable, match=sentence) as raised:
         reader(body).read_items(URI)
-    assert passes(raised.value) == (sentence in ("may not be read", "could not be read"))
+    assert passes(raised.value) == (sentence in ("no permission to read", "could not be read"))
 
 
 def test_too_many_bytes_or_items_or_no_address_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,9 @@ def test_a_conflict_names_the_task_that_the_token_started() -> None:
 
 def test_what_has_no_time_or_no_run_any_more_is_not_begun() -> None:
     ecs = ScriptedClient("ecs")
-    assert launching(ecs).launch(LAUNCH, state_with_instance(), NOW - 1) == [NotCarriedOut("time was up", KEY)]
+    assert launching(ecs).launch(LAUNCH, state_with_instance(), NOW - 1) == [
+        NotCarriedOut("the time limit was reached", KEY)
+    ]
     assert isinstance(launching(ecs).launch(LAUNCH, state_with(), SOON)[0], NotCarriedOut)
     elsewhere = Launch(KEY, 1, "argosy-testtest-1", instance_id(1), "mars-north-1")
     assert isinstance(launching(ecs).launch(elsewhere, state_with_instance(), SOON)[0], NotCarriedOut)
@@ -361,7 +363,7 @@ def test_stops_use_the_reserve_slow_down_and_know_their_cells() -> None:
         pass
     assert here.stop(stop(), NOW) == [NotCarriedOut("ThrottlingException: Rate exceeded", KEY, passing=True)]
     assert launches.throttles == 1
-    assert here.stop(stop(), NOW - 1) == [NotCarriedOut("time was up", KEY, passing=True)]
+    assert here.stop(stop(), NOW - 1) == [NotCarriedOut("the time limit was reached", KEY, passing=True)]
     assert isinstance(here.stop(stop("mars-north-1"), SOON)[0], NotCarriedOut)
 
 
@@ -373,7 +375,7 @@ def test_a_definition_that_has_to_wait_for_its_turn_delays_the_launch() -> None:
     gone = refusal("ClientException", "Unable to describe task definition.")
     ecs = ScriptedClient("ecs", describe_task_definition=gone)
     (event,) = launching(ecs).launch(LAUNCH, state, NOW - 1)
-    assert event == NotCarriedOut("time was up", KEY)
+    assert event == NotCarriedOut("the time limit was reached", KEY)
 
 
 @pytest.mark.parametrize(

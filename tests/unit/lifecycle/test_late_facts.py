@@ -351,7 +351,7 @@ def test_what_is_no_sweep_is_one_fact_and_what_was_set_back_is_no_progress() -> 
     fact = events.RunClosed(RUN_ID)
     assert list(one_by_one(fact)) == [fact]
     assert is_progress(fact)
-    assert is_progress(events.NotCarriedOut("time was up"))
+    assert is_progress(events.NotCarriedOut("the time limit was reached"))
     assert not is_progress(events.NotCarriedOut("no", about=Subject(What.CLOSE, "x")))
     assert not is_progress(events.LaunchInDoubt(GONE_KEY, "no"))
 

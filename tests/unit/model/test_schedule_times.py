@@ -77,7 +77,7 @@ def test_any_moment_may_be_asked_about(after: float) -> None:
         ("cron(0 3 32W * ? *)", "UTC", "'32' is not a value of the field day-of-month (1 to 31)"),
         ("rate(0 hours)", "UTC", "'0 hours' is not a rate"),
         ("rate(1 week)", "UTC", "'1 week' is not a rate"),
-        ("at(2026-02-30T00:00:00)", "UTC", "'2026-02-30T00:00:00' is no time"),
+        ("at(2026-02-30T00:00:00)", "UTC", "'2026-02-30T00:00:00' is not a time"),
         ("every day", "UTC", "'every day' is not a schedule expression: write cron(0 3 * * ? *)"),
     ],
 )

@@ -82,7 +82,7 @@ def _empty(trial: RecordedTrial, names: list[str]) -> None:
     ("spoil", "sentence"),
     [
         (_lose_the_second, "a segment is missing: part 1"),
-        (_tear_the_last, "is torn"),
+        (_tear_the_last, "is incomplete"),
         (_garble, "cannot be read"),
         (_write_no_json, "cannot be read"),
         (_empty, "has the format None"),

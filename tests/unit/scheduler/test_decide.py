@@ -317,7 +317,7 @@ def test_a_stop_that_was_not_sent_is_sent_in_the_next_tick_and_one_that_ecs_refu
     begun(state, [stop])
     told(state, NotCarriedOut("ClientException: no", stop.key))
     assert not decided(state, StopAttempt, now=NOW + 1)
-    told(state, NotCarriedOut("time was up", stop.key, passing=True))
+    told(state, NotCarriedOut("the time limit was reached", stop.key, passing=True))
     (again,) = decided(state, StopAttempt, now=NOW + 1)
     assert (again.key, again.cause) == (stop.key, StopCause.CANCELLED)
 

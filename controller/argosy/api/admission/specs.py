@@ -208,9 +208,7 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
 def _own_folder_faults(key: str) -> Iterator[Fault]:
     """Folders of the deployment's own bucket that no run may have its results in."""
     if key.startswith(JOURNAL):
-        yield Fault(
-            "output", f"{JOURNAL} holds the controller's own record, which expires: programs may not write there"
-        )
+        yield Fault("output", f"{JOURNAL} holds the controller's record, which expires: programs may not write there")
     if key.startswith(PROGRAMS):
         yield Fault("output", f"{PROGRAMS} holds users' programs: name another folder")
 

@@ -48,7 +48,7 @@ def test_who_takes_and_gives_room_is_shown_where_anybody_may() -> None:
     shown = lines(World().answers("DescribeSharing", sharing(queues=found)).argosy("queues"))
     assert shown[0].split()[-5:] == ["TAKES", "ROOM", "GIVES", "ROOM", "STOPPED"]
     assert [line[line.index("-") :].split() for line in shown[1:4]] == [
-        ["-", "-", "-", "yes,", "2", "instances", "kept", "if", "the", "run", "says", "so", "0"],
+        ["-", "-", "-", "yes,", "2", "instances", "kept", "if", "the", "run", "allows", "it", "0"],
         ["-", "-", "-", "-", "yes", "1,200"],
         ["-", "-", "-", "-", "no", "0"],
     ]

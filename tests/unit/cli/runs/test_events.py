@@ -30,7 +30,7 @@ def test_each_change_is_a_line_with_its_sequence_and_its_time() -> None:
     result = world.argosy("events", RUN_ID, "--since", "3")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        f"       4.1  2026-11-21T06:27:33Z  {RUN_ID} runs",
+        f"       4.1  2026-11-21T06:27:33Z  {RUN_ID} is running",
         f"       4.2  2026-11-21T06:27:33Z  task 3 of {RUN_ID} running on i-0abc",
     ]
     (request,) = world.functions.requests

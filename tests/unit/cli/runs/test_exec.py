@@ -152,7 +152,7 @@ def test_without_the_plugin_nothing_is_opened(ecs: Ecs, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("status", "attempts", "said", "then"),
     [
-        ("PENDING", [], "Task 17 waits", "explain {} --task 17"),
+        ("PENDING", [], "Task 17 is waiting", "explain {} --task 17"),
         ("STARTING", [attempt(1)], "is being started", "watch {}"),
         ("RUNNING", [attempt(1, taskArn=None)], "is being started", "watch {}"),
         ("VERIFYING", [attempt(1, outcome="SUCCEEDED")], "its program has ended", "logs {} --task 17"),

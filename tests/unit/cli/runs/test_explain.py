@@ -94,8 +94,8 @@ def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() 
     state.runs[RUN_ID].steering = Steering(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
     late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
     state.runs[RUN_ID] = late
-    said = "buys on-demand now (on-demand since 08:00 UTC); on-demand instances need about 1m 00s:"
-    assert f"{said} the deadline by about 2m 00s" in printed(state)
+    said = "buys on-demand now (on-demand since 08:00 UTC); on-demand instances need about 1m 00s for the rest:"
+    assert f"{said} 2m 00s too long for the deadline" in printed(state)
 
 
 def test_a_run_that_only_falls_back_is_told_what_is_bought() -> None:

@@ -241,7 +241,7 @@ def test_a_script_outside_of_the_folder_that_travels_is_refused(folder: Path, tm
 def test_a_home_folder_is_not_uploaded_unasked(folder: Path) -> None:
     (folder.parent / "x.py").write_text("")
     said = refused("../x.py")
-    assert said[0] == f"error: x.py lies in {folder.parent}, and that whole would be uploaded."
+    assert said[0] == f"error: x.py is in {folder.parent}, and that whole folder would be uploaded."
     assert "--upload DIR" in said[1]
     assert dry("../x.py", "--upload", "..")["workdir"] == str(folder.parent)
 

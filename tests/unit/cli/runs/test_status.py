@@ -277,17 +277,20 @@ def test_json_is_the_api_s_body(words: tuple[str, ...], action: str, body: Any) 
 def test_cancel_says_what_stops() -> None:
     world = World().answers("CancelRun", run_view(status="CANCELLED"))
     result = world.argosy("cancel", RUN_ID, "--reason", "wrong input")
-    assert result.stdout.startswith(f"{RUN_ID} is being cancelled: 4 live tasks are told to stop")
+    assert result.stdout.startswith(f"{RUN_ID} is being cancelled: 4 live tasks are being stopped")
     assert world.functions.requests[0]["reason"] == "wrong input"
 
 
 @pytest.mark.parametrize(
     ("view", "said"),
     [
-        (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, and no other"),
+        (
+            run_view(tasks=tasks(running=1, pending=3)),
+            "is being cancelled: 1 live task is being stopped, and no others",
+        ),
         (
             run_view(tasks=tasks(starting=1)),
-            "is being cancelled: 1 live task is told to stop, pending tasks first; no others are launched.",
+            "is being cancelled: 1 live task is being stopped, pending tasks first; no others are launched.",
         ),
         (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is running, and no others will start."),
         (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; no tasks are left to stop."),
@@ -318,7 +321,7 @@ def test_cancelling_a_run_that_has_ended_says_so() -> None:
         (400, "ValidationException", 2, ""),
         (404, "ResourceNotFoundException", 2, "argosy runs"),
         (409, "ConflictException", 2, "--client-token"),
-        (429, "ThrottlingException", 3, "in a few seconds"),
+        (429, "ThrottlingException", 3, "wait a moment"),
         (500, "InternalError", 3, "request r-1"),
     ],
 )
@@ -380,7 +383,7 @@ def test_the_cluster_says_which_fleets_somebody_has_to_mend_each_reason_once() -
     first, second = CLUSTER["fleets"]
     view = {**CLUSTER, "fleets": [first | broken, second | broken]}
     said = World().answers("DescribeCluster", view).argosy("cluster").stdout
-    assert "2 fleets cannot launch until the acts: c5.xlarge in us-east-1a, ...: no image" in said
+    assert "2 fleets cannot launch until the cause is fixed: c5.xlarge in us-east-1a, ...: no image" in said
     assert "cooling off" not in said
 
 

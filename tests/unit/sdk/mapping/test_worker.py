@@ -178,7 +178,7 @@ def test_another_cloudpickle_is_refused(task: Task) -> None:
         (b"\x80\x05K\x01.", "the object is not one of argosy.map's"),
         (b"[1]\n", "the object is not one of argosy.map's"),
         (json.dumps({"argosy": 2, "sizes": []}).encode() + b"\n", "the object has form 2, this program reads form 1"),
-        (framed([b"abc"])[:-1], "the object has 2 bytes of pickles where 3 are due"),
+        (framed([b"abc"])[:-1], "the object has 2 bytes of pickles where 3 were expected"),
     ],
 )
 def test_an_object_that_is_not_ours_is_refused(task: Task, functions: bytes, why: str) -> None:
