@@ -120,7 +120,7 @@ class Client:
 
     @property
     def schedules(self) -> Schedules:
-        """Schedules, which start runs by the clock."""
+        """Schedules, which start runs at set times."""
         return Schedules(self.access, self._run)
 
     def cluster(self) -> ClusterView:

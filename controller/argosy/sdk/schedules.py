@@ -1,4 +1,4 @@
-"""Schedules for Python programs: runs started by the clock, and the verdict on each time."""
+"""Schedules for Python programs: scheduled runs and the verdict on each time."""
 
 from __future__ import annotations
 
