@@ -100,7 +100,7 @@ def lateness(shares_lost: float, seeds: range) -> list[float]:
 
 @pytest.mark.benchmark
 @pytest.mark.parametrize(("lost", "within_s"), [(0.0, 8.0), (1.0, 62.0)])
-def test_what_cannot_wait_is_heard_soon(lost: float, within_s: float, capsys: pytest.CaptureFixture[str]) -> None:
+def test_urgent_messages_are_handled_soon(lost: float, within_s: float, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where none of the calls arrives: then the schedule's next minute hears of it."""
     found = sorted(lateness(lost, range(8)))
     p99 = found[int(0.99 * (len(found) - 1))]

@@ -138,7 +138,9 @@ def _forgotten(state: State) -> State:
 
 
 @pytest.mark.benchmark
-def test_who_may_use_what_is_being_emptied(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_run_that_took_room_may_use_an_instance_that_is_being_emptied(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Fifty instances of sixteen tasks each."""
     state = crowd()
     runs = list(state.runs.values())

@@ -170,7 +170,7 @@ def row(name: str) -> str:
 
 
 @pytest.mark.benchmark
-def test_argosys_rule_beside_those_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_argosys_rule_compared_with_the_rules_of_other_systems(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print("\n" + "\n".join([HEAD, *map(row, RULES)]))
     _, most, worst, error, large, others, busy = figures("Argosy")

@@ -75,7 +75,7 @@ class Full:
 
 
 @pytest.mark.benchmark
-def test_work_lost_beside_the_rule_of_the_youngest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_work_lost_compared_with_stopping_the_youngest_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     fulls = [Full(seed) for seed in range(5)]
     ours = sum(each.lost_by_our_rule() for each in fulls)
     drawn = sum(each.lost_by_the_youngest(Random(seed)) for seed, each in enumerate(fulls))

@@ -233,7 +233,7 @@ def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> Non
     assert page.complaints == []
 
 
-def test_a_page_that_nobody_looks_at_asks_nothing_and_asks_again_when_it_is_looked_at(tmp_path: Path) -> None:
+def test_a_hidden_page_makes_no_requests_and_refreshes_when_it_is_shown(tmp_path: Path) -> None:
     def asked() -> int:
         return sum(each.endswith("?changes") for each in page.requested)
 
@@ -250,7 +250,7 @@ def test_a_page_that_nobody_looks_at_asks_nothing_and_asks_again_when_it_is_look
         assert page.complaints == []
 
 
-def test_a_page_says_when_nobody_answers_any_more(page: Tab) -> None:
+def test_a_page_says_when_the_server_stops_answering(page: Tab) -> None:
     with site(page):
         pass
     page.until("document.getElementById('fresh').textContent.includes('still running')")

@@ -130,7 +130,7 @@ def test_a_stopped_task_is_taken_up_by_its_retry_and_no_image_is_done_twice(digi
     )
 
 
-def test_a_task_whose_host_dies_without_a_warning_is_taken_up_where_it_last_kept_its_rows(
+def test_a_task_whose_host_dies_without_a_warning_resumes_from_its_last_kept_rows(
     digits: Path, bucket: s3.Bucket
 ) -> None:
     def task(attempt: int, **more: str) -> dict[str, str]:
@@ -275,7 +275,7 @@ class TestModels:
     def test_batches_of_one_size_only(self, tmp_path: Path) -> None:
         assert "in batches of any size" in self.refusal(self.saved(tmp_path / "m", [4, 8, 8, 1]))
 
-    def test_images_of_any_size_need_to_be_told_one(self, tmp_path: Path) -> None:
+    def test_images_of_any_size_need_a_size_option(self, tmp_path: Path) -> None:
         from inference.model import Classifier
 
         folder = self.saved(tmp_path / "m", [None, None, None, 3])

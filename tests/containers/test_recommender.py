@@ -176,7 +176,7 @@ def test_a_config_of_another_size_than_the_data_is_refused(
     assert not (home / "never.nc").exists()
 
 
-def test_a_training_that_diverges_is_told_and_leaves_no_network(program: Any, home: Path) -> None:
+def test_a_training_that_diverges_is_reported_and_leaves_no_network(program: Any, home: Path) -> None:
     document = json.loads(MOVIELENS.read_text())
     document["Layers"][1]["Activation"] = "Linear"
     del document["SparsenessPenalty"]

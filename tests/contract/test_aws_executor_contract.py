@@ -148,7 +148,7 @@ class Forgetful:
 
 
 @pytest.mark.parametrize("resend", [True, False])
-def test_a_launch_whose_answer_was_lost_is_adopted_and_never_doubled(resend: bool) -> None:
+def test_a_launch_whose_answer_was_lost_is_adopted_and_never_repeated(resend: bool) -> None:
     story = Story()
     name = story.with_an_instance()
     launch = story.launch(name)

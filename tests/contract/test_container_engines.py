@@ -204,7 +204,7 @@ def test_the_engine_finishes_what_it_does_for_a_container_that_is_killed_meanwhi
     assert (calls(fake, "start"), containers("podman", door.port)) == ([], [])
 
 
-def test_a_container_that_begins_although_what_starts_it_was_told_to_end_is_killed(
+def test_a_container_that_starts_although_its_starter_was_stopped_is_killed(
     fake: Path, images: Path, door: Door
 ) -> None:
     fake.mkdir()
@@ -335,7 +335,7 @@ def test_an_image_is_built_once_and_others_are_pulled(fake: Path, images: Path) 
     assert runtime.pull("registry/y").reference == "registry/y"
 
 
-def test_an_image_whose_folder_has_changed_is_built_again_and_that_is_said(fake: Path, images: Path) -> None:
+def test_an_image_whose_folder_has_changed_is_rebuilt_and_that_is_reported(fake: Path, images: Path) -> None:
     said: list[str] = []
     runtime = EngineRuntime("podman", images, tell=said.append)
     for _ in range(2):
@@ -346,7 +346,7 @@ def test_an_image_whose_folder_has_changed_is_built_again_and_that_is_said(fake:
     assert said == ["argosy/engine-test has changed: it is built again"]
 
 
-def test_the_flavour_is_always_said(fake: Path, images: Path) -> None:
+def test_the_flavour_is_always_passed(fake: Path, images: Path) -> None:
     """And only to an image that has one: podman warns about an argument that no Dockerfile asks for."""
     (images / "tf").mkdir()
     (images / "tf" / "Dockerfile").write_text('FROM x AS p\nARG FLAVOUR=gpu\nFROM x\nENTRYPOINT ["sh", "-c"]\n')
@@ -362,7 +362,7 @@ def test_the_flavour_is_always_said(fake: Path, images: Path) -> None:
     assert runtime.names() == ["engine-test", "tf", "tf-gpu"]
 
 
-def test_another_base_is_said_to_the_images_that_ask_for_one(fake: Path, images: Path) -> None:
+def test_another_base_is_passed_to_the_images_that_ask_for_one(fake: Path, images: Path) -> None:
     (images / "based").mkdir()
     (images / "based" / "Dockerfile").write_text('ARG BASE=x\nFROM ${BASE}\nENTRYPOINT ["sh", "-c"]\n')
     runtime = EngineRuntime("podman", images, base_image="localhost/base")

@@ -60,7 +60,7 @@ def test_under_docker_the_endpoint_is_at_the_bridges_address(behind: EngineRunti
     assert {each for each in set(threading.enumerate()) - before if "process_request" not in each.name} == set()
 
 
-def test_under_docker_whoever_asks_from_another_network_is_hung_up_on(
+def test_under_docker_connections_from_another_network_are_closed(
     behind: EngineRuntime, fake: Path, door: Door
 ) -> None:
     (fake / "addresses").write_text("fd00::1 fd00::/64 127.0.0.2 127.0.0.4/30")
@@ -100,7 +100,7 @@ def test_a_docker_that_makes_no_network_says_why(behind: EngineRuntime, fake: Pa
 
 
 @pytest.mark.slow
-def test_the_network_of_a_local_mode_that_was_killed_is_made_anew_though_a_container_runs_in_it(
+def test_the_network_of_a_killed_local_mode_is_recreated_even_if_a_container_runs_in_it(
     fake: Path, images: Path, door: Door
 ) -> None:
     leave_a_container("docker", images, door.port)
@@ -111,9 +111,7 @@ def test_the_network_of_a_local_mode_that_was_killed_is_made_anew_though_a_conta
     assert list((fake / "networks").iterdir()) == []
 
 
-def test_a_network_in_which_somebody_elses_container_runs_is_left_alone(
-    behind: EngineRuntime, fake: Path, door: Door
-) -> None:
+def test_a_network_with_a_foreign_container_is_left_alone(behind: EngineRuntime, fake: Path, door: Door) -> None:
     behind.pull("argosy/engine-test")
     name, words = f"argosy-{door.port}", json.dumps(["--network", f"argosy-{door.port}"])
     (fake / "networks").mkdir()

@@ -60,7 +60,7 @@ def test_an_instance_has_ten_custom_attributes_at_most(cloud: EcsCloud) -> None:
         put(cloud, arn, "a10", "x")
 
 
-def test_attributes_of_nobody_and_built_in_ones_are_refused(cloud: EcsCloud) -> None:
+def test_attributes_without_a_target_and_built_in_ones_are_refused(cloud: EcsCloud) -> None:
     arn = cloud.register()["containerInstanceArn"]
     with refused("TargetNotFoundException"):
         put(cloud, arn[:-32] + "0" * 32, "a", "x")

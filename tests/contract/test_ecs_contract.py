@@ -71,7 +71,7 @@ def test_a_token_dies_after_a_day(virtual: EcsCloud) -> None:
     assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] != first
 
 
-def test_forgetting_an_old_task_does_not_end_a_token_that_was_used_anew(virtual: EcsCloud) -> None:
+def test_forgetting_an_old_task_does_not_end_a_token_that_was_reused(virtual: EcsCloud) -> None:
     virtual.register()
     virtual.define()
     first = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
@@ -112,7 +112,7 @@ def test_a_token_of_several_tasks_outlives_the_last_of_them_by_an_hour(virtual: 
     assert not {task["taskArn"] for task in virtual.run(clientToken="a-token", count=2)["tasks"]} & {*arns}
 
 
-def test_a_repeated_request_is_told_little_of_a_task_that_has_stopped(virtual: EcsCloud) -> None:
+def test_a_repeated_request_gets_few_fields_of_a_stopped_task(virtual: EcsCloud) -> None:
     """AWS, "Ensuring idempotency": "only include the task ARN, last status, and desired status"."""
     virtual.register()
     virtual.define()

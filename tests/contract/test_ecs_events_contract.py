@@ -88,7 +88,7 @@ def test_our_own_parsers_read_the_events(virtual: EcsCloud) -> None:
     assert (host.cpu_units, len(host.gpu_ids), host.agent_connected) == (8192, 1, True)
 
 
-def test_a_refused_call_tells_nobody(virtual: EcsCloud) -> None:
+def test_a_refused_call_emits_no_event(virtual: EcsCloud) -> None:
     virtual.register("c5.large")
     virtual.define(container={"cpu": 4096})
     assert virtual.events is not None

@@ -96,7 +96,7 @@ def test_a_task_that_does_not_run_is_refused(cloud: EcsCloud, status: str) -> No
         execute(cloud, arn)
 
 
-def test_an_agent_that_is_not_connected_is_said_so(cloud: EcsCloud) -> None:
+def test_an_unconnected_agent_is_reported(cloud: EcsCloud) -> None:
     """Nobody in this cloud runs containers."""
     with refused("TargetNotConnectedException"):
         execute(cloud, started(cloud))

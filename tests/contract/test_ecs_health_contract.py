@@ -54,7 +54,7 @@ def test_health_changes_without_an_event_and_without_a_higher_version() -> None:
     model.report_health(arn + "x", "main", "HEALTHY")  # a task that ECS has forgotten
 
 
-def test_the_ports_that_the_agent_chose_are_shown_and_told(virtual: EcsCloud) -> None:
+def test_the_ports_that_the_agent_chose_are_shown_and_reported(virtual: EcsCloud) -> None:
     virtual.register()
     virtual.define(container={"portMappings": [{"containerPort": 8080}]})
     arn = virtual.run()["tasks"][0]["taskArn"]

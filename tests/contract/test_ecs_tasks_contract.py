@@ -117,7 +117,7 @@ def test_a_stop_deletes_the_tags(cloud: EcsCloud, started: dict[str, Any]) -> No
     assert cloud.task(started["taskArn"])["tags"] == []
 
 
-def test_what_the_agent_never_heard_of_stops_at_once(cloud: EcsCloud, started: dict[str, Any]) -> None:
+def test_a_task_that_never_reached_the_agent_stops_at_once(cloud: EcsCloud, started: dict[str, Any]) -> None:
     task = cloud.client.stop_task(cluster=CLUSTER, task=started["taskArn"].rpartition("/")[2])["task"]
     assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "UserInitiated")
 
@@ -127,7 +127,7 @@ def test_an_unknown_task_cannot_be_stopped(cloud: EcsCloud) -> None:
         cloud.client.stop_task(cluster=CLUSTER, task="0" * 32)
 
 
-def test_unknown_tasks_are_missing_and_known_ones_are_told_once(cloud: EcsCloud, started: dict[str, Any]) -> None:
+def test_unknown_tasks_are_missing_and_known_ones_are_listed_once(cloud: EcsCloud, started: dict[str, Any]) -> None:
     arn = started["taskArn"]
     reply = cloud.client.describe_tasks(cluster=CLUSTER, tasks=["0" * 32, arn, arn])
     assert [task["taskArn"] for task in reply["tasks"]] == [arn]

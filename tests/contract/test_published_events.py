@@ -92,7 +92,7 @@ def test_what_the_emulator_sends_has_members_and_types_of_awss_events_only() -> 
     assert sorted({fault for message in made.events for fault in faults_of(message)}) == []
 
 
-def test_the_sub_types_of_fleets_are_awss_and_all_that_keep_a_fleet_of_ours_from_launching_are_told() -> None:
+def test_the_sub_types_of_fleets_are_awss_and_those_that_block_a_launch_are_reported() -> None:
     published = {name for names in PUBLISHED["fleetSubTypes"].values() for name in names}
     assert published - {"registerWithLoadBalancersFailed"} == OBSTACLES  # ours have none
 
@@ -111,7 +111,7 @@ def stopped(code: str, reason: str = "", exit_code: int | None = None) -> TaskSe
     return seen
 
 
-def test_every_stop_code_of_ecs_is_charged_to_whom_it_concerns() -> None:
+def test_every_stop_code_of_ecs_is_charged_to_the_right_party() -> None:
     """An exit code of 1 is the user's, unless ECS says that the host went."""
     codes = set(get_session().get_service_model("ecs").shape_for("TaskStopCode").enum)
     charged = {code: account_for(stopped(code, exit_code=1), StopCause.NONE, None) for code in codes}

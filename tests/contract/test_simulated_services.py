@@ -105,7 +105,7 @@ def test_the_lease_is_taken_kept_and_given_back_by_its_owner_alone(store: Dynamo
     assert store.take_lease("b", 250.5, 90.0)
 
 
-def test_a_lease_that_somebody_was_refused_is_laid_down_at_the_second_try(store: DynamoStore) -> None:
+def test_a_lease_that_was_refused_to_another_controller_is_released_at_the_second_try(store: DynamoStore) -> None:
     assert store.take_lease("a", 100.0, 90.0)
     assert not store.take_lease("b", 150.0, 90.0)
     assert [store.lay_down_lease("a"), store.lay_down_lease("a")] == [False, True]

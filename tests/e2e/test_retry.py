@@ -59,7 +59,7 @@ def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluste
     assert "there is nothing to retry" in refused.stderr
 
 
-def test_the_events_of_local_mode_tell_a_runs_story_and_go_on_from_any_change(local: Cluster) -> None:
+def test_the_events_of_local_mode_tell_a_runs_story_and_resume_from_any_change(local: Cluster) -> None:
     run_id = local.submit(["second", "${part}"], 3, retryStrategy={"attempts": 1})
     local.finished(run_id)
     told = argosy(local, "events", run_id, "--json-lines")

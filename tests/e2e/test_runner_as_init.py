@@ -154,7 +154,7 @@ def test_standard_output_is_the_result_and_what_stays_behind_is_ended(box: Box, 
     assert json.loads(task.s3.body(PART)) == {"n": 1}
 
 
-def test_a_program_that_lies_where_nothing_may_be_executed_is_told_why(box: Box, task: RunnerUnderTest) -> None:
+def test_a_program_on_a_mount_without_execution_fails_with_the_reason(box: Box, task: RunnerUnderTest) -> None:
     """On a read-only root there is /dev/shm alone, which Docker and podman mount so."""
     job = task.job(task.program({"run": "#!/bin/sh\n"}))
     ended = box.run("argosy:program", "./run", options=STRICT, told=told(task, result="none", job=job))
@@ -162,7 +162,7 @@ def test_a_program_that_lies_where_nothing_may_be_executed_is_told_why(box: Box,
     assert b"nothing below /dev/shm may be executed" in ended.stderr
 
 
-def test_a_disk_that_is_full_is_said(box: Box, task: RunnerUnderTest) -> None:
+def test_a_full_disk_is_reported(box: Box, task: RunnerUnderTest) -> None:
     """/dev/shm is small."""
     big = task.s3.put("big.bin", os.urandom(2 << 20))
     environment = told(task, result="none", inputs=[big])

@@ -110,7 +110,7 @@ def test_a_program_that_ends_without_a_shutdown_has_its_calls_made(tmp_path: Pat
     assert done.stdout == "the last line\n256\n", done.stderr
 
 
-def test_a_module_beside_the_program_travels_and_its_exception_comes_back(
+def test_a_module_next_to_the_program_is_uploaded_and_its_exception_comes_back(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     text = "def half(x):\n    if x % 2:\n        raise ValueError(f'{x} is odd')\n    return x // 2\n"

@@ -54,7 +54,7 @@ def test_a_run_that_is_pinned_to_a_cell_runs_there_and_its_results_come_home(loc
     assert {i["cell"] for i in local.ask("DescribeCluster")["instances"]} == {AWAY}
 
 
-def test_runs_of_both_cells_go_on_at_once_each_in_its_own(local: Cluster) -> None:
+def test_runs_of_both_cells_proceed_at_the_same_time_each_in_its_own_cell(local: Cluster) -> None:
     pinned = {cell: local.submit(WRITE, 6, capacity={"cells": [cell]}) for cell in (HOME, AWAY)}
     free = local.submit(WRITE, 6)
     for cell, run_id in pinned.items():
@@ -64,7 +64,7 @@ def test_runs_of_both_cells_go_on_at_once_each_in_its_own(local: Cluster) -> Non
     assert cells_of(local, free).total() == 6
 
 
-def test_an_interruption_in_the_other_cell_is_heard_at_home(local: Cluster) -> None:
+def test_an_interruption_in_the_other_cell_reaches_home(local: Cluster) -> None:
     run_id = local.submit(["write", "${part}", "4"], 4, capacity={"cells": [AWAY]}, retryStrategy={"attempts": 1})
     busy = local.until(
         lambda: Counter(t["instance"] for t in local.run(run_id)["taskList"] if t["status"] == "RUNNING")

@@ -34,7 +34,7 @@ def token_dropped(patch: Patch) -> None:
 
 @planted(
     "a refusal counts as proof that a launch did not happen, which another controller is about to send",
-    check=scenario(PROTOCOL, "test_a_controller_that_stands_still_in_the_middle_of_a_launch_starts_no_second_copy"),
+    check=scenario(PROTOCOL, "test_a_controller_that_pauses_in_the_middle_of_a_launch_starts_no_second_copy"),
 )
 def refusals_disprove_what_another_sends(patch: Patch) -> None:
     patch.setattr(launcher, "_doubted", lambda event, state, launch: event)

@@ -20,7 +20,7 @@ from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.buying.test_fleets_of_pools"
 WHOLE = "tests.unit.market.test_whole_price"
-PATIENCE = "test_an_hourly_cap_that_nothing_is_below_ends_the_run_when_its_patience_is_over_and_no_moment_before"
+PATIENCE = "test_an_hourly_cap_below_every_offer_ends_the_run_exactly_when_its_patience_ends"
 CHOICE = "test_small_instances_are_bought_only_where_they_are_cheaper_with_a_disk_and_an_address_each"
 
 

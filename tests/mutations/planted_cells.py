@@ -21,7 +21,7 @@ def closed_cells_are_used(patch: Patch) -> None:
 
 @planted(
     "a deployment leaves out a cell that is at work",
-    check=scenario(CELLS, "test_a_deployment_that_leaves_out_a_cell_at_work_is_refused_and_the_work_goes_on"),
+    check=scenario(CELLS, "test_a_deployment_that_leaves_out_a_busy_cell_is_refused_and_the_work_continues"),
 )
 def cells_are_left_out_unseen(patch: Patch) -> None:
     patch.setattr(cell_guard, "_refuse_if_in_use", lambda home, region: None)

@@ -17,7 +17,7 @@ PROPERTIES = "tests.properties.test_daemon_properties"
 ROLLOUTS = "tests.unit.scheduler.services.test_rollouts"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_of_a_daemon_up_nothing_is_stopped_for_it"
 GOES = "test_every_instance_gets_one_task_and_the_last_one_goes_with_its_instance"
-SIZES = "test_no_type_is_bought_that_is_too_small_beside_the_daemon"
+SIZES = "test_no_type_is_bought_that_is_too_small_next_to_the_daemon"
 WORLDS = "test_every_daemon_comes_to_one_task_on_each_instance_and_no_law_is_broken"
 
 

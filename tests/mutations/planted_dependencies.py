@@ -39,7 +39,7 @@ def unverified_tasks_count_as_over(patch: Patch) -> None:
     "a task starts although its own one has failed",
     check=scenario(
         SCENARIOS,
-        "test_task_by_task_those_whose_own_one_fails_are_cancelled_and_the_others_run",
+        "test_with_n_to_n_the_tasks_whose_dependency_fails_are_cancelled_and_the_others_run",
         False,
     ),
 )

@@ -42,7 +42,7 @@ def updates_go_anywhere(patch: Patch) -> None:
 
 
 @planted("an alias that stands for no queue is taken for that of the default one", check=at_the_desk(
-    "test_an_alias_that_no_queue_has_is_refused_even_to_those_who_look", "q-sales", "is of no queue"
+    "test_an_alias_that_no_queue_has_is_refused_even_for_reading", "q-sales", "is of no queue"
 ))  # fmt: skip
 def unknown_aliases_are_default(patch: Patch) -> None:
     real = entrance._entrance
@@ -64,7 +64,7 @@ def all_dependents_go(patch: Patch) -> None:
 
 
 @planted("an owner whom nobody has proven has a place of his own", check=scenario(
-    "tests.unit.scheduler.turns.test_sharing_a_cluster", "test_owners_whom_nobody_has_proven_share_one_place"
+    "tests.unit.scheduler.turns.test_sharing_a_cluster", "test_unproven_owners_count_as_one"
 ))  # fmt: skip
 def names_are_places(patch: Patch) -> None:
     def sharer_of(run: Run, queues: Mapping[str, ShareQueue]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ OWN = "tests.scenarios.test_own_faults"
 
 @planted(
     "what only tells of a tick ends it when it fails",
-    check=scenario(OWN, "test_a_report_that_fails_is_left_out_and_told_and_everybody_finishes"),
+    check=scenario(OWN, "test_a_report_that_fails_is_left_out_and_logged_and_every_run_finishes"),
 )
 def a_report_ends_the_tick(patch: Patch) -> None:
     @contextmanager
@@ -51,7 +51,7 @@ def culprits_are_not_searched(patch: Patch) -> None:
     "a request at which the code fails stays in the inbox and stops every tick",
     check=scenario(
         "tests.scenarios.test_refused_requests",
-        "test_a_cancellation_at_which_the_code_fails_is_refused_and_stops_nobody",
+        "test_a_cancellation_at_which_the_code_fails_is_refused_and_blocks_no_other_run",
     ),
 )
 def requests_are_never_refused(patch: Patch) -> None:

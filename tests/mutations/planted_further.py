@@ -307,7 +307,7 @@ def rest_of_a_task_left_out(patch: Patch) -> None:
 @planted(
     "a retry goes on with the manifest of the earlier try",
     check=scenario(
-        "tests.scenarios.test_closing_in_parts", "test_a_retry_writes_parts_of_its_own_and_the_marker_is_right", False
+        "tests.scenarios.test_closing_in_parts", "test_a_retry_writes_its_own_parts_and_the_right_marker", False
     ),
 )
 def manifest_of_the_earlier_try(patch: Patch) -> None:

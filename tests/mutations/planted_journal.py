@@ -76,7 +76,7 @@ def lines_are_kept_for_ever(patch: Patch) -> None:
 
 @planted(
     "what DynamoDB has not deleted yet is read, though it has expired",
-    check=scenario(READERS, "test_what_has_expired_is_said_with_the_oldest_place_that_is_whole", Desk(), 2),
+    check=scenario(READERS, "test_expired_changes_are_reported_with_the_oldest_complete_place", Desk(), 2),
 )
 def expired_lines_are_read(patch: Patch) -> None:
     patch.setattr(JournalItem, "is_kept", lambda item, now: True)

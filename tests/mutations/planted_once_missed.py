@@ -52,7 +52,7 @@ def absence_is_never_forgiven(patch: Patch) -> None:
 
 @planted(
     "exit code 143 on an instance that was warned uses up a user attempt",
-    check=scenario(FATES, "test_any_other_failure_on_an_instance_that_was_warned_is_nobodys_at_once", 143),
+    check=scenario(FATES, "test_any_other_failure_on_a_warned_instance_is_charged_to_no_user_at_once", 143),
 )
 def exit_143_is_the_users(patch: Patch) -> None:
     words = "instance is not None and instance.leaves and OUT_OF_MEMORY not in seen.reason"
@@ -61,7 +61,7 @@ def exit_143_is_the_users(patch: Patch) -> None:
 
 @planted(
     "a run that its budget stopped stops again when it is tried with a higher one",
-    check=scenario(BUDGETS, "test_a_run_that_its_budget_stopped_goes_on_with_a_higher_one"),
+    check=scenario(BUDGETS, "test_a_run_that_its_budget_stopped_continues_with_a_higher_one"),
 )
 def capped_runs_stay_capped(patch: Patch) -> None:
     reworded(

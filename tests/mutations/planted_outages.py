@@ -83,7 +83,7 @@ def unlisted_instances_are_trusted(patch: Patch) -> None:
 
 @planted(
     "an agent that registers again is ignored until its version has caught up",
-    check=scenario(REGISTRATIONS, "test_an_agent_that_registers_anew_is_given_work_at_once_whatever_its_version"),
+    check=scenario(REGISTRATIONS, "test_an_agent_that_registers_again_gets_work_at_once_whatever_its_version"),
 )
 def new_registrations_are_ignored(patch: Patch) -> None:
     patch.setattr(hosts, "replaces_registration", lambda instance, seen: False)
@@ -181,7 +181,7 @@ def suspended_runs_go_unwatched(patch: Patch) -> None:
 
 @planted(
     "a request waits for ever whose controller died on its way to rest",
-    check=scenario(RECOVERY, "test_a_request_is_not_lost_whose_controller_dies_on_its_way_to_rest"),
+    check=scenario(RECOVERY, "test_a_request_is_not_lost_if_the_controller_dies_on_its_way_to_rest"),
 )
 def requests_at_rest_wake_nobody(patch: Patch) -> None:
     patch.setattr(watchdog, "wake", lambda *rest: False)

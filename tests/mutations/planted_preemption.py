@@ -53,7 +53,7 @@ def guard_is_off(patch: Patch) -> None:
     patch.setattr(victims, "_may_go", lambda wish, standing: np.arange(len(standing.used)) != wish.sharer)
 
 
-@planted("those who are not needed go as well", check=scenario(WORLDS, "test_who_is_not_needed_stays"))
+@planted("those who are not needed go as well", check=scenario(WORLDS, "test_a_task_that_is_not_needed_stays"))
 def nobody_is_taken_back(patch: Patch) -> None:
     patch.setattr(victims, "_trimmed", lambda holders, chosen, missing: chosen)
 
@@ -67,7 +67,7 @@ def dearest_first(patch: Patch) -> None:
 
 
 @planted("what a task has saved counts as lost where it is chosen who goes", check=scenario(
-    ROOM, "test_who_has_just_saved_his_work_makes_room"
+    ROOM, "test_a_task_that_has_just_saved_its_work_makes_room"
 ))  # fmt: skip
 def checkpoints_do_not_count(patch: Patch) -> None:
     patch.setattr(reclaim, "since_checkpoint_s", lambda seconds, every_s: np.asarray(seconds))
@@ -124,7 +124,7 @@ def others_are_stopped(patch: Patch) -> None:
 
 
 @planted("the run that lost its task pays for it", check=scenario(
-    ROOM, "test_who_was_stopped_waits_again_with_all_his_tries_and_the_other_one_pays"
+    ROOM, "test_a_stopped_task_waits_again_with_all_its_attempts_and_the_other_run_pays"
 ))  # fmt: skip
 def the_loser_pays(patch: Patch) -> None:
     from argosy.lifecycle import charges
@@ -184,7 +184,7 @@ def guests_end_at_once(patch: Patch) -> None:
 
 
 @planted("who keeps the launches busy takes room, which the dealing gives back", check=scenario(
-    ROOM, "test_who_keeps_the_launches_busy_takes_no_room"
+    ROOM, "test_a_queue_that_uses_up_launches_takes_no_room"
 ))  # fmt: skip
 def launches_lift_nobody(patch: Patch) -> None:
     patch.setattr(share_levels, "_launches_of_a_place", lambda run: 0)

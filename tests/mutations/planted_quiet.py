@@ -26,7 +26,9 @@ QUIET, LOOPS = "tests.scenarios.test_quiet", "tests.unit.engine.test_loop"
 
 @planted(
     "the controller leaves while a deployment goes on",
-    check=scenario(QUIET, "test_nobody_leaves_while_a_deployment_waits_for_its_tasks_to_have_been_healthy_for_long"),
+    check=scenario(
+        QUIET, "test_the_controller_stays_while_a_deployment_waits_for_its_tasks_to_be_healthy_for_long_enough"
+    ),
 )
 def it_leaves_in_the_middle_of_a_deployment(patch: Patch) -> None:
     def is_settled(moment: Moment, env: Environment) -> bool:
@@ -43,7 +45,7 @@ def it_leaves_while_a_batch_is_open(patch: Patch) -> None:
     patch.setattr(due, "_is_kept_running", is_kept_running)
 
 
-LAST_MOMENT = "test_a_warning_that_comes_while_the_controller_leaves_is_heard_at_once"
+LAST_MOMENT = "test_a_warning_that_comes_while_the_controller_leaves_is_handled_at_once"
 
 
 @planted("a call that is turned away while the controller leaves is lost", check=scenario(QUIET, LAST_MOMENT))
@@ -94,7 +96,7 @@ def quiet_is_taken_for_rest(patch: Patch) -> None:
 
 @planted(
     "nobody waits for the end of an instance's linger",
-    check=scenario(QUIET, "test_an_idle_instance_goes_as_soon_as_its_linger_is_over"),
+    check=scenario(QUIET, "test_an_idle_instance_is_released_as_soon_as_its_linger_ends"),
 )
 def the_end_of_a_linger_is_not_due(patch: Patch) -> None:
     def times_of_instance(instance: Instance, policy: Policy) -> Iterator[float]:
@@ -105,7 +107,7 @@ def the_end_of_a_linger_is_not_due(patch: Patch) -> None:
 
 @planted(
     "the end of a pause after a crash is not due",
-    check=scenario(QUIET, "test_a_task_is_started_again_as_soon_as_its_pause_is_over"),
+    check=scenario(QUIET, "test_a_task_is_started_again_as_soon_as_its_pause_ends"),
 )
 def the_end_of_a_pause_is_not_due(patch: Patch) -> None:
     real = due._times
@@ -119,7 +121,7 @@ def the_end_of_a_pause_is_not_due(patch: Patch) -> None:
 
 @planted(
     "an invocation goes on with what it has in memory although another one has committed",
-    check=scenario(LOOPS, "test_what_a_quiet_controller_has_in_memory_counts_again_unless_somebody_has_committed"),
+    check=scenario(LOOPS, "test_a_quiet_controllers_memory_is_reused_unless_another_commit_came_in_between"),
 )
 def it_goes_on_with_an_old_state(patch: Patch) -> None:
     def resume(self: Engine) -> None:

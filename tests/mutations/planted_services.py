@@ -34,7 +34,7 @@ ROLLOUTS, LONG_LIFE = (
     "tests.unit.lifecycle.test_environments_of_long_life",
 )
 DRAINED = "test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another_one_in_the_same_tick"
-HELD = "test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_tasks_count"
+HELD = "test_with_a_suspended_run_of_an_earlier_revision_the_others_continue_and_its_tasks_count"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
 NOW_AND_THEN = "test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting"
 WAITS_FOR_THAW = "test_a_deployment_of_what_a_user_has_frozen_waits_for_the_thaw"

@@ -51,7 +51,7 @@ def level_without_launches(patch: Patch) -> None:
 
 
 @planted("a limit that is reached is closed for everybody", check=scenario(
-    BY_HAND, "test_nobody_waits_for_a_limit_that_he_does_not_need"
+    BY_HAND, "test_no_run_waits_for_a_limit_that_it_does_not_need"
 ))  # fmt: skip
 def limit_closed_for_all(patch: Patch) -> None:
     real = fill._Dealing._give_ties
@@ -114,14 +114,14 @@ def growth_by_first_run(patch: Patch) -> None:
 
 
 @planted("who may draw on another quota waits for the full one", check=scenario(
-    QUOTAS, "test_who_may_use_several_quotas_waits_for_none_of_them_alone"
+    QUOTAS, "test_a_run_that_may_use_several_quotas_waits_for_none_of_them_alone"
 ))  # fmt: skip
 def no_other_way(patch: Patch) -> None:
     patch.setattr(alternatives, "_past_closed", lambda its, at, closed: at)
 
 
 @planted("who turns to another quota still buys in the one that is closed for him", check=scenario(
-    QUOTAS, "test_who_may_use_several_quotas_waits_for_none_of_them_alone"
+    QUOTAS, "test_a_run_that_may_use_several_quotas_waits_for_none_of_them_alone"
 ))  # fmt: skip
 def closed_quota_is_bought_in(patch: Patch) -> None:
     real = orders._part
@@ -136,7 +136,7 @@ def use_of_quotas_is_forgotten(patch: Patch) -> None:
 
 
 @planted("an order that serves more tasks takes what is due to others", check=scenario(
-    QUOTAS, "test_who_has_his_turn_loses_nothing_because_more_tasks_of_others_could_be_served"
+    QUOTAS, "test_a_run_whose_turn_it_is_loses_nothing_because_more_tasks_of_others_could_be_served"
 ))  # fmt: skip
 def more_tasks_are_better(patch: Patch) -> None:
     real = orders.buy
@@ -172,7 +172,7 @@ def owners_multiply(patch: Patch) -> None:
 
 
 @planted("what is used already does not count", check=scenario(
-    CLUSTER, "test_who_has_places_already_waits_for_those_who_have_none"
+    CLUSTER, "test_a_run_with_places_waits_for_those_without"
 ))  # fmt: skip
 def use_is_forgotten(patch: Patch) -> None:
     real = fair_order.FairOrder._sharers
@@ -195,7 +195,7 @@ def promises_first_come(patch: Patch) -> None:
 
 
 @planted("a run whose queue is there no more brings the tick down", check=scenario(
-    CLUSTER, "test_a_run_whose_queue_is_there_no_more_is_in_the_default_one"
+    CLUSTER, "test_a_run_of_a_removed_queue_is_in_the_default_one"
 ))  # fmt: skip
 def queue_unknown_after_another_document(patch: Patch) -> None:
     assert DEFAULT_QUEUE
@@ -273,7 +273,7 @@ def guarantee_served_last(patch: Patch) -> None:
 
 
 @planted("what is not lent is lent", check=scenario(
-    CAPS, "test_what_is_not_lent_is_kept_from_others_though_nobody_wants_it"
+    CAPS, "test_a_guarantee_that_is_not_lent_is_kept_from_others_even_if_unused"
 ))  # fmt: skip
 def lend_is_ignored(patch: Patch) -> None:
     patch.setattr(CapRoom, "kept", lambda self, unit: {})
@@ -281,7 +281,7 @@ def lend_is_ignored(patch: Patch) -> None:
 
 
 @planted("history is the key: who used least of late gets everything", check=scenario(
-    LATELY, "test_who_used_all_of_late_still_gets_a_part"
+    LATELY, "test_a_queue_that_recently_used_everything_still_gets_a_part"
 ))  # fmt: skip
 def history_as_key(patch: Patch) -> None:
     real = FairOrder.of.__func__  # type: ignore[attr-defined]
@@ -294,7 +294,7 @@ def history_as_key(patch: Patch) -> None:
 
 
 @planted("what was used lately counts without bounds", check=scenario(
-    HISTORY, "test_nobody_counts_more_than_four_times_or_less_than_a_quarter"
+    HISTORY, "test_the_factor_stays_between_a_quarter_and_four"
 ))  # fmt: skip
 def history_without_bounds(patch: Patch) -> None:
     patch.setattr(history, "LEAST_FACTOR", 1)
@@ -327,7 +327,7 @@ def history_stands_still(patch: Patch) -> None:
 
 
 @planted("who is late already comes before who can still make his deadline", check=scenario(
-    DEADLINES, "test_what_is_late_stands_where_it_would_stand_without_its_deadline"
+    DEADLINES, "test_a_late_run_is_ordered_as_without_its_deadline"
 ))  # fmt: skip
 def late_runs_first(patch: Patch) -> None:
     real = fair_order.latest_starts
@@ -370,7 +370,7 @@ def newest_first(patch: Patch) -> None:
 
 
 @planted("GPUs that one queue alone wants lift it, so that others take what was bought for it", check=scenario(
-    LIFTING, "test_gpus_that_one_queue_alone_wants_lift_nobody"
+    LIFTING, "test_gpus_that_only_one_queue_wants_raise_no_level"
 ))  # fmt: skip
 def gpus_always_count(patch: Patch) -> None:
     patch.setattr(share_levels, "_several_want_gpus", lambda state: True)

@@ -36,7 +36,7 @@ from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 SHUTDOWNS = "tests.scenarios.test_shutdowns"
-LOOKED_UP = "test_a_missing_result_uses_up_no_attempt_where_its_hosts_shutdown_is_heard_of_after_it_was_looked_up"
+LOOKED_UP = "test_a_missing_result_uses_up_no_attempt_if_its_hosts_shutdown_is_reported_after_the_lookup"
 
 
 @planted(

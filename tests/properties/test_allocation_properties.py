@@ -121,7 +121,7 @@ def test_a_filling_is_never_valued_too_low_and_always_fits(
     st.none() | mosts,
 )
 @settings(max_examples=100, deadline=None)
-def test_a_filling_with_so_many_tasks_of_a_shape_is_never_valued_too_low(
+def test_a_filling_with_that_many_tasks_of_a_shape_is_never_valued_too_low(
     market: list[Any], tasks: list[Any], mosts_of: list[int] | None
 ) -> None:
     need, value = np.array([n for n, _, _ in tasks]), np.array([v for _, v, _ in tasks])

@@ -80,7 +80,7 @@ def test_the_laws_hold_for_any_tasks_at_all(
 
 @given(hosts, tasks, slots, st.sampled_from(PERCENTAGES), st.booleans())
 @ORDINARY
-def test_the_order_in_which_things_are_told_decides_nothing(
+def test_the_order_of_events_does_not_matter(
     hosts: list[DaemonHost], tasks: list[DaemonTask], slots: list[PendingSlot], least: int, starts_first: bool
 ) -> None:
     first = daemon_step(hosts, tasks, slots, least, starts_first=starts_first)

@@ -283,7 +283,7 @@ moves = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(moves)
-def test_all_ledgers_and_what_nobody_used_add_up_to_the_hours_of_all_instances(steps: list[Any]) -> None:
+def test_all_ledgers_and_unused_time_add_up_to_the_hours_of_all_instances(steps: list[Any]) -> None:
     books = Books()
     for step in ("buy", "register", "submit", "launch", "start"):
         books.step(step, 0, 20.0)

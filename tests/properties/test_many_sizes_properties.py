@@ -147,7 +147,7 @@ def test_no_filling_is_worth_more_than_its_size_after_values_are_raised(market: 
         assert best <= float(price[size] @ problem.sizes[size]) * (1 + 1e-9)
 
 
-def test_a_large_task_is_worth_the_whole_instance_that_nothing_else_goes_on() -> None:
+def test_a_large_task_is_worth_the_whole_instance_that_nothing_else_fits_on() -> None:
     """No two tasks share an instance: cut into pieces, three of them would fit on two."""
     offered = Offered.of([(30, 30, 0)], [1.0], [100], [0])
     problem = Problem(offered, TaskShapes.of([(20, 20, 0), (19, 18, 0)], [6, 6]))

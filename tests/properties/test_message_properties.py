@@ -99,7 +99,7 @@ def test_a_broken_message_is_a_fact_nothing_or_poison_and_leaves_a_state_that_ca
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=[kind.rule for kind in MESSAGE_KINDS])
-def test_fields_that_nobody_knows_are_tolerated(message: dict[str, Any]) -> None:
+def test_unknown_fields_are_tolerated(message: dict[str, Any]) -> None:
     extra = {**message, "new": 1, "detail": {**message["detail"], "new": {"deep": [1]}}}
     assert to_event(extra) == to_event(message)
 
@@ -196,7 +196,7 @@ def test_values_that_the_state_cannot_hold_are_poison(number: int, change: dict[
         to_event({**message, "detail": {**message["detail"], **change}})
 
 
-def test_an_instance_that_is_not_of_ec2_is_nobodys_business() -> None:
+def test_an_instance_that_is_not_of_ec2_is_ignored() -> None:
     event = to_event({**MESSAGES[1], "detail": {**INSTANCE, "ec2InstanceId": "mi-0123456789abcdef0"}})
     state = busy()
     before = deepcopy(state.instances)
@@ -238,7 +238,7 @@ def test_a_list_that_is_nested_without_end_is_poison_where_a_text_should_be(fiel
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
-    with pytest.raises(PoisonMessage, match="not a text: list"):
+    with pytest.raises(PoisonMessage, match="not text: list"):
         to_event({**MESSAGES[0], "detail": {**TASK, field: nested}})
     with pytest.raises(PoisonMessage, match="not a name: list"):
         to_event({**MESSAGES[2], "detail": {"instance-id": nested}})

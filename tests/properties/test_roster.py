@@ -251,7 +251,9 @@ steps = st.lists(st.tuples(st.sampled_from(KINDS), drawn), min_size=5, max_size=
 
 @settings(max_examples=25)
 @given(steps)
-def test_what_is_kept_is_what_would_be_made_anew_after_every_event_and_action(taken: list[tuple[int, Drawn]]) -> None:
+def test_kept_columns_equal_columns_made_from_scratch_after_every_event_and_action(
+    taken: list[tuple[int, Drawn]],
+) -> None:
     followed = FollowedState()
     for kind, about in taken:
         followed.step(kind, about)

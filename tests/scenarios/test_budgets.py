@@ -103,7 +103,7 @@ def test_a_spec_that_expects_far_too_little_does_not_cost_more_either(on_cap: st
 
 
 @pytest.mark.parametrize("capacity", [{"budgetUsd": 5}, {"maxHourlyCost": 8}])
-def test_tasks_whose_start_and_end_are_one_moment_stop_nobody(capacity: dict[str, float]) -> None:
+def test_tasks_whose_start_and_end_are_one_moment_block_nothing(capacity: dict[str, float]) -> None:
     """Budgets divide by what an attempt is expected to take, and earlier ones took 0 s."""
     watch = Watch(cluster(work_s=0.0))
     watch.controlled.submit(400, capacity=capacity)
@@ -141,7 +141,7 @@ def test_tasks_that_may_finish_do_so_and_cost_at_most_their_time_out_more() -> N
     assert 5 < watch.bill.usd() <= 5 + fleet * (1200 + TICK_S) / 3600
 
 
-def test_tasks_that_may_finish_and_never_do_are_stopped_all_the_same() -> None:
+def test_tasks_that_may_finish_and_never_do_are_stopped_anyway() -> None:
     """Without a time-out an attempt may take twice as long as could be expected."""
     watch = Watch(cluster(work_s=float("inf")))
     array = {"size": 40, "expectedSeconds": 300}
@@ -279,7 +279,7 @@ def test_prices_that_rise_above_the_hourly_cap_later_end_the_run_with_what_it_ha
     assert record.stopped_at > began + 5000 + 3600
 
 
-def test_a_run_that_its_budget_stopped_goes_on_with_a_higher_one() -> None:
+def test_a_run_that_its_budget_stopped_continues_with_a_higher_one() -> None:
     watch = Watch(cluster())
     watch.controlled.submit(400, array={"size": 400, "expectedSeconds": 120}, capacity={"budgetUsd": 2})
     watch.to_rest()
@@ -315,7 +315,7 @@ def test_idle_instances_of_others_are_used_within_the_hourly_cap_only() -> None:
     assert busiest == 2
 
 
-def test_a_run_with_a_budget_ends_alone_and_others_go_on() -> None:
+def test_a_run_with_a_budget_ends_alone_and_others_continue() -> None:
     watch = Watch(cluster(linger_s=60.0))
     watch.controlled.submit(400, capacity={"budgetUsd": 1})
     watch.controlled.submit(120, run_id=OTHER_ID)

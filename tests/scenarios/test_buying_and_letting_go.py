@@ -114,7 +114,7 @@ def test_a_quota_that_only_the_account_knows_turns_work_to_types_of_another_quot
     assert cluster.record().status == RunStatus.SUCCEEDED
 
 
-def test_so_many_idle_instances_as_the_settings_say_are_kept_and_the_dearest_go_first() -> None:
+def test_the_configured_number_of_idle_instances_is_kept_and_the_most_expensive_go_first() -> None:
     cluster = Controlled(
         types=("c5.xlarge",), min_idle=2, linger_s=20.0, prices=per_zone({"a": 0.06, "b": 0.061, "c": 0.062})
     )
@@ -125,7 +125,7 @@ def test_so_many_idle_instances_as_the_settings_say_are_kept_and_the_dearest_go_
     assert cluster.fleet_targets()["c5.xlarge/us-east-1a"] == 2
 
 
-def test_an_instance_whose_owner_says_keep_stays_and_goes_once_he_takes_it_back() -> None:
+def test_an_instance_that_its_owner_keeps_stays_until_the_mark_is_removed() -> None:
     cluster = Controlled(zones=("us-east-1a",), linger_s=20.0)
     cluster.submit(12)
     cluster.run_for(120)

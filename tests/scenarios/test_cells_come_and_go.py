@@ -26,7 +26,7 @@ def at_work() -> DeployedCells:
     return cluster
 
 
-def test_a_deployment_that_leaves_out_a_cell_at_work_is_refused_and_the_work_goes_on() -> None:
+def test_a_deployment_that_leaves_out_a_busy_cell_is_refused_and_the_work_continues() -> None:
     cluster = at_work()
     with pytest.raises(CellInUse, match=f"{AWAY} is left out.*still has 3 instances.*make destroy-cell CELL={AWAY}"):
         cluster.deploy(CELL)
@@ -76,7 +76,7 @@ def test_while_the_settings_still_name_a_destroyed_cell_nothing_is_bought_there(
     assert not cluster.world_of(AWAY).ec2.ledger.instances
 
 
-def test_the_cluster_of_a_destroyed_cell_is_gone_and_lost_tasks_are_found_lost_all_the_same() -> None:
+def test_lost_tasks_of_a_destroyed_cell_are_found_although_its_cluster_is_gone() -> None:
     cluster = DeployedCells(CHEAP_AWAY, work_s=600.0)
     cluster.destroy(AWAY)
     away = cluster.world_of(AWAY)
@@ -123,7 +123,7 @@ def test_the_end_of_home_ends_the_cells_that_the_settings_have_forgotten() -> No
     assert (cluster.alive_in(AWAY), cluster.targets_in(AWAY)) == (0, 0)
 
 
-def test_a_run_that_is_pinned_to_a_closed_cell_is_told_why_it_waits() -> None:
+def test_a_run_pinned_to_a_closed_cell_says_why_it_waits() -> None:
     cluster = DeployedCells(CHEAP_AWAY)
     cluster.destroy(AWAY)
     pinned = cluster.submit(4, capacity={"cells": [AWAY]})

@@ -72,7 +72,7 @@ def test_a_tick_writes_one_part_and_the_marker_comes_last_and_once() -> None:
     assert len(results) == 24 / 2 + 2
 
 
-def test_a_controller_that_dies_between_two_parts_goes_on_where_it_was() -> None:
+def test_a_controller_that_dies_between_two_parts_resumes_there() -> None:
     cluster = large()
     names = written(cluster)
     until_closing(cluster)
@@ -86,7 +86,7 @@ def test_a_controller_that_dies_between_two_parts_goes_on_where_it_was() -> None
     assert names.index(SUCCESS) > names.index(MANIFEST) > max(names.index(n) for n in names if "/manifest/" in n)
 
 
-def test_a_controller_that_dies_in_the_middle_of_a_tasks_objects_goes_on_where_it_was() -> None:
+def test_a_controller_that_dies_in_the_middle_of_a_tasks_objects_resumes_there() -> None:
     cluster = Controlled(zones=("us-east-1a",), part_size=PartSize(2, 3))
     cluster.submit(3)
     cluster.tick()
@@ -105,7 +105,7 @@ def test_a_controller_that_dies_in_the_middle_of_a_tasks_objects_goes_on_where_i
 
 
 @pytest.mark.parametrize("again_fails", [False, True])
-def test_a_retry_writes_parts_of_its_own_and_the_marker_is_right(again_fails: bool) -> None:
+def test_a_retry_writes_its_own_parts_and_the_right_marker(again_fails: bool) -> None:
     cluster = large()
     failing(cluster, 3, 17)
     cluster.run_to_rest()
@@ -122,7 +122,7 @@ def test_a_retry_writes_parts_of_its_own_and_the_marker_is_right(again_fails: bo
     assert {entry["instanceType"] for entry in cluster.manifest()} == {"c5.xlarge"}
 
 
-def test_a_retry_in_the_middle_of_a_close_begins_the_manifest_anew() -> None:
+def test_a_retry_in_the_middle_of_a_close_restarts_the_manifest() -> None:
     cluster = large()
     failing(cluster, 3)
     until_closing(cluster)

@@ -28,13 +28,13 @@ def shown(cluster: Controlled) -> dict[str, Any]:
     return environment_view(web(cluster), {run.id: cluster.record(run.id)}, state_of(cluster), cluster.world.now)
 
 
-def test_a_task_that_crashes_again_and_again_is_told_until_all_have_been_well_for_a_while() -> None:
+def test_a_task_that_keeps_crashing_is_reported_until_all_have_been_healthy_for_a_while() -> None:
     cluster = service()
     ending(cluster, 2.0, attempts=1000, index=1)
     up_partly(cluster)
     cluster.run_for(1800)
     assert (web(cluster).deployments[-1].status, shown(cluster)["status"]) == ("COMPLETED", "FAILING")
-    told = f"its tasks failed {web(cluster).failures} times soon after their start, and are being restarted: "
+    told = f"its tasks failed soon after their start {web(cluster).failures} times and are being restarted: "
     assert shown(cluster)["statusReason"] == told + "the program ended with an error"
     cluster.world.workload = lambda task, instance: TaskBehaviour(FOR_EVER_S)
     mended_at = web(cluster).failed_at
@@ -59,7 +59,7 @@ def test_what_ends_after_a_while_or_is_frozen_does_not_fail() -> None:
     assert (shown(cluster)["status"], shown(cluster)["statusReason"]) == ("FROZEN", "looked at")
 
 
-def test_a_deployment_begins_to_count_anew() -> None:
+def test_a_deployment_restarts_the_failure_count() -> None:
     cluster = service()
     ending(cluster, 2.0, attempts=1000, index=1)
     up_partly(cluster)

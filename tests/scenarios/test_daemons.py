@@ -121,7 +121,7 @@ def test_a_daemon_buys_nothing_and_does_not_keep_the_controller_awake() -> None:
     assert set(cluster.fleet_targets().values()) == {0}
 
 
-def test_no_type_is_bought_that_is_too_small_beside_the_daemon() -> None:
+def test_no_type_is_bought_that_is_too_small_next_to_the_daemon() -> None:
     cluster = cluster_of(types=("c5.xlarge", "c5.2xlarge"))
     deploy(cluster)
     work(cluster, 2, XLARGE)
@@ -146,7 +146,7 @@ def test_a_new_daemon_waits_on_a_full_instance_and_says_what_it_is_short_of() ->
     deploy(cluster)
     until(cluster, lambda: status(cluster) is DeploymentStatus.WAITING)
     (name,) = state_of(cluster).instances
-    said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and stops no task"
+    said = f"no room for it on {name} (short of 0.5 vCPU): it waits, and stops no other task"
     assert run_of(cluster).waiting == said
     deployment = web(cluster).deployment
     assert deployment is not None
@@ -163,7 +163,7 @@ def test_a_daemon_larger_than_every_instance_matches_none_and_says_so() -> None:
     deploy(cluster, spec=form(resources={"vcpus": 64, "memory": 256}))
     cluster.run_for(60)
     assert web(cluster).desired == 0
-    assert run_of(cluster).waiting.startswith("no instance runs it: its task is larger than every instance")
+    assert run_of(cluster).waiting.startswith("no instance runs it: its task is larger than every matching instance")
 
 
 def test_a_daemon_runs_only_on_instances_that_match_its_query() -> None:
@@ -262,7 +262,7 @@ def test_on_an_instance_that_is_warned_the_batch_ends_first_and_then_the_daemon(
     assert f"['env:{DAEMON}']" in ends
 
 
-def test_daemons_are_told_to_end_before_their_idle_instance_is_terminated() -> None:
+def test_daemons_are_stopped_before_their_idle_instance_is_terminated() -> None:
     cluster = cluster_of(batch_s=100.0)
     deploy(cluster)
     work(cluster, 1)

@@ -57,7 +57,7 @@ def restarted(cluster: Controlled) -> tuple[str, ...]:
         (documents.RUNS, sort_key(RUN_ID)),
     ],
 )
-def test_a_run_that_cannot_be_read_is_set_aside_and_the_others_go_on(partition: str, name: str) -> None:
+def test_a_run_that_cannot_be_read_is_set_aside_and_the_others_continue(partition: str, name: str) -> None:
     cluster = two_runs()
     rot(cluster, partition, name)
     (damage,) = restarted(cluster)
@@ -95,7 +95,7 @@ def set_aside_and_restored() -> Controlled:
     return cluster
 
 
-def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_restored() -> None:
+def test_a_run_that_was_set_aside_resumes_once_its_document_is_restored() -> None:
     cluster = set_aside_and_restored()
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry()
@@ -122,7 +122,7 @@ def kept(cluster: Controlled) -> list[bytes]:
     return list(cluster.store.read_partition(documents.DAMAGED).values())
 
 
-def test_a_record_that_cannot_be_read_is_kept_byte_for_byte_and_said_where() -> None:
+def test_a_record_that_cannot_be_read_is_kept_byte_for_byte_and_its_place_is_reported() -> None:
     cluster = two_runs()
     rot(cluster, *RECORD)
     rotten = cluster.store.items[RECORD]
@@ -193,7 +193,7 @@ def test_its_number_may_belong_to_another_run_by_now() -> None:
 def test_a_run_that_was_put_back_without_its_tasks_is_refused_with_a_sentence(action: str) -> None:
     cluster, api = put_back()
     rot(cluster, documents.run_partition(RUN_ID), "TASKS#00000")
-    assert asked(api, action).startswith(f"the stored data {RUN_ID} cannot be read (CorruptChunk: ")
+    assert asked(api, action).startswith(f"the stored data of {RUN_ID} cannot be read (CorruptChunk: ")
     assert not cluster.store.read_partition("INBOX")
 
 
@@ -275,7 +275,7 @@ def test_without_its_root_nothing_is_touched(body: bytes) -> None:
     cluster.store.items[documents.STATE, documents.ROOT] = body
     cluster.controllers = [cluster.controller()]
     commits = cluster.store.commits
-    with pytest.raises(UnreadableState, match="nothing is touched"):
+    with pytest.raises(UnreadableState, match="nothing is changed"):
         cluster.tick()
     assert cluster.store.commits == commits
 

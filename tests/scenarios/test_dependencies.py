@@ -119,7 +119,7 @@ def name(task: dict[str, Any]) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("ends_first", [False, True], ids=["while it runs", "after it has ended"])
-def test_task_by_task_those_whose_own_one_fails_are_cancelled_and_the_others_run(ends_first: bool) -> None:
+def test_with_n_to_n_the_tasks_whose_dependency_fails_are_cancelled_and_the_others_run(ends_first: bool) -> None:
     cluster = cluster_of({(FIRST, 1), (FIRST, 4)})
     submit(cluster, FIRST, 6)
     if ends_first:
@@ -165,7 +165,7 @@ def test_what_has_ended_before_the_run_was_submitted_is_known() -> None:
 
 @pytest.mark.parametrize(("what", "expected"), [("success", RunStatus.FAILED), ("end", RunStatus.SUCCEEDED)])
 @pytest.mark.parametrize("kind", ["ALL", "N_TO_N"])
-def test_a_run_that_was_set_aside_keeps_nobody_waiting(kind: str, what: str, expected: RunStatus) -> None:
+def test_no_run_waits_for_a_run_that_was_set_aside(kind: str, what: str, expected: RunStatus) -> None:
     cluster = cluster_of(work_s=600)
     submit(cluster, FIRST, 3)
     cluster.run_for(150)
@@ -177,7 +177,7 @@ def test_a_run_that_was_set_aside_keeps_nobody_waiting(kind: str, what: str, exp
     assert cluster.record(SECOND).status is expected
 
 
-def test_a_run_of_which_nothing_is_known_any_more_keeps_nobody_waiting_for_its_tasks() -> None:
+def test_no_run_waits_for_tasks_of_an_unknown_run() -> None:
     cluster = cluster_of(work_s=600)
     submit(cluster, FIRST, 3)
     cluster.run_for(150)
@@ -189,7 +189,7 @@ def test_a_run_of_which_nothing_is_known_any_more_keeps_nobody_waiting_for_its_t
     assert cluster.record(SECOND).status is RunStatus.SUCCEEDED
 
 
-def test_a_new_controller_goes_on_waiting_where_the_one_before_stopped() -> None:
+def test_a_new_controller_continues_the_wait_of_the_previous_one() -> None:
     cluster = cluster_of()
     began = cluster.world.now
     submit(cluster, FIRST, 4)
@@ -229,7 +229,7 @@ def test_a_cancelled_run_lets_those_that_depend_on_it_fail_otherwise() -> None:
     assert statuses == [RunStatus.CANCELLED, RunStatus.FAILED, RunStatus.SUCCEEDED]
 
 
-def test_after_a_retry_of_both_runs_the_second_one_waits_anew() -> None:
+def test_after_a_retry_of_both_runs_the_second_one_waits_again() -> None:
     cluster = cluster_of({(FIRST, 1)})
     submit(cluster, FIRST, 2)
     submit(cluster, SECOND, 2, on(FIRST))
@@ -274,7 +274,7 @@ def test_nothing_starts_before_its_time_and_a_time_limit_counts_from_then() -> N
     began = cluster.world.now
     cluster.run_for(1190)
     assert (launched(cluster), cluster.live_instances()) == ([], [])
-    assert waiting(cluster, FIRST).startswith("does not start 20")
+    assert waiting(cluster, FIRST).startswith("does not start before 20")
     cluster.run_to_rest()
     assert cluster.record(FIRST).status is RunStatus.SUCCEEDED
     assert cluster.record(FIRST).started_at >= began + 1200

@@ -96,7 +96,7 @@ def test_its_runs_come_to_their_end_and_its_schedule_starts_one(finished: Contro
     assert finished.record(named(finished, "stopped")).status == "CANCELLED"
 
 
-def test_its_services_go_on_and_the_next_revision_adopts_their_tasks(finished: Controlled) -> None:
+def test_its_services_continue_and_the_next_revision_adopts_their_tasks(finished: Controlled) -> None:
     state = load(finished.store)
     web, agent = state.environments["web"], state.environments["agent"]
     (run_id,) = load(store()).environments["web"].runs()

@@ -30,7 +30,7 @@ def broken(cluster: Controlled) -> State:
 
 
 @pytest.mark.parametrize("ticks", [1, 20])
-def test_a_batch_goes_on_beside_an_environment_at_which_our_code_fails(ticks: int) -> None:
+def test_a_batch_continues_while_our_code_fails_at_an_environment(ticks: int) -> None:
     cluster = Controlled()
     cluster.faulty = True
     cluster.put(EnvironmentRequest("web", cluster.world.now, "create", revision=1, desired=1), "web#create")

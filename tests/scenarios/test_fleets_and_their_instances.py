@@ -73,7 +73,7 @@ def test_a_fleet_that_replaces_another_takes_over_and_what_the_old_one_left_is_u
     assert cluster.record(MORE).status == "SUCCEEDED"
 
 
-def test_a_second_fleet_that_has_a_target_is_told_to_keep_nothing() -> None:
+def test_the_target_of_a_second_fleet_is_set_to_zero() -> None:
     """As a controller left it that took it for the pool's own."""
     cluster = busy()
     first = only_fleet(cluster)
@@ -130,7 +130,7 @@ def test_an_instance_that_ec2_will_not_end_keeps_no_other_alive(error: str, capl
     cluster.run_for(1800.0)
     assert cluster.record().status == "SUCCEEDED"
     assert [each["InstanceId"] for each in cluster.live_instances()] == [stubborn.protected]
-    assert f"{stubborn.protected} is not ended" in caplog.text
+    assert f"{stubborn.protected} could not be terminated" in caplog.text
     assert cluster.controllers[0].tick().stubborn == 1
     asked, usual = len(stubborn.asked), cluster.tick_s
     cluster.tick_s = 10.0

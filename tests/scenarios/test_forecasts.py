@@ -78,7 +78,7 @@ def test_a_plan_starts_nothing_and_writes_nothing() -> None:
 
 def test_a_second_plan_learns_from_the_first_run() -> None:
     cluster = Controlled(types=TYPES, work_s=90.0)
-    assert "not known" in forecast(cluster, array={"size": 8})["assumptions"][0]
+    assert "unknown" in forecast(cluster, array={"size": 8})["assumptions"][0]
     cluster.submit(8, RUN_ID)
     cluster.run_to_rest()
     reply = forecast(cluster, array={"size": 8})

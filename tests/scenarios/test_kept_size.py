@@ -102,7 +102,7 @@ def test_running_work_is_never_killed_and_its_instances_count() -> None:
     assert max(cluster.starts().values()) == 1
 
 
-def test_a_limit_of_the_deployment_holds_and_the_reason_is_told() -> None:
+def test_a_limit_of_the_deployment_holds_and_the_reason_is_shown() -> None:
     quotas = (VcpuQuota(CELL, "spot", "standard", 8), VcpuQuota(CELL, "on-demand", "standard", 0))
     cluster = Controlled(zones=ONE, vcpu_quotas=quotas)
     ask(cluster, 5)
@@ -124,7 +124,7 @@ def test_the_reason_is_stored_and_the_controller_does_not_rest() -> None:
     assert "the price caps of this deployment leave nothing" in root["floor"]["waiting"]
 
 
-def test_growth_is_no_reason_that_anybody_is_told() -> None:
+def test_growth_is_never_shown_as_a_reason() -> None:
     cluster = Controlled(zones=ONE, growth_per_tick=2)
     ask(cluster, 5)
     told: set[str] = set()
@@ -146,7 +146,7 @@ def test_a_fleet_that_does_not_deliver_gives_up_and_another_one_is_asked() -> No
     assert live(cluster) == 2
 
 
-def test_idle_time_of_kept_instances_is_nobodys() -> None:
+def test_idle_time_of_kept_instances_is_charged_to_no_run() -> None:
     cluster = Controlled(zones=ONE, linger_s=30.0)
     cluster.submit(4)
     ask(cluster, 3)

@@ -214,7 +214,7 @@ def test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_toke
     assert max(cluster.starts().values()) == 1
 
 
-def test_a_controller_that_stands_still_in_the_middle_of_a_launch_starts_no_second_copy() -> None:
+def test_a_controller_that_pauses_in_the_middle_of_a_launch_starts_no_second_copy() -> None:
     """Its successor is refused the same launch for a minute, for want of room. Then there is room, the first one wakes
     up, and its request is sent."""
     cluster, first = behind_a_bad_line(work_s=600.0)

@@ -98,7 +98,7 @@ def test_users_see_money_while_it_is_being_spent() -> None:
     assert seen[0] < seen[-1]
 
 
-def test_what_is_charged_between_two_looks_is_counted_once() -> None:
+def test_a_charge_between_two_samples_is_counted_once() -> None:
     """The controller charges an instance after the record was read and before the cluster is."""
     controlled = Controlled(work_s=300.0, prices=lambda kind, zone, at: PRICES[zone])
     controlled.submit(8)

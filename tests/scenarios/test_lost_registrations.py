@@ -91,7 +91,7 @@ def test_what_a_listing_leaves_out_is_disconnected_after_five_minutes_and_put_ri
     assert len(cluster.world.ec2_client().describe_instances()["Reservations"]) == 1
 
 
-def test_an_agent_that_registers_anew_is_given_work_at_once_whatever_its_version() -> None:
+def test_an_agent_that_registers_again_gets_work_at_once_whatever_its_version() -> None:
     cluster = at_work(200)
     (host,) = cluster.live_instances()
     cluster.run_for(300.0)

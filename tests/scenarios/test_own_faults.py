@@ -69,10 +69,10 @@ def suspended() -> Controlled:
     return cluster
 
 
-def test_a_suspended_run_says_why_and_goes_on_by_itself_once_the_fault_is_gone() -> None:
+def test_a_suspended_run_says_why_and_resumes_once_the_fault_is_gone() -> None:
     cluster = suspended()
     waiting = cluster.record(VICTIM).waiting
-    assert "suspended: the controller failed to carry out this run and tries again at" in waiting
+    assert "suspended: the controller failed to process this run and tries again at" in waiting
     assert "Planted: _settle" in waiting
     cluster.run_to_rest()
     shown = cluster.record(VICTIM)
@@ -219,7 +219,7 @@ def test_what_fails_without_any_run_is_raised_and_the_next_tick_begins_again() -
     assert cluster.record(VICTIM).status == "SUCCEEDED"
 
 
-def test_a_report_that_fails_is_left_out_and_told_and_everybody_finishes() -> None:
+def test_a_report_that_fails_is_left_out_and_logged_and_every_run_finishes() -> None:
     cluster = two_runs()
     cluster.faulty = True
     with throwing(named("engine.report.figures_of"), lambda arguments: True):
@@ -239,7 +239,7 @@ def test_when_to_look_again_is_soon_where_the_code_fails_at_that() -> None:
     cluster.run_to_rest()
 
 
-def test_a_message_that_our_code_cannot_read_is_told_and_left_to_the_dead_letters() -> None:
+def test_a_message_that_our_code_cannot_read_is_logged_and_left_to_the_dead_letters() -> None:
     cluster = two_runs()
     cluster.faulty = True
     until(cluster, lambda: bool(cluster.live_instances()))

@@ -38,7 +38,7 @@ class CalledAtTheLastMoment(SteadyService):
             self.deployment.call()
 
 
-def test_a_warning_that_comes_while_the_controller_leaves_is_heard_at_once() -> None:
+def test_a_warning_that_comes_while_the_controller_leaves_is_handled_at_once() -> None:
     service = CalledAtTheLastMoment()
     service.run_to_quiet()
     service.is_armed = True
@@ -50,7 +50,7 @@ def test_a_warning_that_comes_while_the_controller_leaves_is_heard_at_once() -> 
     assert service.state.instances[service.host].interrupted_at
 
 
-def test_nobody_leaves_while_a_deployment_waits_for_its_tasks_to_have_been_healthy_for_long() -> None:
+def test_the_controller_stays_while_a_deployment_waits_for_its_tasks_to_be_healthy_for_long_enough() -> None:
     service = SteadyService(desired=2, healthy_s=600)
     service.run_to_quiet()
     deployment = service.state.environments["web"].deployment
@@ -104,7 +104,7 @@ def test_a_tick_that_an_update_has_disabled_is_enabled_again_by_the_watchdog() -
     assert len(service.finished) > invocations
 
 
-def test_an_idle_instance_goes_as_soon_as_its_linger_is_over() -> None:
+def test_an_idle_instance_is_released_as_soon_as_its_linger_ends() -> None:
     service = SteadyService(desired=16, linger_s=400.0)
     service.run_to_quiet()
     service.ask("scale", desired=1)
@@ -116,7 +116,7 @@ def test_an_idle_instance_goes_as_soon_as_its_linger_is_over() -> None:
     assert any(each.released_at for each in service.state.instances.values())
 
 
-def test_a_task_is_started_again_as_soon_as_its_pause_is_over() -> None:
+def test_a_task_is_started_again_as_soon_as_its_pause_ends() -> None:
     """It ends every minute, and the pauses grow."""
     service = SteadyService(desired=1, work_s=60.0)
     service.run_to_quiet()
@@ -166,7 +166,7 @@ def test_while_a_run_waits_for_its_time_the_controller_looks_once_a_minute_and_s
     assert service.state.runs[run_id].attempts == 1
 
 
-def test_a_deployment_that_a_user_has_frozen_keeps_nobody_at_work() -> None:
+def test_a_deployment_that_a_user_has_frozen_keeps_no_controller_running() -> None:
     service = SteadyService(desired=2, healthy_s=1800)
     service.run_for(120.0)
     service.ask("freeze", reason="looking at it")

@@ -75,7 +75,7 @@ def test_no_file_is_fetched_twice(quiet: RecordedTrial) -> None:
     assert set(fetched.values()) == {1}
 
 
-def test_a_run_without_an_instance_yet_is_told_why_it_waited(quiet: RecordedTrial) -> None:
+def test_a_run_without_an_instance_yet_says_why_it_waited(quiet: RecordedTrial) -> None:
     at, run_id, index, _ = launches(quiet)[0]
     before = why(quiet, run_id, index, at - 20.0)
     assert before["placement"] is None
@@ -83,7 +83,7 @@ def test_a_run_without_an_instance_yet_is_told_why_it_waited(quiet: RecordedTria
     assert before["run"]["sentence"]
 
 
-def test_of_a_run_that_is_not_open_nothing_is_said(quiet: RecordedTrial) -> None:
+def test_a_closed_run_has_no_explanation(quiet: RecordedTrial) -> None:
     at = launches(quiet)[-1][0]
     reply = why(quiet, "other-261121-062733-k3f9", 0, at)
     assert (reply["run"], reply["placement"]) == (None, None)
@@ -115,7 +115,7 @@ def test_a_decision_that_was_another_one_is_found_out(quiet: RecordedTrial) -> N
     assert any("the decision is another one" in fault for fault in edited(quiet, without_launches).faults())
 
 
-def test_other_code_and_another_machine_are_said(quiet: RecordedTrial) -> None:
+def test_different_code_and_a_different_machine_are_reported(quiet: RecordedTrial) -> None:
     def elsewhere(line: Any) -> None:
         if kind_of(line) == "head":
             line["code"], line["platform"]["numpy"] = "0123456789abcdef", "1.0"
@@ -130,18 +130,18 @@ def test_other_code_and_another_machine_are_said(quiet: RecordedTrial) -> None:
     ]
 
 
-def test_a_gap_is_told_beside_what_could_be_had_before_it(quiet: RecordedTrial) -> None:
+def test_a_gap_is_reported_along_with_what_was_recorded_before_it(quiet: RecordedTrial) -> None:
     at, run_id, index, _ = launches(quiet)[0]
     copy = RecordedTrial(dict(quiet.files))
     last = sorted(copy.files)[-1]
     copy.files[last] = copy.files[last][:-4]
     chain = chains_of(copy.names(JOURNAL))[-1]
     if len(chain.names) == 1:
-        with pytest.raises(NotRecorded, match="is torn"):
+        with pytest.raises(NotRecorded, match="is incomplete"):
             why(copy, run_id, index, at)
         return
     reply = why(copy, run_id, index, at)
-    assert "is torn" in reply["differences"][-1]
+    assert "is incomplete" in reply["differences"][-1]
 
 
 @pytest.mark.parametrize("seed", [5, 10, 15, 20, 25, 30])

@@ -223,7 +223,7 @@ def test_failed_tasks_in_123_chunks_come_back_a_few_chunks_a_tick(
     assert tasks // chunk_rows > 99  # more chunks than a transaction holds
 
 
-def test_a_run_whose_stored_tasks_cannot_be_read_is_not_reopened_and_blocks_nobody() -> None:
+def test_a_run_whose_stored_tasks_cannot_be_read_is_not_reopened_and_blocks_no_other_run() -> None:
     cluster = ended(3)
     key = next(key for key in cluster.store.items if key[1].startswith("TASKS#"))
     cluster.store.items[key] = b"rot" + cluster.store.items[key]

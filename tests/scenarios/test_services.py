@@ -103,7 +103,7 @@ def test_a_first_revision_that_fails_freezes_and_costs_nothing_more() -> None:
     assert list(running(cluster).values()) == [2]
 
 
-def test_a_spot_warning_is_followed_by_a_hand_over_before_the_task_is_told_to_stop() -> None:
+def test_after_a_spot_warning_a_replacement_starts_before_the_task_is_stopped() -> None:
     cluster = service(starts_s=10.0)
     up(cluster, 2)
     [instance] = cluster.live_instances()
@@ -148,7 +148,7 @@ def test_a_deleted_environment_stops_everything_and_is_forgotten() -> None:
     assert cluster.live_instances() == []
 
 
-def test_another_controller_goes_on_where_the_first_one_died() -> None:
+def test_another_controller_resumes_where_the_first_one_died() -> None:
     cluster = service()
     up(cluster, 4)
     deploy(cluster, 2, form(4, "serve2"))
@@ -198,7 +198,7 @@ def test_what_was_scaled_stays_so_until_a_spec_says_another_number() -> None:
 
 
 @pytest.mark.parametrize("ticks", range(2, 16))
-def test_what_is_frozen_starts_nothing_not_even_in_the_tick_that_hears_of_it(ticks: int) -> None:
+def test_a_frozen_environment_starts_nothing_not_even_in_the_tick_of_the_freeze(ticks: int) -> None:
     cluster = service()
     deploy(cluster, 1, form(3))
     for _ in range(ticks):
@@ -209,7 +209,7 @@ def test_what_is_frozen_starts_nothing_not_even_in_the_tick_that_hears_of_it(tic
     assert sum(cluster.starts().values()) == before
 
 
-def test_a_service_of_which_nothing_is_pending_is_not_said_to_wait() -> None:
+def test_a_service_without_pending_tasks_is_not_reported_as_waiting() -> None:
     cluster = service()
     cluster.world.workload = lambda task, instance: TaskBehaviour(2.0, exit_code=1)
     deploy(cluster, 1, form(2, rollback=False))

@@ -69,7 +69,7 @@ def test_another_document_is_in_force_in_the_next_tick() -> None:
     cluster.run_to_rest()
 
 
-def test_who_keeps_the_launches_busy_leaves_the_places_to_who_does_not() -> None:
+def test_a_sharer_that_uses_up_launches_leaves_the_places_to_the_others() -> None:
     """Two launches a tick keep up no more than six short tasks. Their queue uses little of the places and would be
     first for ever: long tasks would come to half of the places, and the rest would stay empty."""
     cluster = Controlled(max_instances=6, launches_per_cell=2, launch_rate=1.0)
@@ -121,7 +121,7 @@ def test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time() -> 
     cluster.run_to_rest()
 
 
-def test_who_used_the_cluster_for_hours_comes_after_who_did_not_though_the_controller_dies_in_between() -> None:
+def test_recent_use_counts_even_if_the_controller_dies_in_between() -> None:
     """Half the cluster each by weight alone."""
     cluster = Controlled(work_s=120.0, max_instances=2, tick_s=10.0)
     shared(cluster, {"version": 1, "halfLife": "30m", "queues": {"default": {}, "research": {}}})

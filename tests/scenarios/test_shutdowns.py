@@ -70,7 +70,7 @@ def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_missing_result_uses_up_no_attempt_where_its_hosts_shutdown_is_heard_of_after_it_was_looked_up(
+def test_a_missing_result_uses_up_no_attempt_if_its_hosts_shutdown_is_reported_after_the_lookup(
     restarted: bool,
 ) -> None:
     """Once EC2 is asked about the hosts, it says that they go."""

@@ -80,7 +80,7 @@ def test_a_pool_that_stays_short_is_asked_ever_less_often_and_a_delivery_makes_i
     assert pools[f"us-east-1/c5.xlarge/{delivered}"].shortages < before
 
 
-def test_while_all_pools_cool_off_the_run_says_so_and_goes_on_when_capacity_is_back() -> None:
+def test_while_all_pools_cool_off_the_run_says_so_and_continues_when_capacity_is_back() -> None:
     cluster = two_zones(0.8)
     for pool in (A, B):
         cluster.world.ec2.set_shortage(pool, 0)

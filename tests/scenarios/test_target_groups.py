@@ -109,7 +109,7 @@ def test_tasks_that_serve_are_registered_with_their_instance_and_port() -> None:
     assert all(target.registered_at for target in web(cluster).targets.values())
 
 
-def test_a_task_leaves_its_group_and_drains_before_it_is_told_to_stop() -> None:
+def test_a_task_leaves_its_group_and_drains_before_it_is_stopped() -> None:
     cluster = balanced(3, drain_s=60)
     ask(cluster, "scale", desired=2)
     until(cluster, lambda: sum(running(cluster).values()) == 2)
@@ -206,7 +206,7 @@ def test_a_deleted_service_leaves_nothing_registered() -> None:
     assert min(cluster.at("stop")) - min(cluster.at("deregister_targets")) >= 30
 
 
-def test_a_group_that_is_gone_is_said_and_keeps_nobody_from_stopping() -> None:
+def test_a_missing_group_is_reported_and_does_not_keep_tasks_from_stopping() -> None:
     cluster = balanced(1)
     cluster.fails = refusal("TargetGroupNotFound", "One or more target groups not found")
     ask(cluster, "scale", desired=2)

@@ -113,7 +113,7 @@ def test_it_goes_in_every_cell() -> None:
 
 
 @pytest.mark.parametrize("new_process", [False, True])
-def test_a_definition_that_somebody_deregisters_during_a_run_is_registered_again(new_process: bool) -> None:
+def test_a_definition_that_is_deregistered_during_a_run_is_registered_again(new_process: bool) -> None:
     cluster = Controlled(zones=("us-east-1a",), work_s=30.0)
     cluster.submit(40, placement={"maxConcurrentTasks": 4})
     cluster.run_for(200.0)
@@ -129,7 +129,7 @@ def test_a_definition_that_somebody_deregisters_during_a_run_is_registered_again
     assert active(cluster.ecs) == []
 
 
-def test_a_run_whose_definition_went_between_preparation_and_first_launch_starts_all_the_same() -> None:
+def test_a_run_whose_definition_vanished_between_preparation_and_first_launch_still_starts() -> None:
     cluster = Controlled(zones=("us-east-1a",))
     cluster.submit(4)
     cluster.run_for(10.0)

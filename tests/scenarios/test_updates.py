@@ -92,7 +92,7 @@ def test_a_higher_priority_comes_first_from_then_on() -> None:
     assert cluster.record(SMALL).started_at
 
 
-def test_a_budget_that_is_lowered_ends_the_run_and_one_that_is_raised_lets_it_go_on() -> None:
+def test_a_lowered_budget_ends_the_run_and_a_raised_one_lets_it_continue() -> None:
     cluster = Controlled(work_s=120.0, tick_s=5.0, prices=lambda kind, zone, at: 2.0)
     array = {"size": 40, "expectedSeconds": 120}
     cluster.submit(40, array=array, resources=WHOLE, capacity={"budgetUsd": 0.3, "maxInstances": 1})

@@ -9,7 +9,7 @@ from tests.scenarios.controlled import Controlled
 ABSENT_S = 2 * 3600.0  # longer than EC2 shows what has ended
 
 
-def test_what_vanished_unseen_is_not_added_to_its_fleets_target_beside_its_replacement() -> None:
+def test_a_vanished_instance_is_not_added_to_its_fleets_target_along_with_its_replacement() -> None:
     cluster = Controlled(zones=("us-east-1a",), work_s=600.0, lose=lambda message: True, max_instances=6)
     cluster.submit(16)
     while len(cluster.live_instances()) < 4 or cluster.record().counts[TaskStatus.RUNNING] < 16:
@@ -26,7 +26,7 @@ def test_what_vanished_unseen_is_not_added_to_its_fleets_target_beside_its_repla
     assert cluster.record(RUN_ID).status == "SUCCEEDED"
 
 
-def test_ends_that_no_message_told_of_are_counted_and_with_all_messages_there_are_none() -> None:
+def test_ends_without_a_message_are_counted_and_with_all_messages_there_are_none() -> None:
     deaf, hearing = Controlled(lose=lambda message: True), Controlled()
     for cluster in (deaf, hearing):
         cluster.submit(8)
@@ -36,7 +36,7 @@ def test_ends_that_no_message_told_of_are_counted_and_with_all_messages_there_ar
     assert hearing.repaired == 0
 
 
-def test_nobody_pays_for_the_time_in_which_it_was_doubtful_whether_an_instance_is_gone() -> None:
+def test_no_run_pays_for_the_time_in_which_it_was_doubtful_whether_an_instance_is_gone() -> None:
     cluster = Controlled(zones=("us-east-1a",), work_s=3000.0, lose=lambda message: True)
     cluster.submit(4)
     while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 4:

@@ -47,7 +47,7 @@ def trials_find_nothing(seeds: range) -> int:
 
 
 @pytest.mark.slow
-def test_what_came_through_an_entrance_stays_there_and_is_whose_it_was() -> None:
+def test_runs_submitted_through_an_entrance_keep_their_queue_and_owner() -> None:
     assert trials_find_nothing(range(3)) > 8
 
 
@@ -59,7 +59,7 @@ def test_so_it_is_where_calls_and_controllers_fail() -> None:
 
 
 @pytest.mark.slow
-def test_without_members_everybody_proves_whom_his_spec_names() -> None:
+def test_without_members_every_user_proves_the_owner_that_the_spec_names() -> None:
     each = trial(2, members=0.0)
     assert each.run().violations == []
     assert {record.proven_owner for record in each.auditor.stored.records.values()} == {*OWNERS}

@@ -79,7 +79,7 @@ class RequestComesAtRest:
         raise Crash
 
 
-def test_a_request_is_not_lost_whose_controller_dies_on_its_way_to_rest() -> None:
+def test_a_request_is_not_lost_if_the_controller_dies_on_its_way_to_rest() -> None:
     cloud = Cloud()
     cloud.deployment.submit(JOB.request(cloud.world.now))
     with pytest.raises(Crash):

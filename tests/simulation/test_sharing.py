@@ -119,19 +119,19 @@ def within_a_queue(seeds: range) -> int:
 
 
 @pytest.mark.slow
-def test_within_a_queue_nobody_overtakes_a_higher_priority_or_who_came_before() -> None:
+def test_within_a_queue_no_run_overtakes_a_higher_priority_or_an_older_run() -> None:
     assert within_a_queue(range(2)) > 20
 
 
 @pytest.mark.slow
-def test_in_saturation_all_who_wait_have_what_is_due() -> None:
+def test_in_saturation_every_waiting_sharer_has_its_share() -> None:
     waited, compared = all_have_what_is_due(range(1))
     assert waited > 100
     assert compared > 100
 
 
 @pytest.mark.slow
-def test_nobody_overtakes_where_what_was_used_lately_counts() -> None:
+def test_no_sharer_overtakes_where_recent_use_counts() -> None:
     assert with_memory(range(2)) > 20
 
 
@@ -141,7 +141,7 @@ def test_no_queue_gets_more_than_its_cap() -> None:
 
 
 @pytest.mark.slow
-def test_nobody_overtakes_who_uses_less_for_his_weight() -> None:
+def test_no_sharer_overtakes_one_that_uses_less_for_its_weight() -> None:
     assert trials_find_nothing(range(2)) > 100
 
 

@@ -40,13 +40,13 @@ def test_a_teardown_ends_although_strangers_instances_carry_our_tag() -> None:
     assert verdict.ok, told(verdict)
 
 
-def test_whoever_stood_still_while_all_was_torn_down_raises_nothing_that_lasts() -> None:
+def test_a_controller_paused_during_the_teardown_raises_no_lasting_target() -> None:
     verdict = run_trial(TrialPlan(5_000_041, frozenset({"destroy", "freeze", "pages", "server-error", "shortage"})))
     assert {"destroy", "freeze"} <= set(verdict.seen)
     assert verdict.ok, told(verdict)
 
 
-def test_a_result_counts_whose_writer_was_cut_off_and_died_before_ecs_heard_of_its_end() -> None:
+def test_a_result_counts_even_if_its_writer_was_cut_off_and_died_before_ecs_learned_of_its_end() -> None:
     verdict = run_trial(TrialPlan(20_000, frozenset({"no-register", "partition", "store-outage"})))
     assert verdict.ok, told(verdict)
 
@@ -184,7 +184,7 @@ def verdict_of_eight(seed: int) -> Verdict:
     return verdict
 
 
-def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() -> None:
+def test_a_forgotten_token_is_found_reported_and_shrunk_to_what_it_takes() -> None:
     """The one promise that the protocol rests on: without it an attempt does start twice, and the auditor sees it."""
     kinds = frozenset({"token-misbehaviour", "failure-lies", "rebalance"})
     plan = next(

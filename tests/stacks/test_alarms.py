@@ -55,7 +55,7 @@ def test_neither_is_its_age_when_the_controller_wakes_and_reads_it(alarm: dict[s
     assert not is_loud(alarm, ticks=[None, 1, 5, 5], ages=[86_000, 86_300, 86_310, None])
 
 
-def test_events_that_nobody_reads_while_there_is_work_are_one(alarm: dict[str, Any]) -> None:
+def test_unread_events_while_there_is_work_are_a_violation(alarm: dict[str, Any]) -> None:
     assert is_loud(alarm, ticks=[5] * 6, ages=[300, 600, 900, 1200, 1500, 1800])
 
 

@@ -31,7 +31,7 @@ def rooms(folder: Path) -> set[str]:
     return {name for name in names if not name.startswith("__")}
 
 
-def test_every_room_stands_in_one_half() -> None:
+def test_every_package_belongs_to_one_half() -> None:
     """For a new room, add it to a layer of the import contracts, and to USERS_HALF when no function imports it."""
     lambdas_half, users_half = halves()
     assert rooms(bundle.SOURCE) == lambdas_half | users_half
@@ -106,7 +106,7 @@ def test_compiled_wheels_and_others_are_kept_apart(tmp_path: Path, monkeypatch: 
     assert [path.name.partition(".")[0] for path in compiled.rglob("*.pyc")] == ["core"]
 
 
-def test_without_uv_pip_hears_of_both_tags() -> None:
+def test_without_uv_pip_gets_both_tags() -> None:
     assert {"manylinux_2_28_aarch64", "manylinux2014_aarch64"} <= set(bundle.installer(None, pip=True))
 
 

@@ -67,7 +67,7 @@ def test_no_deploy_ever_buys_ends_or_replaces_instances(home: Template) -> None:
         assert fleet["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["Version"] == "1"
 
 
-def test_each_type_has_a_launch_template_of_its_own_so_that_no_change_of_one_replaces_a_fleet(home: Template) -> None:
+def test_each_type_has_its_own_launch_template_so_that_no_change_to_one_replaces_a_fleet(home: Template) -> None:
     used: dict[str, set[str]] = {}
     for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
         (config,) = fleet["LaunchTemplateConfigs"]

@@ -21,7 +21,7 @@ from tests.stacks.templates import Template, text
 pytestmark = pytest.mark.stacks
 
 
-def test_every_further_cell_is_a_stack_of_its_own(wide: dict[str, Template]) -> None:
+def test_every_further_cell_is_its_own_stack(wide: dict[str, Template]) -> None:
     assert wide.keys() == {"argosy-dev", "argosy-dev-eu-west-1"}
     zones = [s["AvailabilityZone"] for s in wide["argosy-dev-eu-west-1"].of_type("AWS::EC2::Subnet").values()]
     assert sorted(set(zones)) == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
@@ -70,7 +70,7 @@ def test_home_takes_everything_from_its_own_bus_and_only_its_clusters_events_fro
     assert [t["Arn"] for t in own["Targets"]] == [t["Arn"] for t in task_state["Targets"]]
 
 
-def test_a_deployment_of_one_cell_has_no_bus_of_its_own(home: Template) -> None:
+def test_a_deployment_of_one_cell_has_no_event_bus(home: Template) -> None:
     assert not home.of_type("AWS::Events::EventBus")
 
 
@@ -84,7 +84,7 @@ def test_what_goes_wrong_in_a_further_cell_sets_an_alarm_there(wide: dict[str, T
     assert cell.resources[queue]["Properties"]["QueueName"] == "argosy-dev-undelivered"
 
 
-def test_every_cell_has_a_watchdog_and_it_may_act_where_it_is_meant_to(wide: dict[str, Template]) -> None:
+def test_every_cell_has_a_watchdog_that_may_act_in_that_cell(wide: dict[str, Template]) -> None:
     """Home's wherever there ever was a cell, a further cell's in its own Region."""
     for name, reach in (("argosy-dev", "*"), ("argosy-dev-eu-west-1", "eu-west-1")):
         stack = wide[name]
@@ -150,7 +150,7 @@ def test_a_stage_shares_no_name_with_another(home: Template, wide: dict[str, Tem
     assert not taken(home) & taken(wide["argosy-dev"])
 
 
-def test_the_images_stack_publishes_what_each_image_name_stands_for(tmp_path: Path) -> None:
+def test_the_images_stack_publishes_the_image_behind_each_name(tmp_path: Path) -> None:
     for name in ("digits", "other"):
         (tmp_path / "containers" / name).mkdir(parents=True)
         (tmp_path / "containers" / name / "Dockerfile").write_text("FROM scratch\n")
@@ -180,7 +180,9 @@ def test_what_the_command_line_gives_goes_before_cdk_json() -> None:
     assert (settings.stage, settings.results, settings.linger_s) == ("dev", "destroy", 60)
 
 
-def test_faulty_settings_are_told_and_nothing_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_faulty_settings_are_reported_and_nothing_is_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     app = cdk.App(context={"argosy": {"cells": ["mars"], "results": "maybe"}}, outdir=str(tmp_path))
     assert entry.main(app) == 2
     told = capsys.readouterr().err

@@ -125,7 +125,7 @@ def invokers(stage: Rehearsal, function: str) -> list[dict[str, Any]]:
     return statements
 
 
-def test_users_find_the_deployment_and_every_name_in_it_stands_for_something(stage: Rehearsal) -> None:
+def test_users_find_the_deployment_and_every_name_in_it_refers_to_something(stage: Rehearsal) -> None:
     found = Access(Connection(region="us-east-1")).deployment
     stage.client("lambda").get_function(FunctionName=found.api_function)
     stage.client("s3").head_bucket(Bucket=found.bucket)
@@ -201,7 +201,7 @@ def test_the_functions_work_with_the_names_that_the_template_gives_them(
     assert {definition["taskRoleArn"], definition["executionRoleArn"]} <= set(roles.values())
 
 
-def test_the_stacks_of_two_cells_stand_beside_each_other(wide: dict[str, Template]) -> None:
+def test_the_stacks_of_two_cells_can_coexist(wide: dict[str, Template]) -> None:
     """Home first, as the CDK deploys it; its cell names home's bus and roles."""
     with mock_aws(config=NOBODY_RUNS):
         cells = [

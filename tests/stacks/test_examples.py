@@ -88,7 +88,7 @@ def test_every_region_has_its_own_after_the_stack_that_makes_roles_and_log_group
 
 
 @pytest.mark.parametrize("name", GPUS)
-def test_programs_run_as_nobody_in_particular_on_a_root_they_cannot_write(examples: Template, name: str) -> None:
+def test_programs_run_as_an_unprivileged_user_on_a_read_only_root(examples: Template, name: str) -> None:
     found = container(examples, name)
     assert chosen(found["User"], original=False) == "10001"
     assert chosen(found["ReadonlyRootFilesystem"], original=False) is True
@@ -153,7 +153,7 @@ def test_no_definition_holds_a_secret(examples: Template) -> None:
         assert not [each for each in names if "KEY" in each or "SECRET" in each or "TOKEN" in each or "AWS" in each]
 
 
-def test_local_mode_knows_the_same_definitions(examples: Template) -> None:
+def test_local_mode_has_the_same_definitions(examples: Template) -> None:
     from argosy.local.deployment import Names
     from argosy.local.task_definitions import definitions as local_definitions
 

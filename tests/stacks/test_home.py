@@ -300,7 +300,7 @@ def test_cloudformation_waits_an_hour_for_the_teardown_and_no_longer(home: Templ
     assert machines  # the framework's own waiting, which must end first
 
 
-def test_the_api_verifies_what_is_signed_for_whom_the_parameter_names(home: Template) -> None:
+def test_the_api_verifies_signatures_for_the_deployment_that_the_parameter_names(home: Template) -> None:
     parameter = home.named("AWS::SSM::Parameter", "Name", "/argosy/deployment")
     api = home.named("AWS::Lambda::Function", "FunctionName", "argosy-api")
     told = json.loads(text(api["Environment"]["Variables"]["ARGOSY_IDENTITY"]))

@@ -48,7 +48,7 @@ def images_of(*arguments: str) -> tuple[str, ...]:
     return settings_of(cdk.App(context=context_of(arguments))).images
 
 
-def test_the_readmes_image_is_published_where_an_engine_answers_and_nothing_else_is_said() -> None:
+def test_by_default_the_readmes_image_is_published_if_an_engine_answers() -> None:
     assert images_of("-c", "engine=docker") == ("digits",)
     assert images_of("-c", "engine=") == ()
     assert images_of("-c", "engine=docker", "-c", "images=sweep,digits") == ("sweep", "digits")
@@ -82,7 +82,7 @@ def test_the_deployment_and_its_end_see_the_same_images() -> None:
 
 
 @pytest.mark.parametrize("target", ["deploy", "roll"])
-def test_a_deployment_is_told_what_is_published_or_does_not_begin(target: str) -> None:
+def test_a_deployment_prints_what_it_publishes_or_does_not_begin(target: str) -> None:
     words = ["make", "--dry-run", target, "STAGE=dev", "ENGINE=podman", "ARGS=-c images=sweep"]
     recipe = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (line,) = [each for each in recipe.replace("\\\n", "").splitlines() if "cdk deploy" in each]

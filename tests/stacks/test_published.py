@@ -44,7 +44,7 @@ def test_what_was_published_stays_published(images: tuple[str, ...], capsys: pyt
     assert deployed(said.out, *ENGINE, *images) == before
 
 
-def test_one_more_image_is_published_beside_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_more_image_is_published_in_addition_to_the_published_ones(capsys: pytest.CaptureFixture[str]) -> None:
     """What the refusal of a run that names argosy/sweep tells its owner to type."""
     assert published.main([*ENGINE, "-c", "images=sweep"], there("digits")) == 0
     assert deployed(capsys.readouterr().out, *ENGINE, "-c", "images=sweep") == {"digits", "sweep"}
@@ -64,7 +64,7 @@ def test_every_image_is_every_image_and_none_is_none() -> None:
         assert settings_of(cdk.App(context=context)).images == load_settings({"images": images}).images
 
 
-def test_who_says_what_stays_takes_the_others_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_of_published_images_unpublishes_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = (*ENGINE, "-c", "published=", "-c", "images=sweep")
     assert published.main(arguments, nobody) == 0
     assert deployed(capsys.readouterr().out, *arguments) == {"sweep"}

@@ -73,7 +73,7 @@ def expanded(actions: set[str]) -> set[str]:
     return {each for action in actions for each in (submits if action == "ecs:Submit*" else {action})}
 
 
-def test_the_agent_has_every_right_of_its_own_policy_but_those_with_a_reason(home: Template) -> None:
+def test_the_agent_has_every_right_of_awss_policy_but_those_left_out_with_a_reason(home: Template) -> None:
     wanted = expanded(actions_in(managed("AmazonEC2ContainerServiceforEC2Role")))
     ours = expanded(granted(home, "ec2.amazonaws.com"))
     assert wanted - ours == NOT_FOR_THE_INSTANCE.keys()

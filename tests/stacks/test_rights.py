@@ -65,13 +65,13 @@ def test_fleets_and_instances_of_others_are_out_of_reach(home: Template, wide: d
     assert found
 
 
-def test_nobody_may_make_instances_fleets_or_roles(home: Template, wide: dict[str, Template]) -> None:
+def test_no_function_may_create_instances_fleets_or_roles(home: Template, wide: dict[str, Template]) -> None:
     forbidden = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:RequestSpot", "ec2:CreateTags", "iam:Create", "iam:Put")
     for statement in every(wide, home):
         assert not [action for action in statement.actions if action.startswith(forbidden)]
 
 
-def test_the_api_only_looks_at_task_definitions_and_writes_requests_only(home: Template) -> None:
+def test_the_api_only_reads_task_definitions_and_writes_only_requests(home: Template) -> None:
     rights = home.role_statements(home.function_role("argosy-api"))
     actions = {action for statement in rights for action in statement.actions}
     looks = {action for action in actions if action.startswith(("ecs:", "ec2:", "iam:"))}
@@ -138,7 +138,7 @@ def test_programs_cannot_read_the_journal(home: Template, wide: dict[str, Templa
         assert own in {r.partition("/")[0] for s in rights for r in s.resources}
 
 
-def test_tasks_read_the_input_buckets_and_nobody_writes_them(home: Template, wide: dict[str, Template]) -> None:
+def test_tasks_may_read_the_input_buckets_and_no_role_may_write_them(home: Template, wide: dict[str, Template]) -> None:
     assert not [s for s in home.statements() if any("data-bucket" in r for r in s.resources)]
     template = wide["argosy-dev"]
     found = {
@@ -198,7 +198,7 @@ def test_tasks_and_users_have_the_rights_of_exec_where_the_owner_allows_it(wide:
     }
 
 
-def test_nobody_is_let_in_through_an_entrance_by_what_lets_him_call_the_function(wide: dict[str, Template]) -> None:
+def test_the_right_to_call_the_function_does_not_open_an_entrance(wide: dict[str, Template]) -> None:
     """IAM matches a name with a wildcard against every alias. Only who is granted an alias may come through it."""
     invoking = [
         (each.policy, resource)
@@ -214,13 +214,13 @@ def test_nobody_is_let_in_through_an_entrance_by_what_lets_him_call_the_function
     assert not any("Members" in policy for policy, _ in invoking)
 
 
-def test_without_the_setting_nobody_has_any_right_of_exec(home: Template, closed: Template) -> None:
+def test_without_the_setting_no_role_has_rights_for_exec(home: Template, closed: Template) -> None:
     for template in (home, closed):
         assert "ssmmessages" not in str(template.body)
         assert "ExecuteCommand" not in str(template.body)
 
 
-def test_who_has_a_deployment_can_see_whether_it_allows_exec(home: Template, wide: dict[str, Template]) -> None:
+def test_users_can_see_whether_a_deployment_allows_exec(home: Template, wide: dict[str, Template]) -> None:
     for template, said in ((home, '"allowExec":false'), (wide["argosy-dev"], '"allowExec":true')):
         [parameter] = [p for p in template.of_type("AWS::SSM::Parameter").values() if "deployment" in text(p["Name"])]
         assert said in text(parameter["Value"])

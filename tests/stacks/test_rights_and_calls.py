@@ -110,7 +110,7 @@ def test_a_function_has_the_rights_for_its_calls_and_no_others(
     assert rights - needed - LAMBDAS_OWN == set(), "rights without a call"
 
 
-def test_every_function_of_ours_is_looked_at(home: Template, wide: dict[str, Template]) -> None:
+def test_every_one_of_our_functions_is_checked(home: Template, wide: dict[str, Template]) -> None:
     """But for what CDK's provider framework makes, which has no name."""
     stacks = {"home": home, **wide}
     named = {
@@ -124,7 +124,7 @@ def test_every_function_of_ours_is_looked_at(home: Template, wide: dict[str, Tem
 
 
 @pytest.mark.parametrize("allows_exec", [True, False])
-def test_those_who_use_the_deployment_have_the_rights_for_their_commands_and_no_others(
+def test_users_of_the_deployment_have_the_rights_for_their_commands_and_no_others(
     allows_exec: bool, home: Template, wide: dict[str, Template]
 ) -> None:
     template = wide["argosy-dev"] if allows_exec else home

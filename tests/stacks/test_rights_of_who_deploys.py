@@ -60,7 +60,7 @@ def documented() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_who_runs_a_target_is_told_of_every_right_that_it_needs_and_of_no_other(target: str) -> None:
+def test_the_documents_list_every_right_that_a_make_target_needs_and_no_other(target: str) -> None:
     assert documented()[target] == rights_for(target)
 
 
@@ -71,7 +71,7 @@ def test_the_programs_are_those_that_the_makefile_runs() -> None:
     assert "ssm:GetParametersByPath" in rights_for("roll")
 
 
-def test_who_makes_entrances_is_told_of_every_right_that_it_needs_beside_a_users() -> None:
+def test_the_documents_list_every_right_that_entrances_need_in_addition_to_a_users() -> None:
     text = PAGE.read_text()
     told = re.search(r"`argosy access` needs ([^.]*)\.", text)
     assert told is not None

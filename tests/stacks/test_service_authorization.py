@@ -67,7 +67,7 @@ def _meet(one: str, other: str) -> bool:
     return one[0] == other[0] and _meet(one[1:], other[1:])
 
 
-def test_every_action_exists_and_every_resource_is_of_a_kind_that_it_knows(
+def test_every_action_exists_and_every_resource_is_of_a_kind_that_it_accepts(
     home: Template, wide: dict[str, Template]
 ) -> None:
     found = 0
@@ -83,7 +83,7 @@ def test_every_action_exists_and_every_resource_is_of_a_kind_that_it_knows(
     assert found > 200
 
 
-def test_every_condition_is_one_that_the_action_knows(home: Template, wide: dict[str, Template]) -> None:
+def test_every_condition_is_one_that_the_action_accepts(home: Template, wide: dict[str, Template]) -> None:
     for statement in ours(home, wide):
         keys = {key for operator in statement.conditions.values() for key in operator}
         for action in statement.actions:

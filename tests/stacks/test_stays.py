@@ -44,7 +44,7 @@ def test_faulty_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert "results" in capsys.readouterr().err
 
 
-def test_the_stack_of_one_further_cell_is_named_for_the_stage_and_nothing_else_is_said(
+def test_the_stack_of_one_further_cell_is_named_for_the_stage(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     both = ("-c", "cells=us-east-1,eu-west-1")

@@ -126,7 +126,9 @@ def throttled_transaction() -> ClientError:
 
 
 @pytest.mark.parametrize("error", [refusal("ThrottlingException", "slow"), throttled_transaction()])
-def test_a_user_hears_of_throttling_as_such(engine: Any, error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+def test_throttling_is_reported_to_users_as_such(
+    engine: Any, error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
     answer = asked(error)
     assert (answer["statusCode"], answer["body"]["error"]["code"]) == (429, "ThrottlingException")
     assert answer["body"]["error"]["requestId"] == "request-1"
@@ -267,7 +269,7 @@ def test_a_tick_that_cannot_be_logged_is_counted_and_fails_nothing(
     assert '"TickFaults":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
 
-def test_what_nobody_waits_for_fails_loudly_so_that_lambda_tries_it_again(engine: Any) -> None:
+def test_asynchronous_events_fail_loudly_so_that_lambda_retries_them(engine: Any) -> None:
     """Scheduler hands over asynchronously: an answer that says no would look like a success."""
     answers("dynamodb", anything=ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "GetItem"))
     request = {"name": "nightly", "scheduledTime": "2026-11-23T03:00:00Z"}
@@ -301,7 +303,7 @@ def test_what_is_no_arn_of_a_function_is_not_taken_for_the_owners_call(engine: A
             handlers.api({"action": "ListRuns"}, context("r", arn))
 
 
-def test_who_sends_a_request_is_asked_where_the_deployment_says_for_whom_it_is_signed(
+def test_the_sender_of_a_request_is_verified_against_the_deployments_address(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert handlers.api_of_process().identities is None  # as in local mode

@@ -16,7 +16,7 @@ def test_a_reference_page_is_as_the_code_has_it(name: str) -> None:
     assert written == reference.pages()[name], "`make reference` writes it again"
 
 
-def test_every_variable_that_tasks_are_told_is_explained_and_no_other() -> None:
+def test_every_variable_of_tasks_is_explained_and_no_other() -> None:
     assert reference.variables_told() == {*reference.OF_TASKS}
 
 

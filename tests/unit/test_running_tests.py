@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = "tests/unit/test_running_tests.py"
 
 
-def test_a_folder_stands_for_its_files_and_a_named_test_for_itself() -> None:
+def test_a_folder_means_its_files_and_a_named_test_itself() -> None:
     assert HERE in files_of(["tests/unit"])
     assert files_of([f"{HERE}::test_a", f"{HERE}::test_b"]) == {HERE: [f"{HERE}::test_a", f"{HERE}::test_b"]}
 

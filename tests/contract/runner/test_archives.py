@@ -28,7 +28,7 @@ def test_an_executable_of_the_archive_stays_executable(runner: RunnerUnderTest) 
     assert runner.run("argosy:program", "./bin/run", "7", result="stdout", job=job).out == b"7\n"
 
 
-def test_a_script_that_does_not_say_who_reads_it_is_the_shells(runner: RunnerUnderTest) -> None:
+def test_a_script_without_an_interpreter_line_is_run_by_the_shell(runner: RunnerUnderTest) -> None:
     job = runner.job(runner.archive(tar(member("bin/run", b"echo $1", mode=0o755))))
     assert runner.run("argosy:program", "./bin/run", "7", result="stdout", job=job).out == b"7\n"
 
@@ -161,7 +161,7 @@ def test_a_job_that_cannot_be_read_is_refused(runner: RunnerUnderTest, text: str
     assert "s3://results/jobs/odd.json" in ended.sentence
 
 
-def test_what_a_job_says_beside_is_left_for_later_versions(runner: RunnerUnderTest) -> None:
+def test_unknown_fields_of_a_job_are_left_for_later_versions(runner: RunnerUnderTest) -> None:
     uri = runner.s3.put("jobs/more.json", json.dumps({"protocol": 1, "archives": [], "colour": "red"}).encode())
     assert runner.shell("echo ran", changes={"ARGOSY_JOB": uri}, result="stdout").code == 0
 
@@ -173,7 +173,7 @@ def test_setup_runs_in_the_programs_folder_before_it(runner: RunnerUnderTest) ->
     assert ended.err == b"installing\n"
 
 
-def test_a_setup_that_fails_is_said_and_the_program_is_not_started(runner: RunnerUnderTest) -> None:
+def test_a_setup_that_fails_is_reported_and_the_program_is_not_started(runner: RunnerUnderTest) -> None:
     job = runner.job(runner.program({"a.txt": "a"}), setup="echo no such package >&2; exit 9")
     ended = runner.shell("echo ran", result="stdout", job=job)
     assert (ended.code, ended.out) == (9, b"")

@@ -43,7 +43,9 @@ def test_an_authority_that_is_given_is_trusted(
     assert s3.body(PART) == b"1\n"
 
 
-def test_an_unknown_authority_is_told_nothing(runner: RunnerUnderTest, authority: Authority, serve: Serve) -> None:
+def test_no_request_is_sent_to_an_unknown_authority(
+    runner: RunnerUnderTest, authority: Authority, serve: Serve
+) -> None:
     s3 = serve(authority.server())
     ended = result_of(runner, s3)
     assert ended.code == 75
@@ -52,7 +54,7 @@ def test_an_unknown_authority_is_told_nothing(runner: RunnerUnderTest, authority
 
 
 @pytest.mark.parametrize("variable", ["AWS_CA_BUNDLE", "SSL_CERT_FILE"])
-def test_another_authority_than_the_given_one_is_told_nothing(
+def test_no_request_is_sent_to_an_authority_other_than_the_given_one(
     runner: RunnerUnderTest, authority: Authority, serve: Serve, tmp_path: Path, variable: str
 ) -> None:
     s3 = serve(authority.server())

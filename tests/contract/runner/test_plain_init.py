@@ -42,7 +42,7 @@ def test_signals_are_passed_on(runner: RunnerUnderTest, number: str) -> None:
     assert (ended.code, ended.out) == (9, b"ready\nheard\n")
 
 
-def test_a_program_that_does_not_mind_a_signal_goes_on(runner: RunnerUnderTest) -> None:
+def test_a_program_that_ignores_a_signal_continues(runner: RunnerUnderTest) -> None:
     script = "trap '' TERM; echo ready; read -r line < wait; echo $line"
     fifo = runner.folder / "wait"
     os.mkfifo(fifo)
@@ -84,6 +84,6 @@ def test_the_environment_is_left_alone(runner: RunnerUnderTest) -> None:
     assert ended.out == b"x y.unset.unset\n"
 
 
-def test_it_says_which_protocol_it_knows(runner: RunnerUnderTest) -> None:
+def test_it_says_which_protocol_it_supports(runner: RunnerUnderTest) -> None:
     ended = runner.run("--version")
     assert (ended.code, ended.out) == (0, b"argosy-runner protocol 1\n")

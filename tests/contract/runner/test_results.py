@@ -73,7 +73,7 @@ def test_the_parts_suffix_is_that_of_its_address(runner: RunnerUnderTest) -> Non
 
 
 @pytest.mark.parametrize("result", ["stdout", "folder"])
-def test_a_program_that_writes_nothing_is_told_so(runner: RunnerUnderTest, result: str) -> None:
+def test_a_program_that_writes_nothing_is_reported(runner: RunnerUnderTest, result: str) -> None:
     ended = runner.shell("mkdir $ARGOSY_OUT/empty; echo only a log >&2", result=result)
     assert ended.code == 65
     assert "wrote" in ended.sentence

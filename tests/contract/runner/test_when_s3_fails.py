@@ -50,7 +50,7 @@ def test_a_conditional_write_in_conflict_is_repeated(runner: RunnerUnderTest) ->
 
 
 @pytest.mark.parametrize("what", [500, 503, 403, "reset", "truncated"])
-def test_a_read_that_goes_on_failing_is_temporary(runner: RunnerUnderTest, what: int | str) -> None:
+def test_a_read_that_keeps_failing_is_temporary(runner: RunnerUnderTest, what: int | str) -> None:
     runner.s3.put("x.txt", b"whole\n")
     runner.s3.trouble("GET", "x.txt", what)
     ended = runner.shell("echo ran", result="stdout", inputs=["s3://results/x.txt"])
@@ -59,7 +59,7 @@ def test_a_read_that_goes_on_failing_is_temporary(runner: RunnerUnderTest, what:
 
 
 @pytest.mark.parametrize("what", [500, 403, "reset"])
-def test_a_write_that_goes_on_failing_is_temporary(runner: RunnerUnderTest, what: int | str) -> None:
+def test_a_write_that_keeps_failing_is_temporary(runner: RunnerUnderTest, what: int | str) -> None:
     runner.s3.trouble("PUT", PART, what)
     ended = runner.shell("echo ran", result="stdout")
     assert ended.code == 75
@@ -94,7 +94,7 @@ def test_an_s3_that_is_not_there_is_temporary(runner: RunnerUnderTest) -> None:
     assert "s3://results/x.txt" in ended.sentence
 
 
-def test_a_bucket_that_is_not_there_is_said(runner: RunnerUnderTest) -> None:
+def test_a_missing_bucket_is_reported(runner: RunnerUnderTest) -> None:
     ended = runner.shell(
         "echo ran", changes={"ARGOSY_PART_URI": "s3://nowhere/parts/part-0000007.jsonl"}, result="stdout"
     )

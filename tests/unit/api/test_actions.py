@@ -63,7 +63,7 @@ ACTIONS = (
         ),
     ],
 )  # fmt: skip
-def test_requests_that_are_none_are_told_every_fault(desk: Desk, request_: Any, faults: list[tuple[str, str]]) -> None:
+def test_invalid_requests_get_every_fault(desk: Desk, request_: Any, faults: list[tuple[str, str]]) -> None:
     answer = desk.api.handle(request_, "r")
     assert answer["statusCode"] == 400
     error = error_of(answer)
@@ -82,7 +82,7 @@ def test_an_unknown_run_is_not_found(desk: Desk, action: str, run_id: str) -> No
     assert desk.store.items == {}
 
 
-def test_a_run_folded_in_between_two_looks_is_found(desk: Desk) -> None:
+def test_a_run_taken_in_between_two_reads_is_found(desk: Desk) -> None:
     run_id = desk.submit()["runId"]
     real, looks = desk.store.read, []
 
@@ -114,7 +114,7 @@ def test_runs_are_listed_newest_first_by_pages(desk: Desk) -> None:
     assert "failures" not in first["runs"][0]
 
 
-def test_a_request_that_nobody_can_read_does_not_hide_the_others(desk: Desk) -> None:
+def test_an_unreadable_request_does_not_hide_the_others(desk: Desk) -> None:
     run_id = desk.submit()["runId"]
     desk.store.items[inbox.INBOX, "0"] = b'{"kind":"newer"}'
     assert [run["runId"] for run in desk.body("ListRuns")["runs"]] == [run_id]

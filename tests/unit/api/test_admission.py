@@ -79,7 +79,7 @@ def test_a_program_runs_in_the_stock_image_unless_it_names_another() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"workdir": "."}, {"setup": "make"}, {"packages": ["numpy"]}])
-def test_a_program_that_nobody_has_packed_is_refused_with_who_packs(fields: dict[str, Any]) -> None:
+def test_an_unpacked_program_is_refused_with_the_commands_that_pack_it(fields: dict[str, Any]) -> None:
     """Whoever invokes the function without the command meets this."""
     (name,) = fields
     assert faults(own_program(**fields)) == [
@@ -183,7 +183,7 @@ def test_cells_that_the_deployment_does_not_have_are_all_named() -> None:
         ("2029-01-01T00:00:00+01:00", "2029-01-01T00:00:00+01:00 is more than 366 days from now"),
     ],
 )
-def test_a_deadline_that_is_over_or_years_away_is_refused(deadline: str, fault: str) -> None:
+def test_a_deadline_in_the_past_or_years_away_is_refused(deadline: str, fault: str) -> None:
     now = 1_800_000_000.0  # January 2027
     with pytest.raises(SpecError) as refusal:
         check_spec(spec(capacity={"deadline": deadline}), LIMITS, now)

@@ -20,7 +20,7 @@ class NoNamespace:
         return image
 
 
-def test_an_image_that_nothing_stands_behind_is_refused() -> None:
+def test_an_image_that_does_not_exist_is_refused() -> None:
     assert faults(spec(container={"image": "argosy/unknown"})) == [
         'container.image: this deployment has no image argosy/unknown: `make deploy ARGS="-c images=unknown"` '
         "publishes containers/unknown (with Docker or podman), or name an image of a registry"
@@ -76,7 +76,7 @@ def test_a_definition_that_reaches_the_host_is_refused_with_every_reason() -> No
     ]
 
 
-def test_a_definition_that_nobody_registered_is_refused() -> None:
+def test_an_unregistered_definition_is_refused() -> None:
     assert faults(OWN, train=None) == ["taskDefinition: train:7 is not registered in this account and Region"]
 
 
@@ -106,6 +106,6 @@ def test_from_private_subnets_an_image_is_pulled_from_ecr_in_its_region_or_refus
             admit(data, closed, given)
 
 
-def test_a_definition_is_not_looked_up_by_a_name_that_is_none() -> None:
+def test_an_invalid_definition_name_is_not_looked_up() -> None:
     [fault] = faults({**OWN, "taskDefinition": "a b"}, train=None)
     assert fault.startswith("taskDefinition: ")

@@ -35,7 +35,7 @@ def of_form(form: dict[str, Any], pools: dict[str, float], policy: Policy = USUA
     ]
 
 
-def test_a_budget_below_an_hour_of_the_cheapest_instance_is_said() -> None:
+def test_a_budget_below_an_hour_of_the_cheapest_instance_is_reported() -> None:
     assert said({"c5.xlarge": 0.07, "c5.2xlarge": 0.13}, budgetUsd=0.05) == [
         "capacity.budgetUsd: $0.05 is less than an hour of the cheapest instance that could take a task"
         " (c5.xlarge, about $0.0816 an hour): Argosy buys what fits"
@@ -44,7 +44,7 @@ def test_a_budget_below_an_hour_of_the_cheapest_instance_is_said() -> None:
     assert said({"c5.xlarge": 0.07}, budgetUsd=0.082) == []
 
 
-def test_an_hourly_cap_below_every_instance_is_said() -> None:
+def test_an_hourly_cap_below_every_instance_is_reported() -> None:
     assert said({"c5.xlarge": 0.0712}, maxHourlyCost=0.07) == [
         "capacity.maxHourlyCost: $0.07 an hour is below the cheapest instance that could take a task"
         " (c5.xlarge, about $0.0828 an hour): nothing could be bought"
@@ -69,7 +69,7 @@ def test_before_the_first_look_at_the_market_usual_prices_count() -> None:
     assert "c5.xlarge" in sentence
 
 
-def test_nothing_is_said_of_a_task_definition() -> None:
+def test_a_task_definition_gets_no_warning() -> None:
     form = {**NAMED, "taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001, "maxHourlyCost": 0.0001}}
     assert of_form(form, {"c5.xlarge": 0.07}) == []
 

@@ -38,7 +38,7 @@ def told(answer: dict[str, Any]) -> list[str]:
     return [each["reason"] for each in answer["changes"]]
 
 
-def test_a_run_that_was_folded_in_is_told_with_the_version_and_the_time_of_the_commit(desk: Desk) -> None:
+def test_a_submitted_run_has_a_line_with_the_version_and_the_time_of_the_commit(desk: Desk) -> None:
     run_id = running(desk)
     answer = desk.body("ListChanges")
     first = answer["changes"][0]
@@ -48,7 +48,7 @@ def test_a_run_that_was_folded_in_is_told_with_the_version_and_the_time_of_the_c
     assert answer["oldest"] == "0"
 
 
-def test_from_the_end_of_a_page_the_next_one_goes_on(desk: Desk) -> None:
+def test_the_next_page_continues_from_the_end_of_the_last_one(desk: Desk) -> None:
     put(desk, 3, "a", "b", "c", previous=0)
     put(desk, 4, "d")
     seen, since = [], "0"
@@ -84,7 +84,7 @@ def test_commits_without_lines_are_no_gap(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("since", [0, 2, "3.1"])
-def test_what_has_expired_is_said_with_the_oldest_place_that_is_whole(desk: Desk, since: Any) -> None:
+def test_expired_changes_are_reported_with_the_oldest_complete_place(desk: Desk, since: Any) -> None:
     put(desk, 3, "a", "b", previous=0, at=NOW - KEPT_S)
     put(desk, 4, "c", at=NOW - 1)
     for _ in range(2):  # DynamoDB deletes it days later: that makes no difference
@@ -97,7 +97,7 @@ def test_what_has_expired_is_said_with_the_oldest_place_that_is_whole(desk: Desk
 
 
 @pytest.mark.parametrize("since", [2, "3.1"])
-def test_what_has_expired_is_said_when_nothing_at_all_is_kept(desk: Desk, since: Any) -> None:
+def test_expired_changes_are_reported_when_nothing_is_kept(desk: Desk, since: Any) -> None:
     put(desk, 3, "a", "b", previous=0, at=NOW - KEPT_S)
     for _ in range(2):
         answer = desk.ask("ListChanges", since=since)
@@ -115,7 +115,7 @@ def test_a_lost_item_is_no_silence(desk: Desk) -> None:
     assert desk.ask("ListChanges", since=1)["statusCode"] == 410
 
 
-def test_an_item_that_cannot_be_read_is_told_as_damage(desk: Desk) -> None:
+def test_an_item_that_cannot_be_read_is_reported_as_damage(desk: Desk) -> None:
     for version in (1, 2, 3):
         put(desk, version, str(version))
     desk.store.items[CHANGES, "000000000002"] = b"torn"
@@ -138,7 +138,7 @@ def test_of_an_empty_journal_there_is_nothing(desk: Desk) -> None:
     assert desk.body("ListChanges", sinceSeconds=60) == nothing
 
 
-def test_filters_leave_out_and_the_place_moves_on_all_the_same(desk: Desk) -> None:
+def test_the_place_moves_on_past_lines_that_filters_leave_out(desk: Desk) -> None:
     run_id = running(desk)
     only_tasks = desk.body("ListChanges", types=["task"])
     assert {each["type"].partition(".")[0] for each in only_tasks["changes"]} == {"task"}

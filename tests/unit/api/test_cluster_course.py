@@ -67,7 +67,7 @@ def test_a_time_that_is_not_kept_is_refused(desk: Desk, wrong: dict[str, object]
     assert error_of(desk.ask("DescribeCluster", **wrong))["fieldList"]
 
 
-def test_a_time_in_which_nobody_looked_is_told_from_one_in_which_nothing_was_there(desk: Desk) -> None:
+def test_a_time_without_samples_differs_from_a_time_without_instances(desk: Desk) -> None:
     desk.time = NOW + 10 * HOUR
     keep(desk, ClusterSample(NOW - 9 * HOUR), busy(NOW), ClusterSample(NOW + 60), busy(NOW + 4 * HOUR), busy(desk.time))
     gaps = desk.body("DescribeCluster", include=["history"], historyHours=11)["history"]["gaps"]

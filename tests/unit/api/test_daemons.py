@@ -48,7 +48,7 @@ def test_a_daemon_is_created_deployed_and_shown_as_one(desk: Desk) -> None:
     assert desk.body("DescribeRun", runId=run.id)["queue"] is None  # it is of no queue
 
 
-def test_how_many_tasks_a_daemon_has_cannot_be_said(desk: Desk) -> None:
+def test_the_number_of_tasks_of_a_daemon_cannot_be_set(desk: Desk) -> None:
     created(desk)
     assert "one task on each matching instance" in refused(desk, "ScaleEnvironment", name="web", desired=3)
     desk.fold_in()
@@ -142,7 +142,7 @@ def test_what_matches_no_type_is_warned_of() -> None:
     assert daemon_notes(terms(query="attribute:colour == red"), (), Policy()) == []
 
 
-def test_what_is_folded_in_between_two_looks_is_there(desk: Desk) -> None:
+def test_a_request_taken_in_between_two_reads_is_there(desk: Desk) -> None:
     created(desk)
     look = desk.store.page
 

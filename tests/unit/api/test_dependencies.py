@@ -96,7 +96,7 @@ def test_a_place_that_is_no_dependencys_is_refused_with_those_there_are(desk: De
     assert message.endswith("known: nothing: there is no dependsOn")
 
 
-def test_two_dependencies_of_one_name_cannot_be_told_apart_by_it(desk: Desk) -> None:
+def test_two_dependencies_of_one_name_are_ambiguous(desk: Desk) -> None:
     first = prepared_run(desk)
     desk.time += 1
     other = str(desk.submit("other", name="prepare")["runId"])

@@ -53,7 +53,7 @@ def test_a_spec_of_another_queue_is_refused(shared: Desk) -> None:
         ("q-", "the alias q- belongs to no queue"),
     ],
 )
-def test_an_alias_that_no_queue_has_is_refused_even_to_those_who_look(shared: Desk, alias: str, says: str) -> None:
+def test_an_alias_that_no_queue_has_is_refused_even_for_reading(shared: Desk, alias: str, says: str) -> None:
     assert says in refused(shared, "ListRuns", alias)
     assert says in refused(shared, "SubmitRun", alias, spec=SPEC)
 
@@ -100,7 +100,7 @@ def test_dependents_of_other_queues_are_not_cancelled(shared: Desk) -> None:
     assert (theirs in gone, behind in gone, own in gone) == (False, False, True)
 
 
-def test_what_concerns_everybody_is_left_to_the_owner(shared: Desk) -> None:
+def test_requests_that_affect_all_queues_are_left_to_the_owner(shared: Desk) -> None:
     asked: dict[str, dict[str, Any]] = {
         "ApplySharing": {"document": DOCUMENT},
         "ScaleCluster": {"instances": 3},

@@ -72,7 +72,7 @@ def refused(desk: Desk, action: str, **fields: Any) -> str:
     return "; ".join([error["message"], *(f"{each['path']}: {each['message']}" for each in error["fieldList"])])
 
 
-def test_what_is_created_can_be_deployed_before_the_controller_has_heard_of_it(desk: Desk) -> None:
+def test_a_new_environment_can_be_deployed_before_the_controller_has_taken_it_in(desk: Desk) -> None:
     assert created(desk) == {"name": "web", "revision": 1, "warnings": []}
     body = deployed(desk)
     assert (body["deploying"], body["created"]) == (1, True)
@@ -348,7 +348,7 @@ def test_a_token_that_comes_again_is_answered_with_what_it_deployed(desk: Desk) 
     assert (again["deploying"], again["created"]) == (1, False)
 
 
-def test_a_damaged_environment_is_a_sentence_for_who_asks_for_it(desk: Desk) -> None:
+def test_a_damaged_environment_is_reported_in_one_sentence(desk: Desk) -> None:
     created(desk)
     deployed(desk)
     desk.store.items[documents.STATE, ENVIRONMENT + "web"] = b"junk"
@@ -356,7 +356,7 @@ def test_a_damaged_environment_is_a_sentence_for_who_asks_for_it(desk: Desk) -> 
     assert "corrupt" in refused(desk, "DeleteEnvironment", name="web")
 
 
-def test_a_name_that_is_created_again_can_be_deployed_before_the_controller_has_heard_of_it(desk: Desk) -> None:
+def test_a_recreated_environment_can_be_deployed_before_the_controller_has_taken_it_in(desk: Desk) -> None:
     created(desk)
     desk.fold_in()
     desk.body("DeleteEnvironment", name="web")
@@ -391,7 +391,7 @@ def test_one_that_overtakes_the_deletion_does_not_either(desk: Desk) -> None:
     assert "does not exist" in refused(desk, "StartDeployment", name="web")
 
 
-def test_it_is_said_how_many_tasks_are_registered_and_why_aws_takes_none(desk: Desk) -> None:
+def test_the_view_has_the_number_of_registered_tasks_and_why_aws_refuses_one(desk: Desk) -> None:
     created(desk)
     deployed(desk)
     first, *others = (TargetPlace("web", f"i-{number}", 32768) for number in range(3))
@@ -431,7 +431,7 @@ def test_what_an_earlier_version_deleted_stays_deleted(desk: Desk) -> None:
     assert "does not exist" in refused(desk, "DescribeEnvironment", name="web")
 
 
-def test_tasks_are_left_only_until_somebody_wants_them_or_their_end(desk: Desk) -> None:
+def test_left_tasks_stay_until_they_are_taken_over_or_end(desk: Desk) -> None:
     created(desk)
     deployed(desk)
     desk.time += 1

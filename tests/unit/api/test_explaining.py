@@ -31,7 +31,7 @@ def explained(state: State, index: int | None = None) -> dict[str, Any]:
     return explain_run(moment_of(state), state.runs[RUN_ID], index)
 
 
-def test_a_task_that_fits_is_said_to_start_soon() -> None:
+def test_a_task_that_fits_is_reported_to_start_soon() -> None:
     assert explained(state_with_instance())["verdict"] == "placed"
 
 
@@ -54,7 +54,7 @@ def test_a_shape_that_nothing_can_hold_is_never_placed() -> None:
     assert reply["market"]["relaxation"]
 
 
-def test_ordered_instances_are_said_to_be_on_their_way() -> None:
+def test_ordered_instances_are_reported_to_be_on_their_way() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
     begun(state, decide(moment_of(state)))
     reply = explained(state)
@@ -70,7 +70,7 @@ def test_a_shortage_leaves_the_reason_visible() -> None:
     assert "short of capacity; tried again at" in reply["sentence"]
 
 
-def test_one_tasks_own_state_is_told() -> None:
+def test_the_state_of_one_task_is_shown() -> None:
     state = state_with_instance(tasks=2)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=7, reason="no such flag"))
@@ -89,14 +89,14 @@ def test_a_run_without_waiting_tasks_says_so() -> None:
     assert explained(state)["verdict"] == "done"
 
 
-def test_a_run_at_its_own_cap_is_said_to_be_held_by_it() -> None:
+def test_a_run_at_its_own_cap_is_reported_as_capped() -> None:
     state = state_with_instance(tasks=4, placement={"maxConcurrentTasks": 1})
     launched(state)
     reply = explained(state)
     assert (reply["verdict"], "maxConcurrentTasks is reached: 1 of" in reply["sentence"]) == ("capped", True)
 
 
-def test_a_run_behind_another_one_is_said_to_be_behind() -> None:
+def test_a_run_behind_another_one_is_reported_as_behind() -> None:
     later = "zebra-261121-062734-aaaa"
     state = state_with_instance(tasks=8)
     told(state, submitted(later, name="zebra"), prepared(later))
@@ -126,7 +126,7 @@ def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:
     assert explain_run(moment_of(state, NOW, hasty), run)["coming"]["fits"] == 0
 
 
-def test_a_run_that_waits_for_money_is_said_to_although_there_is_room() -> None:
+def test_a_run_that_waits_for_money_says_so_although_there_is_room() -> None:
     state = state_with_instance(tasks=10, capacity={"budgetUsd": 5})
     run = state.runs[RUN_ID]
     run.waiting = "held back by its budget of $5.00: the rest is reserved for what already runs or boots"

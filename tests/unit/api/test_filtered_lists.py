@@ -117,9 +117,7 @@ def test_a_run_that_is_not_folded_in_yet_has_its_tasks(desk: Desk) -> None:
     assert tasks(desk, runId=run_id, status=["PENDING"]) == list(range(10))
 
 
-def test_a_filter_that_fits_to_little_looks_at_so_many_tasks_at_most(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_filter_with_few_matches_reads_a_bounded_number_of_tasks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = str(desk.submit(array={"range": "0:30000", "shardSize": 1})["runId"])
     desk.fold_in()
     run = desk.state.runs[run_id]

@@ -111,7 +111,7 @@ def test_an_open_run_stays_in_the_way_however_many_times_were_skipped(desk: Sche
     assert len(desk.verdicts()) == record.FIRES_SHOWN
 
 
-def test_allow_starts_another_beside_it(desk: ScheduleDesk) -> None:
+def test_with_overlap_allow_another_run_starts(desk: ScheduleDesk) -> None:
     desk.every(overlap="allow")
     assert [desk.fire("often", nth(number))["verdict"] for number in (1, 2)] == ["ran", "ran"]
     assert len(desk.run_ids()) == 2
@@ -159,7 +159,7 @@ def test_queue_keeps_one_that_starts_when_the_run_has_ended(desk: ScheduleDesk) 
     assert desk.fire("often", nth(2))["verdict"] == "ran"
 
 
-def test_what_waits_starts_at_the_next_time_if_nobody_heard_of_the_end(desk: ScheduleDesk) -> None:
+def test_a_queued_firing_starts_at_the_next_time_if_the_end_was_missed(desk: ScheduleDesk) -> None:
     desk.every(overlap="queue")
     end(desk, desk.fire("often", nth(1))["runId"])
     desk.fire("often", nth(2))
@@ -193,7 +193,7 @@ def test_a_paused_schedule_starts_nothing_and_says_so(desk: ScheduleDesk) -> Non
     assert desk.announced == []
 
 
-def test_what_comes_too_late_starts_nothing_and_is_told(desk: ScheduleDesk) -> None:
+def test_a_late_firing_starts_nothing_and_is_reported(desk: ScheduleDesk) -> None:
     desk.every(startWithin=60)
     assert desk.fire("often", nth(1), late_s=61)["verdict"] == "late"
     assert desk.run_ids() == []
@@ -204,7 +204,7 @@ def test_what_comes_too_late_starts_nothing_and_is_told(desk: ScheduleDesk) -> N
     assert "61 s" in detail["reason"]
 
 
-def test_a_refused_time_is_told_with_its_faults_and_stays_refused(desk: ScheduleDesk) -> None:
+def test_a_refused_time_is_reported_with_its_faults_and_stays_refused(desk: ScheduleDesk) -> None:
     desk.every()
     sources = desk.api.sources
     desk.api.sources = Sources(Unpublished(), desk.items, Definitions())
@@ -239,7 +239,7 @@ def test_a_rate_that_fires_some_seconds_off_has_missed_nothing(desk: ScheduleDes
     assert desk.verdicts() == ["ran"]
 
 
-def test_a_refusal_of_what_waited_is_told_too(desk: ScheduleDesk) -> None:
+def test_a_refusal_of_a_queued_firing_is_reported_too(desk: ScheduleDesk) -> None:
     desk.every(overlap="queue")
     first = desk.fire("often", nth(1))["runId"]
     desk.fire("often", nth(2))
@@ -249,7 +249,7 @@ def test_a_refusal_of_what_waited_is_told_too(desk: ScheduleDesk) -> None:
     assert desk.shown()["waiting"] is None
 
 
-def test_times_for_which_nobody_came_are_missed_at_the_next_one(desk: ScheduleDesk) -> None:
+def test_undelivered_times_are_recorded_as_missed_at_the_next_one(desk: ScheduleDesk) -> None:
     desk.every(startWithin=900, overlap="allow")
     desk.fire("often", nth(1))
     desk.time = nth(4) + 5
@@ -276,7 +276,7 @@ def test_a_cron_whose_night_was_missed_says_so(desk: ScheduleDesk) -> None:
     ]
 
 
-def test_a_time_before_the_schedule_began_is_nobodys(desk: ScheduleDesk) -> None:
+def test_a_time_before_the_schedule_began_is_ignored(desk: ScheduleDesk) -> None:
     desk.every()
     assert desk.fire("often", NOW - 600)["verdict"] is None
     assert desk.fire("nobody", NOW)["verdict"] is None
@@ -291,7 +291,7 @@ def test_a_time_that_cannot_be_is_refused(desk: ScheduleDesk, time: str) -> None
     assert error_of(answer)["fieldList"][0]["path"] == "scheduledTime"
 
 
-def test_a_run_whose_record_cannot_be_read_is_in_nobodys_way(desk: ScheduleDesk) -> None:
+def test_a_run_whose_record_cannot_be_read_blocks_no_schedule(desk: ScheduleDesk) -> None:
     desk.every()
     run_id = desk.fire("often", nth(1))["runId"]
     place = desk.store.items[("SUBMITTED", run_id)].decode()

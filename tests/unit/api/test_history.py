@@ -182,7 +182,7 @@ def test_a_history_shows_course_instances_and_failures_in_groups(desk: Desk) -> 
     ]  # fmt: skip
 
 
-def test_the_history_of_a_run_that_nobody_has_taken_in_yet_is_empty(desk: Desk) -> None:
+def test_the_history_of_a_run_that_is_not_taken_in_yet_is_empty(desk: Desk) -> None:
     run_id = desk.submit()["runId"]
     view = desk.body("DescribeHistory", runId=run_id)
     assert (view["series"]["at"], view["instances"], view["failures"], view["orders"]) == ([], [], [], [])

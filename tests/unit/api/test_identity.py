@@ -61,7 +61,7 @@ def body(desk: Desk, event: Any) -> JSON:
     return dict(answer["body"])
 
 
-def test_who_signs_is_the_owner_and_stays_it(desk: Desk) -> None:
+def test_the_signer_is_the_owner_and_stays_the_owner(desk: Desk) -> None:
     view = body(desk, signed(desk, submit()))
     assert (view["owner"], view["ownerProven"]) == ("alice", True)
     desk.fold_in()
@@ -83,14 +83,14 @@ def test_an_unsigned_request_proves_no_owner(desk: Desk, sts: Said) -> None:
     assert (nobody["owner"], nobody["ownerProven"]) == (None, False)
 
 
-def test_where_nobody_can_say_a_signature_proves_nothing(desk: Desk) -> None:
+def test_without_an_sts_to_ask_a_signature_proves_nothing(desk: Desk) -> None:
     """As in local mode, which asks nobody."""
     desk.api.identities = None
     view = body(desk, signed(desk, submit(owner="alice")))
     assert (view["owner"], view["ownerProven"]) == ("alice", False)
 
 
-def test_a_spec_that_names_somebody_else_is_refused(desk: Desk) -> None:
+def test_a_spec_that_names_another_owner_is_refused(desk: Desk) -> None:
     for action in ("SubmitRun", "ValidateRun", "PlanRun"):
         request = {"action": action, "spec": {**SPEC, "owner": "bob"}}
         answer = ask(desk, signed(desk, request))
@@ -230,7 +230,7 @@ def test_an_owner_of_a_million_characters_is_refused(desk: Desk) -> None:
     assert len(json.dumps(error)) < 2_000
 
 
-def test_a_schedules_runs_are_of_who_wrote_its_spec(desk: Desk, sts: Said) -> None:
+def test_a_schedules_runs_belong_to_the_author_of_its_spec(desk: Desk, sts: Said) -> None:
     wanted = {"action": "CreateSchedule", "name": "nightly", "expression": "rate(1 day)", "spec": SPEC}
     body(desk, signed(desk, wanted))
     sts.answer = "arn:aws:iam::123456789012:user/bob"
@@ -245,7 +245,7 @@ def test_a_schedules_runs_are_of_who_wrote_its_spec(desk: Desk, sts: Said) -> No
     assert desk.body("RunScheduleNow", name="nightly", clientToken="4")["owner"] is None
 
 
-def test_a_services_run_is_of_who_wrote_its_revision(desk: Desk) -> None:
+def test_a_services_run_belongs_to_the_author_of_its_revision(desk: Desk) -> None:
     service = {
         "version": 1, "kind": "service", "name": "web", "container": {"image": "argosy/web"}, "service": {"desired": 1},
     }  # fmt: skip
@@ -277,7 +277,7 @@ def test_a_services_run_is_of_who_wrote_its_revision(desk: Desk) -> None:
         ("arn:aws-cn:iam::999999999999:user/alice", "999999999999:alice"),
     ],
 )
-def test_nobody_chooses_the_name_that_he_is_known_by(arn: str, name: str) -> None:
+def test_an_owner_cannot_choose_the_proven_name(arn: str, name: str) -> None:
     assert name_of(arn, "123456789012", ("Okta-*",)) == name
 
 

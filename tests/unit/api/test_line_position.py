@@ -171,12 +171,12 @@ def test_a_run_of_which_all_tasks_back_off_has_no_turn() -> None:
     assert standing(state, name)["inLine"] is False
 
 
-def test_a_run_that_starts_in_the_next_tick_is_told_no_place() -> None:
+def test_a_run_that_starts_in_the_next_tick_has_no_place_in_line() -> None:
     state = cluster(2)
     assert explain_run(moment_of(state), state.runs[run(state, 1, 4)])["standing"] is None
 
 
-def test_a_quota_that_is_reached_is_named_with_who_uses_it() -> None:
+def test_a_quota_that_is_reached_is_shown_with_its_users() -> None:
     quota = (VcpuQuota(CELL, "spot", "standard", 8),)
     told_ = standing(full("shared"), "", max_instances=100, vcpu_quotas=quota)
     assert told_["maxInstancesReached"] is None

@@ -79,7 +79,7 @@ def test_of_runs_of_one_second_none_is_left_out(desk: Desk, size: int) -> None:
 
 
 @pytest.mark.parametrize("place", ["inbox:", "inbox:x", "inbox:9999999999.000000#", "~"])
-def test_a_place_that_nobody_issued_is_no_fault_of_ours(desk: Desk, place: str) -> None:
+def test_an_invalid_place_is_a_fault_of_the_request(desk: Desk, place: str) -> None:
     desk.submit()
     assert desk.ask("ListRuns", nextToken=page_token(place))["statusCode"] == 200
 

@@ -94,7 +94,7 @@ def test_a_retry_with_a_budget_that_is_not_used_up_is_granted(desk: Desk) -> Non
     assert desk.body("RetryRun", runId=run_id)["created"] is True
 
 
-def test_where_no_price_is_known_a_budget_that_is_used_up_is_refused_all_the_same(desk: Desk) -> None:
+def test_without_known_prices_a_used_up_budget_is_still_refused(desk: Desk) -> None:
     run_id = out_of_money(desk, spent=5.0)
     desk.api.fleets = ()
     error = error_of(desk.ask("RetryRun", runId=run_id))
@@ -132,7 +132,7 @@ def test_until_it_is_folded_in_the_run_does_not_count_as_ended(desk: Desk) -> No
     assert [run["status"] for run in desk.body("ListRuns")["runs"]] == ["SUBMITTED"]
 
 
-def test_a_retry_that_is_folded_in_between_two_looks_is_seen(desk: Desk) -> None:
+def test_a_retry_that_is_taken_in_between_two_reads_is_seen(desk: Desk) -> None:
     run_id = ended(desk, FAILED=2)
     desk.ask("RetryRun", runId=run_id)
     read = desk.store.read_many
@@ -157,7 +157,7 @@ def test_the_same_token_retries_once_and_another_wish_under_it_is_a_conflict(des
     assert "clientToken" in other["message"]
 
 
-def test_the_request_id_stands_in_for_a_token(desk: Desk) -> None:
+def test_the_request_id_is_the_default_token(desk: Desk) -> None:
     run_id = ended(desk, FAILED=2)
     assert desk.ask("RetryRun", "r-1", runId=run_id)["body"]["created"] is True
     assert desk.ask("RetryRun", "r-1", runId=run_id)["body"]["created"] is False

@@ -29,13 +29,13 @@ def test_a_wish_goes_to_the_controller_and_is_shown_once_it_is_known(desk: Desk)
     assert desk.body("DescribeCluster")["floor"] is None
 
 
-def test_two_who_ask_at_the_same_moment_are_both_heard(desk: Desk) -> None:
+def test_two_simultaneous_requests_both_succeed(desk: Desk) -> None:
     desk.body("ScaleCluster", instances=3)
     desk.body("ScaleCluster", instances=4)
     assert [each.instances for each in asked(desk) if isinstance(each, inbox.ScaleRequest)] == [3, 4]
 
 
-def test_too_many_at_the_same_moment_are_told_to_ask_again(desk: Desk) -> None:
+def test_too_many_simultaneous_requests_are_asked_to_try_again(desk: Desk) -> None:
     for _ in range(10):
         desk.body("ScaleCluster", instances=3)
     assert error_of(desk.ask("ScaleCluster", instances=3))["code"] == "ThrottlingException"

@@ -17,7 +17,7 @@ def desk() -> ScheduleDesk:
     return ScheduleDesk()
 
 
-def test_a_schedule_is_stored_and_the_clock_is_told(desk: ScheduleDesk) -> None:
+def test_a_schedule_is_stored_and_the_clock_is_set(desk: ScheduleDesk) -> None:
     view = desk.body("CreateSchedule", **NIGHTLY, startWithin=600)
     assert view["created"]
     assert view["armed"]
@@ -42,7 +42,7 @@ def test_the_same_request_again_changes_nothing_and_another_of_that_name_is_a_co
     assert "already" in error_of(answer)["message"]
 
 
-def test_a_clock_that_could_not_be_told_is_told_by_the_same_request_again(desk: ScheduleDesk) -> None:
+def test_a_clock_that_could_not_be_set_is_set_by_repeating_the_request(desk: ScheduleDesk) -> None:
     desk.clock.fails = ConnectionError("no answer")
     with pytest.raises(ConnectionError):
         desk.ask("CreateSchedule", **NIGHTLY)
@@ -77,7 +77,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
     assert desk.clock.told == {}
 
 
-def test_faults_of_the_schedule_and_of_its_spec_are_said_together(desk: ScheduleDesk) -> None:
+def test_faults_of_the_schedule_and_of_its_spec_are_reported_together(desk: ScheduleDesk) -> None:
     answer = desk.ask("CreateSchedule", **{**NIGHTLY, "zone": "Nowhere", "spec": {**SPEC, "nmae": 1}})
     assert {each["path"] for each in error_of(answer)["fieldList"]} == {"zone", "nmae"}
 
@@ -104,7 +104,7 @@ def test_an_update_to_what_never_fires_is_refused(desk: ScheduleDesk) -> None:
     assert desk.shown("nightly")["zone"] == "Europe/Berlin"
 
 
-def test_a_paused_schedule_has_no_next_time_and_goes_on_from_when_it_is_resumed(desk: ScheduleDesk) -> None:
+def test_a_paused_schedule_has_no_next_time_and_continues_from_its_resumption(desk: ScheduleDesk) -> None:
     desk.every()
     assert desk.body("PauseSchedule", name="often")["next"] is None
     assert desk.clock.told["often"].state is ScheduleState.PAUSED
@@ -168,7 +168,7 @@ class _NoImages:
 
 
 @pytest.mark.parametrize(("given", "times"), [({}, 5), ({"times": 1}, 1), ({"times": 100}, 100)])
-def test_so_many_of_its_times_are_told_as_are_asked_for(desk: ScheduleDesk, given: dict[str, int], times: int) -> None:
+def test_the_requested_number_of_next_times_is_returned(desk: ScheduleDesk, given: dict[str, int], times: int) -> None:
     desk.every()
     assert len(set(desk.body("DescribeSchedule", name="often", **given)["nextTimes"])) == times
     for count in (0, 101):

@@ -88,7 +88,7 @@ def test_of_two_documents_at_one_moment_the_first_counts(desk: Desk) -> None:
     assert (desk.state.sharing.revision, queues(desk)) == (1, ["default", "research", "team"])
 
 
-def test_where_too_many_ask_at_one_moment_one_is_told_to_wait(desk: Desk) -> None:
+def test_of_too_many_simultaneous_requests_one_is_asked_to_wait(desk: Desk) -> None:
     for _ in range(10):
         desk.body("ApplySharing", document=DOCUMENT)
     assert error_of(desk.ask("ApplySharing", document=DOCUMENT))["code"] == "ThrottlingException"
@@ -151,7 +151,7 @@ def test_a_document_that_says_what_it_may_not_is_refused(desk: Desk, fields: dic
     assert not desk.store.read_partition(inbox.INBOX)
 
 
-def test_a_run_of_an_unknown_queue_is_told_which_there_are(desk: Desk) -> None:
+def test_a_run_of_an_unknown_queue_is_refused_with_the_known_ones(desk: Desk) -> None:
     for action in ("SubmitRun", "ValidateRun", "PlanRun"):
         [fault] = error_of(desk.ask(action, spec={**SPEC, "queue": "physics"}))["fieldList"]
         assert fault == {"path": "queue", "message": "there is no queue physics; the queues are: default"}
@@ -190,7 +190,7 @@ def test_a_document_that_cannot_be_read_is_left_out_and_can_be_replaced(desk: De
     assert queues(desk) == ["default", "research", "team"]
 
 
-def test_who_takes_and_who_gives_room_is_shown(desk: Desk) -> None:
+def test_the_view_says_which_queues_take_and_give_room(desk: Desk) -> None:
     assert desk.body("ApplySharing", document=TAKES)["document"] == TAKES
     desk.fold_in()
     shown = {each["name"]: each for each in desk.body("DescribeSharing")["queues"]}

@@ -45,7 +45,7 @@ def test_nothing_is_stored_of_a_run_whose_warnings_cannot_be_worked_out(desk: De
     assert desk.wake.calls == 0
 
 
-def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> None:
+def test_the_reply_shows_the_run_before_the_controller_has_taken_it_in(desk: Desk) -> None:
     body = desk.submit()
     second = datetime.fromtimestamp(NOW, UTC)
     assert body["runId"].startswith(f"digits-{second:%y%m%d-%H%M%S}-")
@@ -107,7 +107,7 @@ def test_the_same_token_and_spec_make_one_run(desk: Desk) -> None:
     assert len(desk.body("ListRuns")["runs"]) == 1
 
 
-def test_the_request_id_stands_in_for_a_token(desk: Desk) -> None:
+def test_the_request_id_is_the_default_token(desk: Desk) -> None:
     first = desk.body("SubmitRun", spec=SPEC)
     assert desk.body("SubmitRun", spec=SPEC)["runId"] == first["runId"]
     assert desk.ask("SubmitRun", "request-2", spec=SPEC)["body"]["runId"] != first["runId"]
@@ -125,7 +125,7 @@ def test_a_token_that_made_another_spec_is_a_conflict_and_changes_nothing(desk: 
 
 
 @pytest.mark.parametrize(("open_runs", "status"), [(4_999, 200), (5_000, 409)])
-def test_there_are_so_many_open_runs_and_no_more(desk: Desk, open_runs: int, status: int) -> None:
+def test_the_number_of_open_runs_is_limited(desk: Desk, open_runs: int, status: int) -> None:
     desk.submit()
     desk.fold_in()
     root = documents.decode(desk.store.items[documents.STATE, documents.ROOT])
@@ -139,7 +139,7 @@ def test_there_are_so_many_open_runs_and_no_more(desk: Desk, open_runs: int, sta
         assert desk.store.items == before
 
 
-def test_a_run_can_be_submitted_while_nobody_knows_how_many_are_open(desk: Desk) -> None:
+def test_a_run_can_be_submitted_while_the_number_of_open_runs_is_unknown(desk: Desk) -> None:
     desk.store.items[documents.STATE, documents.ROOT] = b"torn"
     assert desk.ask("SubmitRun", clientToken="t-2", spec=SPEC)["statusCode"] == 200
 
@@ -172,7 +172,7 @@ def test_two_runs_of_one_second_whose_ids_would_meet_get_two_ids(desk: Desk) -> 
     assert second[:-4] == first[:-4]
 
 
-def test_submissions_that_never_get_through_are_told_to_try_again(desk: Desk) -> None:
+def test_submissions_that_never_get_through_are_asked_to_try_again(desk: Desk) -> None:
     desk.store.items = Crowded()
     answer = desk.ask("SubmitRun", spec=SPEC)
     assert error_of(answer)["message"] == "other runs were submitted at the same time: submit this one again"

@@ -82,7 +82,7 @@ def test_a_limit_can_be_taken_away(desk: Desk) -> None:
     assert not desk.state.runs[run_id].terms.drains_at_cap, "as its spec says"
 
 
-def test_later_changes_are_beside_earlier_ones(desk: Desk) -> None:
+def test_later_changes_are_listed_with_earlier_ones(desk: Desk) -> None:
     run_id = opened(desk)
     for changes in ({"priority": 5, "maxInstances": 2}, {"priority": -5}):
         desk.body("UpdateRun", runId=run_id, changes=changes, clientToken=str(changes))

@@ -95,7 +95,7 @@ def test_the_buckets_are_those_of_aws() -> None:
     assert (rates.definitions.full_rate_per_s, rates.definitions.burst) == (1, 20)
 
 
-def test_a_clock_that_is_set_back_stops_nobody() -> None:
+def test_a_clock_that_is_set_back_blocks_no_controller() -> None:
     """Found by the simulation: a pace that had been slowed down had a negative rate until the clock caught up."""
     clock = Clock()
     pace = TokenBucket(CallRate(40, 100), clock, clock.sleep)

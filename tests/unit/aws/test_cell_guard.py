@@ -87,7 +87,7 @@ def test_what_a_controller_launches_between_the_looks_is_seen_and_the_cell_opene
     assert table.cells() == {HOME: None, AWAY: None}
 
 
-def test_a_cell_that_cannot_be_looked_at_is_not_left_out() -> None:
+def test_a_cell_that_cannot_be_checked_is_not_left_out() -> None:
     table = FakeTable().open(HOME, AWAY)
     with pytest.raises(EndpointConnectionError):
         take_over(home(table, Unreachable()), [HOME])

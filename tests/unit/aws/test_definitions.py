@@ -24,7 +24,7 @@ def test_a_definition_is_given_as_ecs_describes_it() -> None:
     assert definitions({"taskDefinition": found}).describe("train:7") == found
 
 
-def test_one_that_nobody_registered_is_none() -> None:
+def test_an_unregistered_definition_is_not_deregistered() -> None:
     assert definitions(UNKNOWN).describe("train") is None
 
 

@@ -76,7 +76,7 @@ def prepare_again(here: RunPreparation, run: Run) -> None:
     run.task_definition = event.task_definition
 
 
-def test_the_definition_is_deregistered_in_every_cell_and_registered_anew_for_the_next_run() -> None:
+def test_the_definition_is_deregistered_in_every_cell_and_registered_again_for_the_next_run() -> None:
     home, away = Registry(), Registry(AWAY)
     here, run, family = prepared_in(home, away)
     far = cell(Clock(), away.client, name=AWAY)
@@ -180,7 +180,7 @@ def test_registrations_keep_tokens_that_deregistrations_may_not_take() -> None:
     assert home.active == [run.task_definition]
 
 
-def test_in_place_of_a_revision_that_somebody_deregistered_the_next_launch_names_another() -> None:
+def test_after_a_revision_was_deregistered_the_next_launch_names_another() -> None:
     home = Registry()
     here, run, _ = prepared_in(home)
     place, gone = cell(Clock(), home.client), run.task_definition

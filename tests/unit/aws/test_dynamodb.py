@@ -137,7 +137,7 @@ def test_an_sdk_retry_that_meets_its_own_effect_is_no_fault(client: Any) -> None
     assert store(client).version() == 1
 
 
-def test_a_lost_reply_is_not_confused_with_somebody_elses_commit(client: Any) -> None:
+def test_a_lost_reply_is_not_confused_with_another_controllers_commit(client: Any) -> None:
     def overtaken() -> None:
         store(client).commit(0, {("STATE", "ROOT"): b"theirs"}, [])
         raise timed_out()
@@ -185,7 +185,7 @@ def test_the_lease_is_given_to_one_at_a_time(client: Any) -> None:
     assert state.take_lease("a", NOW + 151, 90)
 
 
-def test_whoever_is_refused_the_lease_keeps_it_from_being_laid_down_once(client: Any) -> None:
+def test_a_refused_controller_keeps_the_lease_from_being_released_once(client: Any) -> None:
     state = store(client)
     assert state.take_lease("a", NOW, 90)
     assert not state.take_lease("b", NOW + 1, 90)
@@ -199,7 +199,7 @@ def test_whoever_is_refused_the_lease_keeps_it_from_being_laid_down_once(client:
     assert not state.take_lease("a", NOW + 63, 90)
 
 
-def test_a_lease_that_is_laid_down_while_somebody_asks_for_it_can_be_had(client: Any) -> None:
+def test_a_lease_that_is_released_while_it_is_requested_can_be_taken(client: Any) -> None:
     state = store(client)
     state.take_lease("a", NOW, 90)
 
@@ -241,7 +241,7 @@ def test_the_heartbeat_outlives_the_lease_and_is_no_document(client: Any) -> Non
     assert state.read_partition("CONTROL") == {}
 
 
-def test_only_what_is_said_to_expire_expires(client: Any) -> None:
+def test_only_items_with_an_expiry_expire(client: Any) -> None:
     state = store(client)
     token, request = ("TOKENS", "a"), ("INBOX", "r")
     state.create({token: b"1", request: b"2"}, expires_at={token: NOW + 0.9})

@@ -17,7 +17,7 @@ def looks(ecs: ScriptedClient) -> EcsPolls:
     return EcsPolls({CELL: cell(clock, ecs=ecs)}, clock)
 
 
-def test_what_ecs_shows_is_told_with_the_time_at_which_it_was_asked() -> None:
+def test_facts_from_ecs_have_the_time_of_the_request() -> None:
     ecs = ScriptedClient("ecs", describe_tasks={"tasks": [SHOWN], "failures": []})
     (seen,) = looks(ecs).look(LookAtTasks(CELL, (task_arn(1), task_arn(2))), SOON)
     assert isinstance(seen, TaskSeen)

@@ -155,7 +155,7 @@ def test_a_definition_holds_image_size_logs_and_init_and_no_user_environment() -
     assert content["networkMode"] == "bridge"
 
 
-def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_the_runner_knows() -> None:
+def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_the_runner_has() -> None:
     """Where there is no runner the task fails at once; the image's own entry point would run something else."""
     run = run_of(run=["python", "x.py", "${index}"])
     definition = definition_content(run, CELL, DEPLOYMENT)
@@ -167,7 +167,7 @@ def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_th
     assert "entryPoint" not in plain["containerDefinitions"][0]
 
 
-def test_the_runner_is_told_its_region_because_not_every_ecs_agent_tells_it() -> None:
+def test_the_runner_gets_its_region_because_not_every_ecs_agent_passes_it() -> None:
     """Without it S3 would be asked in us-east-1, which instances without a way out do not reach."""
     container = definition_content(run_of(run="true", resources={"gpus": 1}), "eu-west-1", DEPLOYMENT)
     told = {each["name"]: each["value"] for each in container["containerDefinitions"][0]["environment"]}

@@ -43,7 +43,7 @@ def test_a_controller_that_may_not_enable_its_tick_now_says_so_and_works_on(capl
     assert "the tick could not be enabled: AccessDeniedException" in caplog.text
 
 
-def test_an_own_image_stands_for_what_its_parameter_says_and_others_for_themselves() -> None:
+def test_our_own_image_resolves_to_its_parameter_and_others_to_themselves() -> None:
     ssm = ScriptedClient(
         "ssm", get_parameter=lambda **asked: {"Parameter": {"Value": f"registry{asked['Name']}@sha256:0"}}
     )
@@ -52,7 +52,7 @@ def test_an_own_image_stands_for_what_its_parameter_says_and_others_for_themselv
     assert images.resolve("python:3.13") == "python:3.13"
 
 
-def test_nobody_has_to_build_the_stock_image() -> None:
+def test_the_stock_image_needs_no_build() -> None:
     """What the deployment has published goes before the public image that it is made from."""
     public = "public.ecr.aws/docker/library/python"
     bare = SsmImages(ScriptedClient("ssm", get_parameter=refusal("ParameterNotFound")), "argosy", "3.13")

@@ -104,7 +104,7 @@ def test_no_answer_at_all_proves_nothing(error: Exception, kind: FailureKind) ->
     assert (fault.kind, fault.code) == (kind, type(error).__name__)
 
 
-def test_a_code_stands_in_one_class_and_long_messages_are_cut() -> None:
+def test_a_code_belongs_to_one_class_and_long_messages_are_cut() -> None:
     assert len(KIND_OF_CODE) > 50
     fault = classify(refusal("ServerException", "x" * 1000, 500))
     assert fault.text == "ServerException: " + "x" * MESSAGE_LIMIT

@@ -181,7 +181,7 @@ def test_a_definition_that_a_run_has_got_in_the_same_tick_stays() -> None:
     assert "deregister_task_definition" not in site.operations
 
 
-def test_what_is_not_begun_in_time_is_said_for_every_action_and_nothing_is_called() -> None:
+def test_after_the_time_limit_every_action_is_reported_as_not_begun_and_nothing_is_called() -> None:
     site = Site()
     events = site.carry_out(*EVERYTHING, deadline=NOW - 1)
     assert site.calls == []
@@ -191,7 +191,7 @@ def test_what_is_not_begun_in_time_is_said_for_every_action_and_nothing_is_calle
     assert keys == [STOP.key, launch(0).key]
 
 
-def test_trouble_with_every_call_is_told_and_raises_nothing() -> None:
+def test_trouble_with_every_call_is_reported_and_raises_nothing() -> None:
     operations = {name: timed_out() for scripts in (ECS, EC2, S3) for name in scripts}
     site = Site(put_events=timed_out(), **operations)
     events = site.carry_out(*EVERYTHING)

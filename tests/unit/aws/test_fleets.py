@@ -172,7 +172,7 @@ def test_an_instance_that_ec2_has_forgotten_is_gone_and_spoils_nothing() -> None
 
 
 @pytest.mark.parametrize("error", [timed_out(), refusal("InvalidInstanceID.NotFound", "none of those")])
-def test_a_termination_that_fails_is_decided_anew(error: Exception) -> None:
+def test_a_termination_that_fails_is_decided_again(error: Exception) -> None:
     here = fleets(ScriptedClient("ec2", terminate_instances=error))
     action = Terminate(CELL, (instance_id(1),))
     assert isinstance(here.terminate(action, state_of(), {POOL: True}, SOON)[0], NotCarriedOut)

@@ -42,7 +42,7 @@ def test_a_folder_is_an_image_as_soon_as_it_is_there(folder: Path) -> None:
     assert [here.resolve(f"argosy/{name}") is None for name in ("trainer-gpu", "primes-gpu")] == [False, True]
 
 
-def test_a_name_that_is_none_is_refused_with_what_may_be_meant_and_what_there_is(folder: Path) -> None:
+def test_an_unknown_name_is_refused_with_suggestions_and_the_known_names(folder: Path) -> None:
     said = images(folder).unknown("argosy/prims")
     assert f"{folder}/prims/Dockerfile; did you mean argosy/primes?" in said
     assert "argosy/primes, argosy/python, argosy/trainer, argosy/trainer-gpu." in said
@@ -70,7 +70,7 @@ RUN pip install -r /app/requirements.txt
 """
 
 
-def test_what_a_dockerfile_installs_and_this_python_lacks_is_said(folder: Path) -> None:
+def test_packages_of_a_dockerfile_that_this_python_lacks_are_reported(folder: Path) -> None:
     made = image(folder, "needy", INSTALLS)
     (made / "requirements.txt").write_text("# ours\nthird-missing>=2 ; python_version > '3'\nboto3\n\n--hash=x\n")
     assert lacking_packages(made) == ["no-such-package", "another.missing", "third-missing"]

@@ -177,7 +177,7 @@ def test_instances_of_an_earlier_try_that_cannot_be_read_are_left_out(there: byt
     assert [each["id"] for each in json.loads(place.s3.objects[uri].body)["instances"]] == [instance_id(1)]
 
 
-def test_an_instance_at_which_our_own_code_fails_is_left_out_and_told_and_the_run_is_closed() -> None:
+def test_an_instance_at_which_our_own_code_fails_is_left_out_and_logged_and_the_run_is_closed() -> None:
     place = Place()
     other = replace(place.state.instances[instance_id(1)], id=instance_id(2))
     place.state.instances[other.id] = other

@@ -26,7 +26,7 @@ def asked(found: Sts, headers: dict[str, str]) -> str:
     return StsIdentities(found.signed_for, scheme="http").arn(headers)
 
 
-def test_a_real_signature_says_whose_it_is() -> None:
+def test_a_real_signature_identifies_its_signer() -> None:
     with sts() as found:
         assert asked(found, proof(found)) == "arn:aws:iam::123456789012:user/alice"
         assert asked(found, proof(found, "AKIDBOB", token="session-token")).endswith("/bob@example.com")
@@ -68,7 +68,7 @@ def test_an_answer_that_says_nothing_is_no_refusal(status: int, body: str, says:
             asked(found, proof(found))
 
 
-def test_nobody_waits_long_for_a_sts_that_does_not_answer() -> None:
+def test_a_request_does_not_wait_long_for_an_sts_that_does_not_answer() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()

@@ -43,7 +43,7 @@ def test_each_line_is_an_item_and_blank_lines_are_none() -> None:
         (timed_out(), "could not be read"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_a_sentence(body: bytes | Exception, sentence: str) -> None:
+def test_an_unreadable_object_is_reported_in_one_sentence(body: bytes | Exception, sentence: str) -> None:
     with pytest.raises(ItemsUnreadable, match=sentence) as raised:
         reader(body).read_items(URI)
     assert passes(raised.value) == (sentence in ("no permission to read", "could not be read"))

@@ -232,7 +232,7 @@ def test_nothing_is_sent_again_before_a_listing_was_complete() -> None:
     assert ecs.requests("run_task") == []
 
 
-def test_a_task_that_our_code_cannot_read_is_told_and_keeps_no_other_launch_in_doubt() -> None:
+def test_a_task_that_our_code_cannot_read_is_logged_and_keeps_no_other_launch_in_doubt() -> None:
     """Whose it is, the answer to the same request tells."""
     answers = {"tasks": [{"taskArn": "not an ARN"}, shown(KEY._replace(index=1), 2, "RUNNING")]}
     ecs = ScriptedClient(
@@ -348,7 +348,7 @@ def test_a_stop_names_its_reason_and_shows_the_task() -> None:
 @pytest.mark.parametrize(
     "error", [refusal("InvalidParameterException", "The referenced task was not found."), timed_out()]
 )
-def test_a_stop_that_fails_is_decided_anew(error: Exception) -> None:
+def test_a_stop_that_fails_is_decided_again(error: Exception) -> None:
     events = launching(ScriptedClient("ecs", stop_task=error)).stop(stop(), SOON)
     assert [event.key for event in events if isinstance(event, NotCarriedOut)] == [KEY]
 

@@ -50,7 +50,7 @@ def test_an_empty_cell_is_a_complete_sweep() -> None:
     assert observed == Observed(at=NOW, whole_cells=frozenset({CELL}), cells=frozenset({CELL}))
 
 
-def test_tasks_that_nobody_knows_are_described_by_the_hundred_over_all_pages() -> None:
+def test_unknown_tasks_are_described_by_the_hundred_over_all_pages() -> None:
     pages = [{"taskArns": [task_arn(n) for n in range(100)], "nextToken": "n"}, {"taskArns": [task_arn(100)]}]
     observed, ecs = sweep({"list_tasks": pages, "describe_tasks": shown})
     assert len(observed.tasks) == 101
@@ -146,7 +146,7 @@ def test_throttling_slows_the_reads_down_and_a_sweep_without_end_breaks_off() ->
     assert len(client.requests("list_tasks")) <= 4 + 4 * SWEEP_LIMIT_S
 
 
-def test_a_long_sweep_pauses_so_that_launches_can_go_on_and_says_what_it_saw_as_of_its_beginning() -> None:
+def test_a_long_sweep_pauses_so_that_launches_can_continue_and_reports_as_of_its_beginning() -> None:
     clock = Clock()
     numbers = iter(range(4))
 
@@ -170,7 +170,7 @@ def test_a_long_sweep_pauses_so_that_launches_can_go_on_and_says_what_it_saw_as_
     assert (whole.at, len(whole.tasks), whole.tasks_complete) == (NOW, 4, True)
 
 
-def test_a_task_that_ends_during_a_long_sweep_is_looked_at_again_and_not_taken_for_nobodys() -> None:
+def test_a_task_that_ends_during_a_long_sweep_is_checked_again_and_not_taken_for_an_orphan() -> None:
     clock, state = Clock(), state_with_instance()
     key = launched(state, index=0, number=1)
     started_by = state.started_by(1)
@@ -231,7 +231,7 @@ def test_fleets_and_hosts_without_end_break_off_like_the_rest(operation: str, en
 NO_ARN = "neither fish nor ARN"
 
 
-def test_what_our_code_cannot_read_is_told_and_hides_nothing_else() -> None:
+def test_an_item_that_our_code_cannot_read_is_logged_and_hides_nothing_else() -> None:
     """And what it may have been is not taken for gone."""
     tasks = {"tasks": [{"taskArn": NO_ARN}, {"taskArn": task_arn(2), "lastStatus": "RUNNING", "version": 1}]}
     shown_there = {"containerInstances": [{"containerInstanceArn": arn} for arn in (NO_ARN, INSTANCE_ARN)]}

@@ -57,7 +57,7 @@ def test_content_that_is_new_is_registered_once_and_the_spec_lies_in_the_folder(
     assert json.loads(put["Body"])["name"] == "digits"
 
 
-def test_content_that_ecs_knows_already_is_not_registered_again() -> None:
+def test_content_that_ecs_already_has_is_not_registered_again() -> None:
     arn = prepared().task_definition
     ecs = ScriptedClient(
         "ecs", describe_task_definition={"taskDefinition": {"taskDefinitionArn": arn, "status": "ACTIVE"}}
@@ -67,7 +67,7 @@ def test_content_that_ecs_knows_already_is_not_registered_again() -> None:
     assert event.task_definition == arn
 
 
-def test_a_family_with_only_inactive_revisions_is_registered_anew() -> None:
+def test_a_family_with_only_inactive_revisions_is_registered_again() -> None:
     inactive = {"taskDefinition": {"taskDefinitionArn": "arn:old", "status": "INACTIVE"}}
     ecs = ScriptedClient("ecs", describe_task_definition=inactive, register_task_definition=registering())
     event = definitions(cell(Clock(), ecs)).prepare(run_of(), FOREVER)
@@ -95,7 +95,7 @@ def test_a_registration_that_fails_says_so_and_whether_to_try_again(error: Excep
     assert "could not be prepared" in event.reason
 
 
-def test_trouble_with_the_description_or_the_bucket_is_said_too() -> None:
+def test_trouble_with_the_description_or_the_bucket_is_reported_too() -> None:
     denied = ScriptedClient("ecs", describe_task_definition=refusal("AccessDeniedException", "no"))
     event = definitions(cell(Clock(), denied)).prepare(run_of(), FOREVER)
     assert isinstance(event, RunNotPrepared)

@@ -73,7 +73,7 @@ def test_the_part_names_the_attempt_that_wrote_it(s3: Any) -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"argosy-attempt": "0"}, {"argosy-attempt": "first"}])
-def test_a_part_that_names_nobody_belongs_to_the_attempt_that_ended(s3: Any, metadata: dict[str, str]) -> None:
+def test_a_part_without_an_attempt_belongs_to_the_attempt_that_ended(s3: Any, metadata: dict[str, str]) -> None:
     put(s3, "parts/part-0000000.jsonl", Metadata=metadata)
     assert verify(s3) == ResultSeen(RUN_ID, 0, 2, 5)
 
@@ -181,7 +181,9 @@ def test_closing_that_breaks_off_leaves_no_marker_and_is_done_again() -> None:
 
 
 @pytest.mark.parametrize("before", [b"", b"the manifest of an earlier try"])
-def test_a_manifest_that_somebody_else_wrote_meanwhile_stays_and_no_marker_is_set(s3: Any, before: bytes) -> None:
+def test_a_manifest_that_another_writer_stored_in_the_meantime_stays_and_no_marker_is_set(
+    s3: Any, before: bytes
+) -> None:
     if before:
         put(s3, "manifest.json", before)
 
@@ -233,7 +235,7 @@ def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3:
         (refusal("AccessDenied", "no", 403), False),
     ],
 )
-def test_whether_a_fault_passes_by_itself_is_said_with_it(fault: Exception, passing: bool) -> None:
+def test_a_fault_says_whether_it_is_passing(fault: Exception, passing: bool) -> None:
     s3, state = ScriptedClient("s3", head_object=fault), finished([TaskStatus.SUCCEEDED], [1])
     results = Results(HomeClients(s3, announcing()), Clock())
     for event in (results.close(CloseRun(RUN_ID), state), results.verify(VerifyResult(RUN_ID, 0, 1), state)):
@@ -249,7 +251,7 @@ def test_whether_a_fault_passes_by_itself_is_said_with_it(fault: Exception, pass
         (timed_out(), NotCarriedOut),
     ],
 )
-def test_a_run_is_closed_even_when_nobody_may_be_told(answer: Any, kind: type) -> None:
+def test_a_run_is_closed_even_if_its_end_cannot_be_announced(answer: Any, kind: type) -> None:
     s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
     event = Results(HomeClients(s3, announcing(answer)), Clock()).close(
         CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1])

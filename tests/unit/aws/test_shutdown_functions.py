@@ -94,7 +94,7 @@ def test_the_watchdog_wakes_the_controller_where_a_request_waits_unless_all_is_t
 @pytest.mark.parametrize(
     ("age_s", "at_rest", "woken"), [(170.0, False, False), (200.0, False, True), (200.0, True, False)]
 )
-def test_the_watchdog_enables_the_tick_of_a_controller_that_meant_to_go_on(
+def test_the_watchdog_enables_the_tick_of_a_controller_that_has_not_left(
     deployed: Any, age_s: float, at_rest: bool, woken: bool
 ) -> None:
     store, events = DynamoStore(deployed, "argosy-state"), boto3.client("events")

@@ -54,7 +54,7 @@ def test_a_pool_that_ec2_says_nothing_about_keeps_its_price_and_its_time() -> No
 
 
 @pytest.mark.parametrize("quoted", ["0", "0.0", "-0.05", "nan", "inf", "", None])
-def test_what_is_no_price_is_as_if_it_had_not_been_said(quoted: str | None) -> None:
+def test_an_invalid_price_is_ignored(quoted: str | None) -> None:
     ec2 = ScriptedClient("ec2", describe_spot_price_history=page((*A, quoted), (*B, "0.07")))
     assert asked(SpotPrices(), ec2, NOW) == {B: (0.07, NOW)}
 
@@ -114,7 +114,7 @@ def test_scores_are_asked_for_by_class_with_the_same_request_and_read_by_this_ac
     assert len(ec2.requests("describe_availability_zones")) == 1
 
 
-def test_when_ec2_gives_no_scores_those_of_before_stay_and_nobody_asks_before_the_hour_is_over() -> None:
+def test_when_ec2_gives_no_scores_the_old_ones_stay_and_the_next_request_waits_an_hour() -> None:
     ec2 = ScriptedClient(
         "ec2",
         describe_availability_zones=ZONES,
@@ -125,7 +125,7 @@ def test_when_ec2_gives_no_scores_those_of_before_stay_and_nobody_asks_before_th
     assert asked(scores, ec2, NOW + SCORES_FRESH_S) == asked(scores, ec2, NOW + SCORES_FRESH_S + 9) == before
 
 
-def test_without_an_answer_there_are_no_scores_and_without_the_setting_nobody_asks() -> None:
+def test_without_an_answer_there_are_no_scores_and_without_the_setting_no_request() -> None:
     ec2 = ScriptedClient("ec2", describe_availability_zones=refusal("UnauthorizedOperation", "no"))
     assert asked(PlacementScores(), ec2, NOW) == {}
     assert NoScores().of(cell(Clock(), ec2=ec2), TYPES, NOW, nothing) is None

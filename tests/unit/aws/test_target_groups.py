@@ -48,7 +48,7 @@ def test_one_bad_target_keeps_no_other_out() -> None:
     assert failed.reason.startswith("target group 'web': InvalidTarget")
 
 
-def test_a_group_that_is_gone_is_said() -> None:
+def test_a_missing_group_is_reported() -> None:
     target_groups, _ = groups(register_targets=GONE)
     (failed,) = target_groups.change(RegisterTargets("api", PLACES), SOON)
     reason = "target group 'web': TargetGroupNotFound: One or more target groups not found"
@@ -62,7 +62,7 @@ def test_a_call_that_is_throttled_says_nothing_about_the_group() -> None:
     assert (failed.passing, failed.about) == (True, Subject(What.TARGETS_OUT, "api"))
 
 
-def test_nothing_is_begun_when_time_is_up_and_a_name_that_nobody_allows_is_said() -> None:
+def test_nothing_is_begun_after_the_time_limit_and_a_forbidden_name_is_reported() -> None:
     target_groups, client = groups()
     (late,) = target_groups.change(RegisterTargets("api", PLACES), NOW - 1)
     (unknown,) = target_groups.change(RegisterTargets("api", (TargetPlace("other", "i-1", 1),)), SOON)

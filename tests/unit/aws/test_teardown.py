@@ -115,7 +115,7 @@ def test_a_bucket_that_goes_too_is_emptied_page_by_page() -> None:
     assert there.s3.keys == []
 
 
-def test_emptying_stops_before_the_functions_time_is_up_and_goes_on_next_time() -> None:
+def test_emptying_stops_before_the_functions_time_limit_and_continues_next_time() -> None:
     ticks = iter([0.0, 2.0])
     there = cell(ec2=Regions(FakeEc2()), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
     assert not done(there, NOW + teardown.QUIET_S, clock=lambda: next(ticks))
@@ -199,7 +199,7 @@ def test_the_resources_id_is_kept_whatever_it_was() -> None:
     assert teardown.begin(event, cell(), NOW)["PhysicalResourceId"] == "made-otherwise"
 
 
-def test_without_homes_table_a_cell_is_torn_down_all_the_same() -> None:
+def test_without_homes_table_a_cell_is_still_torn_down() -> None:
     there = away(FakeTable(gone=True))
     assert "Data" in teardown.begin({"RequestType": "Delete"}, there, NOW)
     assert done(there, NOW + teardown.QUIET_S)

@@ -58,7 +58,7 @@ def test_before_the_first_tick_is_through_silence_counts_from_the_oldest_instanc
     assert look(never_beaten(), home=young, away=away)[0] == {"acted": True, "freed": 2}
 
 
-def test_a_cell_that_cannot_be_reached_is_told_when_nothing_old_is_seen_elsewhere() -> None:
+def test_an_unreachable_cell_is_reported_when_nothing_old_is_seen_elsewhere() -> None:
     ec2 = FakeEc2()
     ec2.add_fleet("fleet-1", target=2)
     with pytest.raises(watchdog.WatchdogFailed, match="away: Could not connect"):
@@ -81,14 +81,14 @@ def test_at_rest_the_watchdog_finds_nothing_to_do_and_says_nothing() -> None:
     assert look(beaten_at(NOW - 1e6), home=FakeEc2()) == ({"acted": False, "freed": 0}, [])
 
 
-def test_a_cell_that_cannot_be_reached_is_told_after_the_others_were_freed() -> None:
+def test_an_unreachable_cell_is_reported_after_the_others_were_freed() -> None:
     away = busy_ec2()
     with pytest.raises(watchdog.WatchdogFailed, match=r"home: Could not connect"):
         look(FakeTable(), home=Unreachable(), away=away)
     assert target(away, "fleet-1") == 0
 
 
-def test_an_instance_that_refuses_is_told() -> None:
+def test_an_instance_that_cannot_be_terminated_is_reported() -> None:
     ec2 = busy_ec2()
     ec2.refuses = {"i-1"}
     with pytest.raises(watchdog.WatchdogFailed, match="i-1"):
@@ -124,7 +124,7 @@ def closed() -> FakeTable:
     ],
     ids=["no-home", "unknown", "closed", "dead-controller"],
 )
-def test_a_cell_that_is_nobodys_is_freed_by_its_own_watchdog(table: FakeTable, why: str) -> None:
+def test_an_orphaned_cell_is_freed_by_its_own_watchdog(table: FakeTable, why: str) -> None:
     ec2 = busy_ec2()
     answer, (said,) = look_at_cell(table, ec2)
     assert answer == {"acted": True, "freed": 3}

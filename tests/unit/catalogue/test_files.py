@@ -99,7 +99,7 @@ def test_another_folder_may_hold_some_of_the_files_and_overrides(tmp_path: Path)
     assert (home["offered"], away["offered"]) == ("2026-11-21", as_of()["offered"])
 
 
-def test_the_owner_who_adds_a_type_knows_better_than_the_list_of_zones(tmp_path: Path) -> None:
+def test_a_type_that_the_owner_adds_overrides_the_list_of_zones(tmp_path: Path) -> None:
     offers = shipped("offered.json")
     offers["zones"] = {"us-east-1": {"us-east-1c": ["c5.large"]}}
     (tmp_path / "offered.json").write_text(text_of("offered.json", offers))
@@ -111,6 +111,6 @@ def test_the_owner_who_adds_a_type_knows_better_than_the_list_of_zones(tmp_path:
     assert elsewhere(tmp_path, program) == ["us-east-1a", "us-east-1b", "us-east-1c"]
 
 
-def test_the_shipped_catalogue_knows_all_zones_alike() -> None:
+def test_the_shipped_catalogue_treats_all_zones_alike() -> None:
     assert "zones" not in shipped("offered.json")
     assert len(load_catalogue()) == len(shipped("instance_types.json")["types"])

@@ -82,7 +82,7 @@ def test_an_unknown_region_offers_nothing_that_we_know_of() -> None:
     assert offered("xx-nowhere-1") == frozenset()
 
 
-def test_the_catalogue_cannot_be_changed_by_whoever_reads_it() -> None:
+def test_the_catalogue_cannot_be_changed_by_its_readers() -> None:
     with pytest.raises(TypeError):
         load_catalogue()["c5.large"] = None  # type: ignore[index]
 

@@ -58,7 +58,7 @@ def test_traffic_is_priced_by_the_region_that_it_leaves_and_free_within_one() ->
     assert transfer_usd_per_gb("us-east-1", "us-east-2") == transfer_usd_per_gb("us-east-2", "us-east-1") == 0.01
 
 
-def test_what_is_assumed_is_said_to_be() -> None:
+def test_assumed_figures_are_marked_as_such() -> None:
     assert {"imageGb", "imageGbWithGpus", "logKbPerAttempt"} == document("overheads.json")["assumed"].keys()
     assert image_gb(has_gpus=True) > image_gb(has_gpus=False) > 0
     assert 0 < log_gb_per_attempt() < 1e-3

@@ -35,7 +35,7 @@ def test_a_command_is_completed_by_its_name(shell: str, said: list[str]) -> None
     assert completed(World(), "argosy stat", shell) == said
 
 
-def test_zsh_is_told_what_the_command_is_for() -> None:
+def test_zsh_shows_what_a_command_is_for() -> None:
     assert '"status":"How a run is doing, at a glance."' in completed(World(), "argosy stat", "zsh")[0]
 
 

@@ -193,7 +193,7 @@ def test_every_option_takes_its_value(line: str, values: dict[str, Any]) -> None
     assert {name: found[name] for name in values} == values
 
 
-def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
+def test_every_command_has_a_case_and_every_one_of_its_options_too() -> None:
     """A new option without a case here fails."""
     covered: dict[str, set[str]] = {"schema": set()}
     for line, values in CASES:

@@ -57,6 +57,6 @@ def test_a_time_that_is_to_come_is_the_next_one_where_it_has_no_date(text: str, 
         ("2026-11-21T05:00", "--until 2026-11-21T05:00 is in the past."),
     ],
 )
-def test_what_is_no_time_or_is_over_is_refused(text: str, sentence: str) -> None:
+def test_an_invalid_or_past_time_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(CliError, match=sentence):
         coming_moment(text, NOW)

@@ -6,7 +6,7 @@ from tests.fakes.cli import RUN_ID, World, run_view
 from tests.fakes.sharing import queue, sharing
 
 
-def test_a_run_shows_its_owner_and_whether_nobody_has_proven_him() -> None:
+def test_a_run_shows_its_owner_and_whether_the_owner_is_proven() -> None:
     world = World().answers("DescribeRun", run_view(owner="alice", ownerProven=False))
     assert "alice (unproven)" in world.argosy("status", RUN_ID).stdout
     world.answers("DescribeRun", run_view(owner="sso/alice@example.com", ownerProven=True))
@@ -28,7 +28,7 @@ def test_runs_have_a_column_of_owners_where_any_has_one() -> None:
     assert "OWNER" not in world.argosy("runs").stdout
 
 
-def test_queues_tell_whose_runs_are_open_where_owners_share_one() -> None:
+def test_queues_list_the_owners_with_open_runs_where_owners_share_one() -> None:
     owners = [
         {"name": "alice", "proven": True, "runs": 2},
         {"name": "bob", "proven": False, "runs": 1},

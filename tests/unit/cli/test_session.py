@@ -131,7 +131,7 @@ def test_ctrl_c_exits_130() -> None:
     assert (result.exit_code, result.stderr) == (130, "Interrupted.\n")
 
 
-def test_a_run_that_leaves_no_results_is_not_said_to_have_some() -> None:
+def test_a_run_without_results_does_not_mention_results() -> None:
     result = World().answers("DescribeRun", ended(expectsResult=False)).argosy("status", RUN_ID)
     assert "argosy report" in result.stdout
     assert "argosy results" not in result.stdout

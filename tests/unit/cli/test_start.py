@@ -63,7 +63,7 @@ BROUGHT = [(extra, module) for extra, modules in EXTRAS.items() for module in mo
 
 
 @pytest.mark.parametrize(("extra", "module"), BROUGHT)
-def test_each_extra_brings_what_is_said_of_it(extra: str, module: str) -> None:
+def test_each_extra_provides_what_is_documented(extra: str, module: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     brought = {canonicalize_name(Requirement(each).name) for each in project["optional-dependencies"][extra]}
     assert canonicalize_name(DISTRIBUTIONS.get(module, module)) in brought

@@ -41,7 +41,7 @@ def table_of(rows: list[tuple[str, ...]], sentences: list[str]) -> PlainTable:
 
 
 @given(ROWS, SENTENCES, st.integers(30, 260))
-def test_every_id_and_number_stands_whole_or_its_column_is_named_as_missing(
+def test_every_id_and_number_is_shown_whole_or_its_column_is_named_as_missing(
     rows: list[tuple[str, ...]], sentences: list[str], width: int
 ) -> None:
     shown = drawn(table_of(rows, sentences), width)
@@ -92,7 +92,7 @@ def test_where_nothing_else_helps_rows_become_blocks() -> None:
     ]  # fmt: skip
 
 
-def test_a_column_in_which_nothing_stands_goes_first_and_without_a_word() -> None:
+def test_an_empty_column_is_dropped_first_and_without_a_note() -> None:
     table = PlainTable("RUN", ">COST", "GPU", least=("COST", "GPU"))
     table.add_row("r" * 20, "$1.00", "-")
     assert drawn(table, 28).splitlines()[0].split() == ["RUN", "COST"]

@@ -35,7 +35,7 @@ def access(found: Lambda, keys: Any = None, **connection: Any) -> Access:
     return Access(Connection(**connection), lambda _, service: clients[service], lambda _: keys)
 
 
-def test_what_starts_something_is_signed_and_what_looks_is_not() -> None:
+def test_requests_that_start_something_are_signed_and_reads_are_not() -> None:
     found = Lambda()
     api = access(found, credentials()).api
     api.submit({"name": "digits"}, "t-1")
@@ -55,7 +55,7 @@ def test_what_starts_something_is_signed_and_what_looks_is_not() -> None:
     assert plain == {"action": "DescribeRun", "runId": "run-1"}
 
 
-def test_nothing_is_signed_without_keys_without_a_wish_or_where_nobody_verifies() -> None:
+def test_nothing_is_signed_without_keys_without_the_option_or_without_a_verifier() -> None:
     found = Lambda()
     access(found).api.submit({"name": "digits"}, "t-1")
     access(found, credentials(), signs=False).api.submit({"name": "digits"}, "t-1")
@@ -75,7 +75,7 @@ def test_the_keys_are_those_that_boto3_finds(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("words", "shell"), [(("--unsigned",), {}), ((), {"ARGOSY_UNSIGNED": "1"})])
-def test_a_command_signs_unless_it_is_told_not_to(words: tuple[str, ...], shell: dict[str, str], tmp_path: Any) -> None:
+def test_a_command_signs_unless_unsigned_is_given(words: tuple[str, ...], shell: dict[str, str], tmp_path: Any) -> None:
     (tmp_path / "run.yaml").write_text(SPEC)
     world = World().answers("SubmitRun", run_view()).answers("ValidateRun", {"name": "x", "tasks": 3, "warnings": []})
     said = world.argosy("submit", str(tmp_path / "run.yaml"), "-d", *words, **shell)

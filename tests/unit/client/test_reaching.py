@@ -29,7 +29,7 @@ from tests.fakes.cli import Parameters, World
         ("http://[", "is not an address", ""),
     ],
 )
-def test_an_endpoint_that_is_no_address_is_said_before_anything_is_called(url: str, sentence: str, step: str) -> None:
+def test_an_invalid_endpoint_is_reported_before_anything_is_called(url: str, sentence: str, step: str) -> None:
     access = Access(Connection(endpoint_url=url), lambda connection, service: pytest.fail("a client was made"))
     with pytest.raises(InvalidInput) as refused:
         _ = access.deployment
@@ -48,7 +48,7 @@ def test_the_command_says_so_too() -> None:
     assert refused.stderr == ("error: The endpoint 127.0.0.1:4566 has no scheme.\nnext: write http://127.0.0.1:4566\n")
 
 
-def test_a_local_mode_that_is_still_starting_is_told_from_one_that_is_not_there() -> None:
+def test_a_starting_local_mode_differs_from_a_missing_one() -> None:
     parameters = Parameters()
     parameters.values = {}
     with pytest.raises(ArgosyError) as refused:
@@ -67,7 +67,7 @@ class NoFunction:
         raise ClientError({"Error": {"Code": self.code, "Message": "Function not found: f"}}, "Invoke")
 
 
-def test_a_function_that_is_not_there_is_said() -> None:
+def test_a_missing_function_is_reported() -> None:
     with pytest.raises(ArgosyError, match="The deployment has no function f") as refused:
         ApiClient(NoFunction("ResourceNotFoundException"), "f").describe("x")
     assert "argosy doctor" in refused.value.next_step
@@ -75,7 +75,7 @@ def test_a_function_that_is_not_there_is_said() -> None:
         ApiClient(NoFunction("AccessDeniedException"), "f").describe("x")
 
 
-def test_a_stale_endpoint_is_said_with_the_variable_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_endpoint_is_reported_with_the_variable_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.setenv("ARGOSY_ENDPOINT_URL", "http://127.0.0.1:4566")
@@ -91,7 +91,7 @@ def test_what_is_no_aws_and_what_lacks_credentials_say_what_helps() -> None:
     assert "export ARGOSY_ENDPOINT_URL=http://127.0.0.1:4566" in step
 
 
-def test_what_is_not_the_apis_answer_is_said() -> None:
+def test_an_answer_that_is_not_the_apis_is_reported() -> None:
     class Odd:
         def invoke(self, **_: Any) -> Any:
             return {"Payload": io.BytesIO(json.dumps([1]).encode())}

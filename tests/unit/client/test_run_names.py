@@ -36,7 +36,7 @@ class Listed:
         ("d", OTHER, [SEARCHED]),
     ],
 )
-def test_a_run_is_meant_by_its_id_its_beginning_its_name_or_as_the_last_one(
+def test_a_run_is_found_by_its_id_the_start_of_its_id_its_name_or_last(
     wanted: str, meant: str, asked: list[int]
 ) -> None:
     api = Listed(NEWEST, OLDER, OTHER)
@@ -52,7 +52,7 @@ def test_several_are_named() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "meant"), [("swep", " Did you mean sweep?"), ("xyz", ""), ("", "")])
-def test_what_is_near_to_no_run_is_said_with_what_may_be_meant(wanted: str, meant: str) -> None:
+def test_an_unknown_run_is_reported_with_a_suggestion(wanted: str, meant: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         run_id_of(Listed(NEWEST), wanted)
     assert refused.value.message == f"There is no run {wanted!r}.{meant}"

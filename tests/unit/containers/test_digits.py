@@ -296,7 +296,7 @@ def test_the_program_starts_light(endpoint: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "tasks", "gpus"), [("run.yaml", 18, 0), ("run-gpu.yaml", 8, 1)])
-def test_the_run_specs_beside_the_program_are_valid(name: str, tasks: int, gpus: int) -> None:
+def test_the_run_specs_next_to_the_program_are_valid(name: str, tasks: int, gpus: int) -> None:
     from argosy.spec import parse as spec
     from argosy.spec import shards
     from argosy.spec.file import check_text

@@ -93,7 +93,7 @@ def test_keys_and_names_are_read_without_regard_to_case_as_dsstne_does(program: 
     assert [layer.size for layer in network.layers] == [128, 0]
 
 
-def test_plain_cross_entropy_knows_no_margins(program: Any) -> None:
+def test_plain_cross_entropy_has_no_margins(program: Any) -> None:
     def change(document: Any) -> None:
         document["ErrorFunction"] = "CrossEntropy"
         document["ScaledMarginalCrossEntropy"] = {"oneTarget": 0.9, "oneScale": 5}
@@ -344,7 +344,7 @@ def test_the_gpus_that_were_given_are_used_up_to_four(program: Any) -> None:
         find(fake_tf(8, cuda=True), [*four, "e"], None, 0)
 
 
-def test_gpus_that_are_not_there_are_told_apart_from_an_image_that_cannot_use_them(program: Any) -> None:
+def test_missing_gpus_differ_from_an_image_that_cannot_use_them(program: Any) -> None:
     find = program.devices.find
     with pytest.raises(program.faults.NoDevice, match=r"2 GPUs wanted .*TensorFlow sees 1"):
         find(fake_tf(1, cuda=True), ["a", "b"], None, 0)
@@ -439,7 +439,7 @@ def test_a_chain_that_cannot_work_names_its_step_and_leaves_nothing(
     assert objects(endpoint) == before
 
 
-def test_the_chain_runs_the_templates_commands_unless_told_otherwise(program: Any) -> None:
+def test_by_default_the_chain_runs_the_templates_commands(program: Any) -> None:
     definition = json.loads((FOLDER / "task-definitions.json").read_text())["recommender"]
     own = {name: definition["environment"][name] for name in program.pipeline.COMMANDS}
     assert own.pop("TRAINCMD") == f"mpirun -np 4 {program.pipeline.COMMANDS['TRAINCMD']}"
@@ -478,7 +478,7 @@ def test_generated_ratings_are_the_same_each_time_and_hold_out_a_fifth(program: 
 
 
 @pytest.mark.parametrize(("name", "tasks"), [("run.yaml", 1), ("run-4-gpu.yaml", 1)])
-def test_the_run_specs_beside_the_program_are_valid(name: str, tasks: int) -> None:
+def test_the_run_specs_next_to_the_program_are_valid(name: str, tasks: int) -> None:
     from argosy.spec import parse as spec
     from argosy.spec import shards
     from argosy.spec.file import check_text

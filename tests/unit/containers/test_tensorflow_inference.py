@@ -507,7 +507,7 @@ def test_keeping_takes_a_tenth_of_the_time_at_most(tmp_path: Path) -> None:
         assert len(checkpoints.find(task(tmp_path, 2)).rows) == count
 
 
-def test_none_are_kept_when_nobody_wants_them(tmp_path: Path) -> None:
+def test_none_are_kept_without_the_option(tmp_path: Path) -> None:
     clock = Clock()
     keeper = checkpoints.Keeper(replace(task(tmp_path, 1), checkpoint_seconds=0.0), 0, clock)
     clock.now = 1e9
@@ -599,7 +599,7 @@ def test_a_stop_does_not_wait_for_an_image_that_is_being_downloaded(tmp_path: Pa
     arrives.set()  # the reader may go
 
 
-def test_rows_are_offered_for_keeping_while_the_work_goes_on_batch_by_batch(tmp_path: Path) -> None:
+def test_rows_are_offered_for_keeping_batch_by_batch_during_the_work(tmp_path: Path) -> None:
     looked, offered = threading.Event(), set()
 
     class Keeper:
@@ -627,7 +627,7 @@ def test_what_the_classification_raises_ends_the_work(tmp_path: Path) -> None:
     assert len(work.rows) == 5
 
 
-def test_rows_that_cannot_be_kept_are_said_and_do_not_hide_the_trouble(
+def test_rows_that_cannot_be_kept_are_reported_and_do_not_hide_the_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken() -> Iterator[Batch]:
@@ -663,7 +663,7 @@ def test_the_speed_counts_neither_taken_over_rows_nor_pretended_work(tmp_path: P
 
 
 @pytest.mark.parametrize(("name", "tasks"), [("run.yaml", 10), ("run-gpu.yaml", 100)])
-def test_the_run_specs_beside_the_program_are_valid_and_say_where_the_model_lies(name: str, tasks: int) -> None:
+def test_the_run_specs_next_to_the_program_are_valid_and_name_the_model(name: str, tasks: int) -> None:
     form = spec_form(name)
     assert shards.task_count(form) == tasks
     found = read_request(["0:1", "x"], form["container"]["environment"])

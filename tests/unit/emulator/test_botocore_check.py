@@ -103,7 +103,7 @@ def test_refusals_are_the_modelled_exceptions() -> None:
     assert str(server.value).startswith("An error occurred (ServerException) when calling the RunTask operation")
 
 
-def test_what_is_no_operation_and_what_is_not_simulated_are_told_apart() -> None:
+def test_unknown_operations_differ_from_operations_that_are_not_simulated() -> None:
     client: Any = SimulatedClient(Answers({}), "ecs")
     with pytest.raises(AttributeError, match="no operation 'sing'"):
         client.sing()

@@ -158,7 +158,7 @@ def test_an_instance_that_worked_for_many_runs_is_lost_over_several_commits(coun
     assert not instance.work
 
 
-def test_losing_goes_on_where_it_was_after_a_reload() -> None:
+def test_losing_continues_where_it_stopped_after_a_reload() -> None:
     state, store = many_runs(60), MemoryStore()
     instance = launched_each(state)
     told(state, HostStateChanged(instance.id, "terminated", END), now=END)
@@ -179,7 +179,7 @@ def test_losing_goes_on_where_it_was_after_a_reload() -> None:
     assert sum(run.cost_usd for run in loaded.runs.values()) == pytest.approx(600 / 3600)
 
 
-def test_a_run_that_closes_before_it_was_charged_pays_its_part_all_the_same() -> None:
+def test_a_run_that_closes_before_it_was_charged_still_pays_its_part() -> None:
     state = many_runs(3)
     instance = launched_each(state)
     instance.total = Resources(4096, 7000, 0)
@@ -294,7 +294,7 @@ def begun_of(state: State, actions: Sequence[Action]) -> Counter[str]:
     return Counter(type(each).__name__ for each in begin_all(moment_of(state), actions, 0))
 
 
-def test_where_many_runs_have_tasks_to_launch_results_are_looked_up_and_runs_closed_all_the_same() -> None:
+def test_while_many_runs_launch_tasks_results_are_still_looked_up_and_runs_closed() -> None:
     assert begun_of(*with_launches_before_ends(10, 10)) == {"Launch": 7, "VerifyResult": 3, "CloseRun": 7}
     assert begun_of(*with_launches_before_ends(0, 3)) == {"Launch": 13, "CloseRun": 3}
     assert begun_of(*with_launches_before_ends(1, 0)) == {"Launch": 13, "VerifyResult": 1}

@@ -262,7 +262,7 @@ def test_a_launch_that_ecs_may_have_forgotten_was_an_attempt_and_not_a_launch_th
         assert not len(state.attempts.live())
 
 
-def test_what_a_short_pool_gives_up_stands_at_ec2_until_it_is_acknowledged_though_no_answer_was_heard() -> None:
+def test_a_withdrawn_order_stays_at_ec2_until_it_is_acknowledged() -> None:
     """The controller died between raising a target and hearing that EC2 had it; then the pool ran short."""
     state = state_with(submitted(tasks=12), prepared(), fleet(), fleet(zone="us-east-1b"))
     begun(state, [SetTarget(POOL, 3, 0)])

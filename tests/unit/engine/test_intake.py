@@ -72,7 +72,7 @@ def test_the_requests_that_come_after_bad_ones_are_taken_in_by_the_same_tick() -
     assert len(store.read_partition(REFUSED)) == len(names)
 
 
-def test_messages_that_say_nothing_or_cannot_be_read_are_told_from_one_that_the_code_fails_at() -> None:
+def test_empty_and_unreadable_messages_differ_from_one_that_the_code_fails_at() -> None:
     queue = Queue(
         rebalance(1),
         {**SHORT, "detail": {"instance-id": {}}},

@@ -75,7 +75,7 @@ def test_no_tick_begins_when_the_time_is_nearly_up() -> None:
     assert (report.reason, report.ticks) == ("time", 0)
 
 
-def test_a_request_that_nobody_can_read_is_set_aside_and_blocks_nobody() -> None:
+def test_an_unreadable_request_is_set_aside_and_blocks_no_other_request() -> None:
     store = MemoryStore()
     store.create({(INBOX, "1"): b'{"kind":"from the future"}', (INBOX, "2"): b"not json"})
     assert loop_with(store, RecordingWake()).run(lambda: 600.0).reason == "rest"
@@ -83,7 +83,7 @@ def test_a_request_that_nobody_can_read_is_set_aside_and_blocks_nobody() -> None
     assert set(store.read_partition("INBOX-REFUSED")) == {"1", "2"}
 
 
-def test_another_commit_in_between_makes_the_controller_load_anew() -> None:
+def test_another_commit_in_between_makes_the_controller_reload() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
 
@@ -129,7 +129,7 @@ def test_a_tick_that_fails_gives_the_lease_back_and_is_no_heartbeat() -> None:
     assert store.heartbeat is None
 
 
-def test_what_ended_the_loop_is_told_and_not_that_the_lease_could_not_be_given_back() -> None:
+def test_the_fault_that_ended_the_loop_is_reported_rather_than_the_unreleased_lease() -> None:
     class Unreachable(MemoryStore):
         def release_lease(self, owner: str) -> None:
             raise ConnectionError("nor is the table there")
@@ -175,7 +175,7 @@ class Pausing(IdleExecutor):
         return super().observe(now) if len(self.looked_at) > 1 else None
 
 
-def test_a_sweep_that_pauses_goes_on_in_the_next_tick() -> None:
+def test_a_sweep_that_pauses_continues_in_the_next_tick() -> None:
     loop = loop_with(MemoryStore(), RecordingWake())
     loop.engine.executor = executor = Pausing()
     loop.engine.tick()
@@ -311,7 +311,7 @@ def test_only_a_controller_that_was_called_waits_for_a_message(caller: Caller, w
     assert waits_of(loop) == [wait_s]
 
 
-def test_what_a_quiet_controller_has_in_memory_counts_again_unless_somebody_has_committed() -> None:
+def test_a_quiet_controllers_memory_is_reused_unless_another_commit_came_in_between() -> None:
     store = MemoryStore()
     engine = Engine(store, EmptyQueue(), IdleExecutor(), {}, POLICY, TickingClock())
     engine.tick()
@@ -337,7 +337,7 @@ def test_a_controller_at_rest_says_so_before_it_disables_its_tick() -> None:
 @pytest.mark.parametrize(
     ("caller", "ticks"), [(Caller.RULE, range(1)), (Caller.API, range(1, 4)), (Caller.CLOCK, range(1, 4))]
 )
-def test_at_rest_a_message_about_somebody_else_costs_one_look(caller: Caller, ticks: range) -> None:
+def test_at_rest_a_foreign_message_costs_one_look(caller: Caller, ticks: range) -> None:
     store = MemoryStore()
     store.beat(NOW, at_rest=True)
     wake = RecordingWake()

@@ -63,7 +63,7 @@ class BlindOnce(IdleExecutor):
         return super().observe(now)
 
 
-def test_a_sweep_that_fails_is_told_and_tried_again_after_a_pause() -> None:
+def test_a_sweep_that_fails_is_logged_and_retried_after_a_pause() -> None:
     at = [NOW]
     engine = Engine(with_a_run(), EmptyQueue(), BlindOnce(), {}, POLICY, lambda: at[0])
     (trouble,) = engine.tick().troubles
@@ -177,7 +177,7 @@ def test_a_record_that_is_not_there_is_a_fault() -> None:
         record_of(MemoryStore(), RUN_ID)
 
 
-def test_what_our_own_code_makes_of_a_runs_documents_is_said_as_a_fault_of_them() -> None:
+def test_a_failure_while_reading_a_runs_documents_is_reported_as_damage() -> None:
     store = with_a_run()
     engine_on(store).tick()
     of_terms = RunTerms.from_dict.__func__  # type: ignore[attr-defined]
@@ -193,7 +193,7 @@ def test_a_submission_that_is_refused_leaves_a_record_and_a_request_about_no_run
     assert state.quarantined[RUN_ID].status is RunStatus.FAILED
 
 
-def test_a_run_that_was_tried_again_in_vain_and_one_whose_record_cannot_be_read_are_suspended() -> None:
+def test_a_run_whose_retry_failed_and_one_whose_record_cannot_be_read_are_suspended() -> None:
     state = state_with_instance()
     excluded = Exclusions()
 

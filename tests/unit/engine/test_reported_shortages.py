@@ -7,7 +7,7 @@ from argosy.messages.fleet_faults import shortage
 from tests.builders import NOW, POLICY, fleet, state_with, told
 
 
-def test_a_shortage_is_told_once_and_again_when_its_reason_changes_or_it_comes_back() -> None:
+def test_a_shortage_is_reported_once_and_again_when_its_reason_changes_or_it_returns() -> None:
     state, log = state_with(fleet()), ReportedShortages()
     assert log.new(state, NOW) == ()
     told(state, shortage("fleet-c5.xlarge-us-east-1a", "fleetProgressHalted"), now=NOW)

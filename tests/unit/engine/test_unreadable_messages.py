@@ -56,7 +56,7 @@ def test_large_requests_are_folded_in_over_several_ticks() -> None:
     assert left == [1, 0, 0]
 
 
-def test_what_does_not_fit_into_a_commit_is_decided_anew_in_the_next_tick() -> None:
+def test_what_does_not_fit_into_a_commit_is_decided_again_in_the_next_tick() -> None:
     store = MemoryStore()
     for number in range(5):
         run_id = f"small{number}-261121-062733-aaaa"

@@ -53,7 +53,7 @@ def test_interruptions_are_counted_by_time_and_none_twice() -> None:
     assert figure_of(told([3300, 600], interruptions=[7, 7]), "interruptions").empty
 
 
-def test_a_teardown_that_begins_anew_takes_no_interruption_back() -> None:
+def test_a_teardown_that_begins_again_revokes_no_interruption() -> None:
     assert figure_of(told([3300, 600], interruptions=[7, 0]), "interruptions").empty
 
 

@@ -29,7 +29,7 @@ def row_of(page: Page, key: str, name: str) -> str:
     return next(each for each in rows if re.search(rf"<td[^>]*>{name}</td>", each))
 
 
-def test_the_queues_are_a_row_each_with_who_is_first_on_top() -> None:
+def test_the_queues_are_a_row_each_in_order_of_service() -> None:
     page = queues_page(in_full())
     said = text_of(page, "queues")
     assert "default 1 - 0 % 0 0 0 $0.00 - prod 4 57 % 31 % 2 900 900 $22.50 - research 2 29 % 46 %" in said
@@ -47,7 +47,7 @@ def test_the_queues_are_a_row_each_with_who_is_first_on_top() -> None:
     assert "argosy queues restore 2" in text_of(page, "summary")
 
 
-def test_a_bar_is_as_long_as_the_use_and_a_line_stands_at_the_share() -> None:
+def test_a_bar_is_as_long_as_the_use_and_a_line_marks_the_share() -> None:
     page = queues_page(in_full())
     prod = row_of(page, "queues", "prod")
     assert 'class="area s-plain" height="100%" x="0.0%" width="31.0%"' in prod
@@ -73,7 +73,7 @@ def test_a_cap_of_nothing_is_reached() -> None:
     assert "none cap 0 0 GPUs at its cap" in text_of(queues_page(sharing(queues=found)), "caps")
 
 
-def test_what_all_share_says_who_has_how_much_and_what_is_unreserved() -> None:
+def test_shared_limits_show_each_queues_use_and_the_unreserved_rest() -> None:
     page = queues_page(in_full())
     said = text_of(page, "deployment")
     assert "Dollars $71.20 $120.00 an hour research $40.00 prod $22.50 night $1.50 unreserved $7.20" in said
@@ -100,7 +100,7 @@ def test_of_many_queues_those_that_use_most_have_a_colour_and_the_others_one_tog
     assert said.endswith("q8 $18.00 q7 $17.00 q6 $16.00 q5 $15.00 q4 $14.00 q3 $13.00 other queues $33.00")
 
 
-def test_what_was_used_lately_is_told_by_owner_where_a_queue_is_shared_by_owners() -> None:
+def test_recent_use_is_shown_by_owner_where_a_queue_is_shared_by_owners() -> None:
     said = text_of(queues_page(in_full()), "lately")
     assert "; use 1d 00h ago counts half" in said
     assert "prod - 31 % 1.61 research alice 40 % 0.5 research the unproven 2 % 4" in said
@@ -108,7 +108,7 @@ def test_what_was_used_lately_is_told_by_owner_where_a_queue_is_shared_by_owners
     assert text_of(queues_page(idle), "lately").endswith("No queue has open runs.")
 
 
-def test_who_takes_and_gives_room_and_what_was_stopped() -> None:
+def test_the_page_shows_which_queues_take_and_give_room_and_what_was_stopped() -> None:
     said = text_of(queues_page(in_full()), "room")
     assert "After 2m 00s of waiting at a limit: tasks are stopped." in said
     assert "prod yes if the run allows it 0 2 research - yes 1,200 0" in said

@@ -106,7 +106,7 @@ def test_failures_are_grouped_by_cause_with_the_way_to_a_log() -> None:
     assert "argosy logs digits-261121-062733-k3f9 --task 3" in shown
 
 
-def test_what_a_failed_attempt_printed_last_stands_beside_its_cause_and_is_never_markup() -> None:
+def test_the_last_line_of_a_failed_attempt_is_shown_with_its_cause_and_never_as_markup() -> None:
     view, told, [page] = history(3, 20)
     kinds = [replace(each, said="<script>boom</script>\x1b[2J") for each in kinds_of(view)]
     shown = parts(run_page(view, told, attempts_of([page]), kinds=kinds))["failures"]
@@ -301,7 +301,7 @@ def test_what_was_bought_for_a_run_says_why_and_what_came_of_it() -> None:
     assert "No purchases for it" in text_of(parts(none)["bought"])
 
 
-def test_what_of_a_history_cannot_be_read_is_said_at_the_top() -> None:
+def test_unreadable_parts_of_a_history_are_reported_at_the_top() -> None:
     view, told, [page] = history(30, 100)
     assert not run_page(view, told, attempts_of([page])).warnings
     told = {**told, "damaged": 2, "instancesLeftOut": 1_000}

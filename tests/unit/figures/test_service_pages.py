@@ -153,7 +153,7 @@ def test_tasks_that_were_left_may_be_stopped_or_taken_over() -> None:
     assert "argosy env create FILE" in said
 
 
-def test_schedules_are_told_in_the_time_of_their_zone() -> None:
+def test_schedules_are_shown_in_the_time_of_their_zone() -> None:
     late = schedule(name="torn", armed=False, last=fire(10, "refused", reason="spec is invalid"), next=None)
     page = schedules_page([schedule(), late], NOW)
     rows = text_of(page, "schedules")
@@ -177,7 +177,7 @@ def test_a_schedule_shows_every_time_in_the_row_of_its_verdict_and_those_to_come
     assert "argosy schedule pause often" in text_of(page, "summary")
 
 
-def test_what_is_wrong_with_a_schedule_is_said_first() -> None:
+def test_faults_of_a_schedule_come_first() -> None:
     page = schedule_page(schedule(armed=False, overdue=AT, waiting=AT), NOW)
     assert page.status == "NOT SET"
     assert [each.partition(" 2026")[0] for each in page.warnings] == [
@@ -188,7 +188,7 @@ def test_what_is_wrong_with_a_schedule_is_said_first() -> None:
     assert schedule_page(schedule(overdue=AT), NOW).status == "OVERDUE"
 
 
-def test_a_paused_schedule_has_no_next_times_and_can_go_on() -> None:
+def test_a_paused_schedule_has_no_next_times_and_can_be_resumed() -> None:
     page = schedule_page(schedule(state="PAUSED", nextTimes=[], fires=[]), NOW)
     assert "It is paused." in text_of(page, "next")
     assert "It has no past times" in text_of(page, "times")

@@ -48,7 +48,7 @@ def test_a_spec_is_simulated_as_a_question_of_capacity() -> None:
     assert "/us-east-1" in result.output  # what would be bought, by pool
 
 
-def test_a_run_at_size_is_told_in_one_look_and_as_json() -> None:
+def test_a_run_at_size_is_shown_in_one_view_and_as_json() -> None:
     words = ("--cells", "2", "--tasks", "30", "--instances", "6", "--faults", "interruptions")
     result = simulate(*words)
     assert result.exit_code == 0, result.output

@@ -51,7 +51,7 @@ def test_a_controller_that_starts_in_between_knows_what_was_announced() -> None:
     assert known_of(state) == (NOW + 5, 0.0)
 
 
-def test_an_announcement_without_a_time_counts_from_when_it_was_heard() -> None:
+def test_an_announcement_without_a_time_counts_from_its_arrival() -> None:
     state = State()
     apply(state, InterruptionWarned(instance_id(1)), NOW + 7, POLICY)
     told(state, host(1))

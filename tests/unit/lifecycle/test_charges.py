@@ -109,7 +109,7 @@ def test_an_attempt_that_is_lost_with_its_instance_is_redone() -> None:
     assert the_run(state).tasks["status"][0] == TaskStatus.PENDING
 
 
-def test_a_loss_that_nobody_does_again_is_failed() -> None:
+def test_a_loss_that_is_not_repeated_counts_as_failed() -> None:
     state = cluster()
     the_run(state).tasks.set(0, losses=19)  # the last but one of twenty
     launched(state)
@@ -155,20 +155,20 @@ def test_two_runs_share_boot_and_idle_time_by_what_they_worked() -> None:
     assert seconds(other.costs[MARKET]) == Costs(redone=100, boot=25, idle=25)
 
 
-def test_an_instance_that_nobody_used_belongs_to_the_run_it_was_bought_for() -> None:
+def test_an_unused_instance_belongs_to_the_run_it_was_bought_for() -> None:
     state = cluster()
     count_on(state, the_run(state), the_instance(state), NOW)
     assert gone(state, 60) == Costs(boot=BOOT, idle=60)
 
 
-def test_an_instance_that_nobody_asked_for_belongs_to_nobody() -> None:
+def test_an_unrequested_instance_belongs_to_no_run() -> None:
     state = cluster()
     told(state, HostStateChanged(instance_id(1), "terminated", NOW + 60))
     assert the_run(state).costs == {}
     assert seconds(state.unattributed) == Costs(boot=BOOT, idle=60)
 
 
-def test_time_that_an_instance_idled_away_before_a_run_took_it_is_nobody_s() -> None:
+def test_idle_time_before_a_run_took_an_instance_is_charged_to_no_run() -> None:
     state = cluster()
     count_on(state, the_run(state), the_instance(state), NOW + 300)
     assert seconds(state.unattributed) == Costs(idle=300)
@@ -190,7 +190,7 @@ def test_a_run_that_is_reopened_counts_from_then() -> None:
     assert seconds(state.unattributed) == Costs(boot=BOOT, idle=300)
 
 
-def test_a_launch_charges_what_waited_before_it_to_those_who_were_there() -> None:
+def test_a_launch_charges_the_waiting_before_it_to_the_runs_present_then() -> None:
     """Whether or not a claim goes before it, and also where attempts of others are alive."""
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
@@ -209,7 +209,7 @@ def test_a_launch_charges_what_waited_before_it_to_those_who_were_there() -> Non
     assert not other.costs
 
 
-def test_waiting_that_was_noted_is_shared_anew_where_the_instance_had_ended_before() -> None:
+def test_noted_waiting_is_redistributed_where_the_instance_had_ended_before() -> None:
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)
     the_instance(state).work = {run.number: [20.0, 0.0, 0.0, 0.0]}
@@ -241,7 +241,7 @@ def test_the_rest_of_the_least_minute_is_paid_by_the_run_that_takes_an_instance_
     assert gone(state, 15) == Costs(boot=5, idle=53)
 
 
-def test_a_run_that_ends_pays_its_part_and_the_instance_goes_on_for_others() -> None:
+def test_a_run_that_ends_pays_its_part_and_the_instance_continues_for_others() -> None:
     state = cluster(OTHER_ID, tasks=1)
     run, other = the_run(state), the_run(state, OTHER_ID)
     launched(state)
@@ -277,7 +277,7 @@ def test_live_attempts_of_others_count_when_a_run_ends() -> None:
     assert seconds(run.costs[MARKET]) == Costs(useful=50, boot=50, idle=50)
 
 
-def test_an_end_that_is_heard_of_late_takes_nothing_back() -> None:
+def test_an_end_that_is_reported_late_takes_nothing_back() -> None:
     """EC2 ended it before the run did, and told us afterwards: what was charged stays charged, and billed."""
     state = cluster(tasks=1)
     launched(state)
@@ -309,7 +309,7 @@ def test_what_has_not_been_charged_yet_is_shown_by_run_and_market() -> None:
     assert the_run(state).costs == {}
 
 
-def test_a_run_that_is_not_open_any_more_leaves_its_part_to_nobody() -> None:
+def test_the_part_of_a_closed_run_is_charged_to_no_run() -> None:
     """Written by an older version, which charged by the attempt."""
     state = cluster()
     the_instance(state).work = {77: [10.0, 0.0, 0.0, 0.0]}

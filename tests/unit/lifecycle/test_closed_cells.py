@@ -62,7 +62,7 @@ def test_a_closed_cell_makes_no_offer_and_says_why() -> None:
     assert rejected(state.pools.values(), moment.catalogue, NOW) == [(POOL, f"its cell is closed: {WHY}")]
 
 
-def test_what_was_meant_for_a_cell_that_has_been_closed_since_then_is_not_sent() -> None:
+def test_actions_for_a_cell_closed_in_the_meantime_are_not_sent() -> None:
     state = at_work()
     begun(state, decided(state, Launch))
     assert decided(state, Launch)  # again, because it was not sent

@@ -141,7 +141,7 @@ def test_an_order_whose_bound_is_not_known_says_only_what_it_is_for() -> None:
     assert [each.why for each in state.orders] == ["for tasks without a place"]
 
 
-def test_a_fleet_that_is_met_with_a_target_was_ordered_by_somebody_else() -> None:
+def test_a_found_fleet_with_a_target_was_ordered_by_another_controller() -> None:
     state = stored(state_with(), {})
     told(state, fleet(spot_target=5))
     cluster_course.note(state, NOW)
@@ -157,7 +157,7 @@ def test_an_order_to_a_fleet_that_the_same_commit_meets_is_noted() -> None:
     assert [(each.purchase, each.count) for each in state.orders] == [("spot", 3), ("on-demand", 1)]
 
 
-def test_what_a_fleet_that_is_behind_was_told_is_not_known_when_it_is_met() -> None:
+def test_the_last_request_to_a_fleet_that_lags_is_unknown_when_it_is_found() -> None:
     state = stored(state_with(submitted(), prepared()), {})
     told(state, fleet(spot_target=2, is_behind=True))
     cluster_course.note(state, NOW)

@@ -60,7 +60,7 @@ def test_what_another_controller_intended_is_contended_until_lambda_has_ended_th
         assert ([launch.key for launch in resolution.launches], resolution.is_contended) == ([key], contended)
 
 
-def test_what_this_controller_intended_itself_nobody_else_has_sent() -> None:
+def test_this_controllers_own_intents_were_not_sent_by_another() -> None:
     state = told(state_with_instance(), ControllerStarted(), now=NOW - 1)
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])

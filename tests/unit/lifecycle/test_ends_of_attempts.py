@@ -101,7 +101,7 @@ def one_attempt() -> State:
         (StopCause.CAPPED, (TaskStatus.CANCELLED, 0, 0, 0)),
     ],
 )
-def test_a_program_that_answers_sigterm_with_0_and_writes_nothing_is_charged_to_who_stopped_it(
+def test_a_program_that_answers_sigterm_with_0_and_writes_nothing_is_charged_to_the_party_that_stopped_it(
     cause: StopCause, left: tuple[TaskStatus, int, int, int]
 ) -> None:
     state = one_attempt()
@@ -154,7 +154,7 @@ def test_a_stop_that_comes_twice_is_counted_once() -> None:
     assert the_run(state).tasks["user_failures"][0] == 1
 
 
-def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
+def test_results_that_cannot_be_looked_up_finally_count_as_missing() -> None:
     state = state_with_instance(tasks=3, expects_result=True)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))

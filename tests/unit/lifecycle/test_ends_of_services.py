@@ -26,7 +26,7 @@ ENDED = TaskSeen(arn="", version=1, last_status="STOPPED", exit_code=0, stop_cod
         (StopCause.UNHEALTHY, Account.USER),
     ],
 )
-def test_a_server_that_ends_well_has_failed_unless_it_was_told_to_stop(cause: StopCause, account: Account) -> None:
+def test_a_server_that_exits_with_0_has_failed_unless_it_was_stopped(cause: StopCause, account: Account) -> None:
     assert account_for(ENDED, cause, None, serves=True) is account
     assert account_for(ENDED, cause, None) is Account.SUCCESS
 

@@ -122,9 +122,7 @@ def test_a_task_that_ends_well_because_its_instance_goes_is_a_loss_and_no_failur
     ("cause", "work"),
     [(StopCause.INTERRUPTED, Work.REDONE), (StopCause.STUCK, Work.REDONE), (StopCause.NONE, Work.FAILED)],
 )
-def test_what_was_stopped_for_its_instance_is_begun_anew_with_whatever_code_it_ends(
-    cause: StopCause, work: Work
-) -> None:
+def test_a_task_stopped_for_its_instance_is_restarted_whatever_its_exit_code(cause: StopCause, work: Work) -> None:
     run = only_run(deployed())
     run.tasks.set(0, seconds=1.0)
     assert services.work(run, AttemptEnd(0, Account.SUCCESS, cause, "", task(1, "STOPPED", exit_code=0), None)) is work
@@ -151,7 +149,7 @@ def test_what_ends_with_its_host_is_a_loss_whatever_its_exit_code() -> None:
     assert (run.tasks["losses"][0], run.tasks["user_failures"][0]) == (1, 0)
 
 
-def test_the_progress_clock_stands_still_while_instances_are_waited_for() -> None:
+def test_the_progress_clock_pauses_while_instances_are_awaited() -> None:
     state = deployed()
     run, env = only_run(state), state.environments["web"]
     assert env.deployment is not None
@@ -161,7 +159,7 @@ def test_the_progress_clock_stands_still_while_instances_are_waited_for() -> Non
     assert [(each.status, each.is_progress) for each in notes] == [(DeploymentStatus.IN_PROGRESS, True)]
 
 
-def test_a_deployment_that_gets_no_further_is_stuck_when_its_time_is_over_and_says_so() -> None:
+def test_a_deployment_without_progress_is_stuck_after_its_time_and_says_so() -> None:
     state = deployed()
     deployment, service = state.environments["web"].deployment, only_run(state).terms.service
     assert deployment is not None
@@ -255,7 +253,7 @@ def test_what_fails_or_is_stopped_while_it_is_frozen_stays_so_for_the_users_reas
     assert (env.frozen_reason, env.frozen_by_user) == ("looking at it", True)
 
 
-def test_what_failed_is_deployed_anew_without_a_thaw_unless_a_user_has_frozen_it_too() -> None:
+def test_a_failed_revision_is_redeployed_without_a_thaw_unless_a_user_has_frozen_it_too() -> None:
     state = deployed()
     env = state.environments["web"]
     failed = NoteDeployment("web", DeploymentStatus.FAILED, "exit code 3", 0, 0)
@@ -280,7 +278,7 @@ def test_what_failed_is_deployed_anew_without_a_thaw_unless_a_user_has_frozen_it
         ({"status": DeploymentStatus.FAILED, "left": True}, 0),
     ],
 )
-def test_a_tick_counts_the_services_that_somebody_should_look_at(changes: dict[str, Any], count: int) -> None:
+def test_a_tick_counts_the_services_that_need_attention(changes: dict[str, Any], count: int) -> None:
     state = deployed()
     env = state.environments["web"]
     assert env.deployment is not None
@@ -298,7 +296,7 @@ def test_what_is_rolled_back_at_once_is_counted_in_the_tick_that_does_so() -> No
     assert figures_of(state, [], NOW)["services_in_trouble"] == 0
 
 
-def test_what_an_earlier_version_froze_has_no_user_who_did() -> None:
+def test_a_freeze_of_an_earlier_version_has_no_user() -> None:
     env = deployed().environments["web"]
     stored = {name: value for name, value in env.to_json().items() if name != "frozen_by_user"}
     assert Environment.from_json({**stored, "frozen_reason": "deployment 1 failed"}).frozen_by_user is False
@@ -337,7 +335,7 @@ def test_what_is_not_wanted_any_more_is_not_launched_in_the_tick_that_says_so(ch
 
 
 @pytest.mark.parametrize("change", ["create", "update", "deploy", "delete"])
-def test_a_record_that_cannot_be_read_is_written_over_by_nobody(change: str) -> None:
+def test_a_record_that_cannot_be_read_is_never_overwritten(change: str) -> None:
     state = deployed()
     items, _ = documents_of_commit(state, NOW)
     place = documents.STATE, ENVIRONMENT + "web"

@@ -53,7 +53,7 @@ def later(state: State, now: float, policy: Policy = POLICY) -> tuple[TaskStatus
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_failure_whose_instance_turns_out_to_go_down_is_nobodys_whatever_its_exit_code(code: int) -> None:
+def test_a_failure_whose_instance_turns_out_to_go_down_is_charged_to_no_user_whatever_its_exit_code(code: int) -> None:
     state = ended(code)
     assert later(state, NOW + 5) == (TaskStatus.RUNNING, 0, 0)
     told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 6), policy=POLICY)
@@ -90,7 +90,7 @@ def test_memory_that_ran_out_is_the_users_at_once_even_on_an_instance_that_goes(
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_any_other_failure_on_an_instance_that_was_warned_is_nobodys_at_once(code: int) -> None:
+def test_any_other_failure_on_a_warned_instance_is_charged_to_no_user_at_once(code: int) -> None:
     state = state_with_instance(retryStrategy={"attempts": 1})
     launched(state)
     told(state, InterruptionWarned(instance_id(1), NOW), task(1, "STOPPED", 3, exit_code=code), policy=POLICY)
@@ -128,7 +128,7 @@ def test_ec2_is_asked_for_just_this_instance_once_its_answer_can_prove_something
     assert later(state, SOON) == (TaskStatus.FAILED, 1, 0)
 
 
-def test_the_event_is_news_to_a_controller_that_starts_anew_and_a_newer_one_counts_in_its_place() -> None:
+def test_a_restarted_controller_applies_the_event_again_and_a_newer_one_replaces_it() -> None:
     state = ended()
     state.open_ends.failures.clear()  # as a load leaves it
     told(state, task(1, "STOPPED", 3, exit_code=143), now=NOW + 60, policy=POLICY)
@@ -158,7 +158,7 @@ def looked_up(state: State, now: float = NOW) -> list[int]:
     return [each.index for each in decide(moment_of(state, now, POLICY)) if isinstance(each, VerifyResult)]
 
 
-def test_a_missing_result_whose_instance_turns_out_to_go_down_is_nobodys() -> None:
+def test_a_missing_result_whose_instance_turns_out_to_go_down_is_charged_to_no_user() -> None:
     state = silent()
     assert later(state, NOW + 5) == (TaskStatus.VERIFYING, 0, 0)
     told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 6), policy=POLICY)
@@ -189,7 +189,7 @@ def test_a_missing_result_on_an_instance_that_is_not_known_any_more_is_the_users
     assert later(state, NOW) == (TaskStatus.FAILED, 1, 0)
 
 
-def test_a_result_that_is_there_and_one_that_nobody_expects_wait_for_nothing() -> None:
+def test_a_present_result_and_an_unexpected_one_wait_for_nothing() -> None:
     assert later(silent(result=1), NOW) == (TaskStatus.SUCCEEDED, 0, 0)
     state = state_with_instance()
     launched(state)
@@ -207,7 +207,7 @@ def test_while_it_waits_its_instance_is_asked_about_and_its_result_is_not() -> N
     assert asked == [LookUpHosts(CELL, (instance_id(1),))]
 
 
-def test_a_controller_that_starts_anew_looks_the_result_up_and_waits_again() -> None:
+def test_a_restarted_controller_looks_the_result_up_and_waits_again() -> None:
     again = stored(silent(), {})
     assert looked_up(again) == [0]
     told(again, ResultSeen(RUN_ID, 0, 0), now=NOW + 60, policy=POLICY)
@@ -227,7 +227,7 @@ def test_what_has_become_of_the_task_meanwhile_stays() -> None:
     assert looked_up(state) == [0]
 
 
-def test_a_missing_result_of_a_run_that_is_suspended_is_looked_up_again_once_it_goes_on() -> None:
+def test_a_missing_result_of_a_suspended_run_is_looked_up_again_once_the_run_is_resumed() -> None:
     state = silent()
     run = state.runs[RUN_ID]
     suspend(state, bare_record(run), "a fault", NOW)
@@ -247,7 +247,7 @@ def test_missing_results_are_booked_as_far_as_the_commit_has_room_for_them() -> 
 @pytest.mark.parametrize(
     "news", [container_instance(1, version=2, status="DRAINING"), RebalanceAdvised(instance_id(1), NOW)]
 )
-def test_a_missing_result_is_nobodys_where_its_instance_was_let_go_because_it_was_to_go(news: Event) -> None:
+def test_a_missing_result_is_charged_to_no_user_if_its_instance_was_being_released_for_a_warning(news: Event) -> None:
     """An agent drains its instance when it sees an interruption, and what drains is released as soon as it is idle."""
     state = state_with_instance(expects_result=True, retryStrategy={"attempts": 1})
     launched(state)

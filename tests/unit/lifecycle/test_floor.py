@@ -24,7 +24,7 @@ def test_the_latest_wish_counts_whole() -> None:
     assert state.floor == NO_FLOOR
 
 
-def test_it_ends_when_its_time_is_over() -> None:
+def test_it_ends_after_its_time_limit() -> None:
     state = told(state_with(), ClusterScaled(ASKED))
     pass_time(state, NOW + 59, POLICY)
     assert state.floor.instances == 3

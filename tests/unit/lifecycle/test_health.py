@@ -54,13 +54,13 @@ def test_what_fails_on_every_instance_that_was_tried_is_no_instances_fault() -> 
     assert not hole_after_its_strikes(struck(OTHER)).cordon
 
 
-def test_strikes_on_an_instance_that_is_gone_shield_nobody() -> None:
+def test_strikes_on_a_gone_instance_shield_no_task() -> None:
     state = struck(OTHER)
     state.instances[OTHER].status = InstanceStatus.GONE
     assert hole_after_its_strikes(state).cordon
 
 
-def test_strikes_that_another_run_caused_shield_nobody() -> None:
+def test_strikes_that_another_run_caused_shield_no_task() -> None:
     assert hole_after_its_strikes(struck()).cordon
 
 

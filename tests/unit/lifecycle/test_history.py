@@ -97,7 +97,7 @@ def test_a_launch_that_never_happened_was_no_attempt() -> None:
     assert noted(state) == []
 
 
-def test_a_launch_of_which_nobody_can_tell_any_more_was_an_attempt_and_is_lost() -> None:
+def test_a_launch_that_can_no_longer_be_resolved_was_an_attempt_and_is_lost() -> None:
     state = state_with_instance()
     begun(state, [Launch(KEY, 1, state.started_by(1), instance_id(1), CELL)])
     told(state, LaunchInDoubt(KEY, "no reply"))

@@ -92,7 +92,7 @@ LATE: list[Any] = [
 
 
 @pytest.mark.parametrize("event", LATE, ids=lambda event: type(event).__name__)
-def test_a_fact_about_nobody_changes_nothing(event: Any) -> None:
+def test_a_fact_about_an_unknown_attempt_changes_nothing(event: Any) -> None:
     state = state_with_instance()
     documents.committed(state)
     before = documents.changed(state)
@@ -108,7 +108,7 @@ def test_a_fact_of_an_unknown_kind_changes_nothing() -> None:
     assert documents.changed(state) == untouched
 
 
-def test_an_accepted_launch_that_nobody_waits_for_is_an_orphan() -> None:
+def test_an_accepted_launch_without_an_intent_is_an_orphan() -> None:
     state = state_with(events.LaunchAccepted(GONE_KEY, task_arn(1)))
     assert state.orphans == {task_arn(1): CELL}
 
@@ -272,7 +272,7 @@ def test_an_instance_that_joins_after_all_is_sound_and_its_pool_forgiven() -> No
     assert (state.instances[instance_id(1)].cordon, pool.unregistered) == ("", 0)
 
 
-def test_mending_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
+def test_repair_continues_in_the_next_tick_when_a_commit_is_full() -> None:
     state = state_with_instance(tasks=30_000)
     for index in (0, 9_000, 18_000, 27_000):
         launched(state, index=index, number=index + 1)
@@ -293,7 +293,7 @@ def test_mending_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
     assert run.tasks["attempts"][[0, 9_000]].tolist() == [2, 2]  # the first number after the lost one is left out
 
 
-def test_reviving_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
+def test_reviving_continues_in_the_next_tick_when_a_commit_is_full() -> None:
     state = state_with_instance(tasks=30_000)
     run = state.runs[RUN_ID]
     for index in (0, 9_000, 18_000, 27_000):

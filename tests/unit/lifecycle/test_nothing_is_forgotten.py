@@ -268,7 +268,7 @@ def test_every_kind_of_fact_has_a_case() -> None:
     assert seen == set(get_args(Event))
 
 
-def test_every_fact_can_be_looked_up_among_those_that_are_set_apart() -> None:
+def test_every_fact_has_a_key_for_the_set_that_is_set_apart() -> None:
     for facts in CASES:
         assert {*facts} == {*map(deepcopy, facts)}
 

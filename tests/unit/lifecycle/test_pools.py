@@ -34,7 +34,7 @@ def test_each_shortage_doubles_the_cool_off_up_to_the_longest() -> None:
     assert pauses[-1] == POLICY.cool_off_max_s
 
 
-def test_a_shortage_that_is_heard_of_again_while_it_cools_off_is_the_same_one() -> None:
+def test_a_shortage_reported_again_while_it_cools_off_is_the_same_one() -> None:
     state = state_with(fleet())
     until = short(state, NOW).short_until
     assert short(state, NOW + 60).short_until == until
@@ -96,7 +96,7 @@ def dead_image(pool: str = "fleet-c5.xlarge-us-east-1a") -> PoolShort:
     return shortage(pool, "launchSpecUnusable", "The image id '[ami-1]' does not exist")
 
 
-def test_what_somebody_has_to_mend_keeps_the_pool_for_the_longest_pause_both_ways_of_purchase() -> None:
+def test_a_fault_that_needs_an_operator_closes_the_pool_for_the_longest_pause_for_both_purchase_options() -> None:
     state = state_with(fleet())
     told(state, dead_image(), now=NOW)
     pool = the_pool(state)
@@ -119,7 +119,7 @@ def test_a_new_fleet_of_the_pool_is_asked_at_once() -> None:
     assert (pool.fleet_id, pool.needs_mending, pool.cools_off(NOW + 10)) == ("fleet-2", False, False)
 
 
-def test_a_reason_that_is_told_after_the_cool_off_began_takes_the_place_of_a_vaguer_one() -> None:
+def test_a_reason_that_arrives_during_the_cool_off_replaces_a_vaguer_one() -> None:
     state = state_with(fleet())
     key = the_pool(state).key
     begun(state, [SetTarget(key, 3, 0)])
@@ -168,7 +168,7 @@ def test_on_demand_hours_and_ends_do_not_count() -> None:
     assert (the_pool(state).instance_hours, the_pool(state).interruptions) == (0.0, 0.0)
 
 
-def test_an_interruption_is_counted_once_however_often_it_is_told() -> None:
+def test_an_interruption_is_counted_once_however_often_it_is_reported() -> None:
     state = living(1)
     told(state, InterruptionWarned(instance_id(1), NOW), InterruptionWarned(instance_id(1), NOW + 5))
     told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 120))
@@ -213,7 +213,7 @@ def test_prices_carry_the_time_at_which_they_were_asked_for() -> None:
     assert (pool.spot_usd_per_hour, pool.priced_at) == (0.06, NOW + 600)
 
 
-def test_a_pool_knows_what_its_instances_registered() -> None:
+def test_a_pool_remembers_what_its_instances_registered() -> None:
     state = state_with(fleet(), host(1), container_instance(1, memory_mib=7321))
     assert the_pool(state).registered_memory_mib == 7321
 

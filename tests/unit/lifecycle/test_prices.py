@@ -24,7 +24,7 @@ def test_an_instance_notes_what_its_disk_and_address_cost_when_it_is_met() -> No
     assert private.instances[instance_id(1)].price_usd_per_hour == pytest.approx(0.06 + 0.08)
 
 
-def test_an_instance_of_a_type_that_nobody_knows_has_its_address_as_its_price() -> None:
+def test_an_instance_of_an_unknown_type_costs_only_its_address() -> None:
     state = state_with(fleet())
     told(state, host(1, "z9.large"))
     met = state.instances[instance_id(1)]

@@ -24,7 +24,7 @@ def after(*sightings: ContainerInstanceSeen) -> Instance:
     return state.instances[instance_id(1)]
 
 
-def test_a_younger_registration_counts_though_its_versions_begin_anew() -> None:
+def test_a_younger_registration_counts_although_its_versions_restart() -> None:
     ended = replace(FIRST, version=58, status="INACTIVE")
     for listed in (True, False):
         instance = after(ended, replace(ANEW, listed=listed))
@@ -32,7 +32,7 @@ def test_a_younger_registration_counts_though_its_versions_begin_anew() -> None:
         assert instance.draining_since == 0.0
 
 
-def test_what_is_heard_late_of_the_registration_before_changes_nothing() -> None:
+def test_late_facts_about_the_previous_registration_change_nothing() -> None:
     late = replace(FIRST, version=99, agent_connected=False, status="INACTIVE")
     for listed in (True, False):  # an agent's lost registration may stay in the listing for long
         instance = after(ANEW, replace(late, listed=listed))

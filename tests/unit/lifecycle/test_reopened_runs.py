@@ -45,7 +45,7 @@ def tried_again(state: State, run: Run) -> None:
     revival.revive(state, run, POLICY)
 
 
-def test_a_live_task_whose_attempt_is_not_known_any_more_gets_the_next_number_and_a_first_launch() -> None:
+def test_a_live_task_of_an_unknown_attempt_gets_the_next_number_and_a_first_launch() -> None:
     state = state_with_instance(tasks=2)
     run = set_aside(state)
     run.tasks.set(0, status=TaskStatus.RUNNING, attempts=3, launch=2)
@@ -54,7 +54,7 @@ def test_a_live_task_whose_attempt_is_not_known_any_more_gets_the_next_number_an
     assert (status_of(state), status_of(state, 1)) == (TaskStatus.PENDING, TaskStatus.PENDING)
 
 
-def test_a_run_whose_number_was_given_away_meanwhile_gets_another() -> None:
+def test_a_run_whose_number_was_taken_in_the_meantime_gets_another() -> None:
     state = state_with_instance(tasks=2)
     run = set_aside(state)
     told(state, submitted("other-261121-062733-k3f9"))
@@ -65,7 +65,7 @@ def test_a_run_whose_number_was_given_away_meanwhile_gets_another() -> None:
     assert state.next_run > max(run.number, other.number)
 
 
-def test_every_task_of_a_run_that_is_taken_in_to_be_cancelled_is_looked_at() -> None:
+def test_every_task_of_a_run_that_is_taken_in_to_be_cancelled_is_checked() -> None:
     state = state_with_instance(tasks=3)
     run = set_aside(state)
     for index in range(3):

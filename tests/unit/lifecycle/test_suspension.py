@@ -179,7 +179,7 @@ def test_attempts_that_go_with_their_instance_do_not_need_the_code_that_ends_tho
     assert not state.left_out
 
 
-def test_time_that_cannot_be_charged_to_it_is_left_out_and_its_task_leaves_all_the_same() -> None:
+def test_time_that_cannot_be_charged_to_it_is_left_out_and_its_task_still_leaves() -> None:
     state = priced()
     with throwing(named("lifecycle.charges.book"), any_of(lambda value: isinstance(value, RunRecord)), anywhere=True):
         told(state, task(1, "STOPPED", 9, started_at=NOW, stopped_at=NOW + 50, exit_code=0))

@@ -221,7 +221,7 @@ def test_from_the_third_failure_on_its_tasks_are_stopped_and_asked_again_when_th
     assert "stops its tasks" in found.stored_record().waiting
 
 
-def test_nobody_can_stop_what_runs_on_an_instance_that_is_not_known() -> None:
+def test_no_task_on_an_unknown_instance_can_be_stopped() -> None:
     state, _ = running()
     state.suspended[RUN_ID].times = MOST_UNWATCHED
     instance = state.instances.pop(instance_id(1))
@@ -230,7 +230,7 @@ def test_nobody_can_stop_what_runs_on_an_instance_that_is_not_known() -> None:
     state.instances[instance_id(1)] = instance
 
 
-def test_a_launch_in_doubt_that_is_shown_running_is_stopped_once_nobody_watches_over_it() -> None:
+def test_a_launch_in_doubt_that_is_shown_running_is_stopped_while_its_run_is_suspended() -> None:
     state, _ = in_doubt()
     shown = task(1, key=KEY, started_by="argosy-testtest-1")
     sweep(state, NOW + 10, shown)
@@ -264,7 +264,7 @@ def test_a_run_whose_budget_is_used_up_stops_what_it_charged_and_what_it_still_o
     assert list(state.orphans) == [task_arn(1)]
 
 
-def test_attempts_that_have_left_are_asked_to_stop_by_nobody_when_their_run_is_tried_again() -> None:
+def test_attempts_that_have_left_are_not_stopped_when_their_run_is_resumed() -> None:
     state, run = running(timeout={"attemptDurationSeconds": 90})
     told(state, stopped(), now=END)
     resume(state, run)
@@ -295,7 +295,7 @@ def test_strikes_that_the_end_of_a_resumed_runs_task_wipes_out_are_stored() -> N
     assert instance_id(1) in state.changed_instances
 
 
-def test_a_run_that_is_resumed_waits_for_nothing_until_somebody_says_so() -> None:
+def test_a_resumed_run_has_no_reason_to_wait_until_one_is_decided() -> None:
     state, run = running()
     run.waiting = "it is left alone"
     resume(state, run)

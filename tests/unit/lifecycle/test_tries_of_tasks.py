@@ -126,7 +126,7 @@ def test_an_attempt_over_its_time_is_charged_to_the_user() -> None:
     assert "longer than 60 s" in the_run(state).failures[-1].reason
 
 
-def test_a_run_whose_first_tasks_fail_alike_stops_and_says_so() -> None:
+def test_a_run_whose_first_tasks_fail_in_the_same_way_stops_and_says_so() -> None:
     state = state_with_instance(tasks=50, retryStrategy={"attempts": 1})
     for index in range(5):
         launched(state, index=index, number=index + 1)

@@ -72,7 +72,7 @@ def test_one_that_is_changed_or_gone_fires_no_more_as_it_was() -> None:
     assert here.at(3 * 3600) == []
 
 
-def test_what_cannot_be_fired_is_said() -> None:
+def test_a_schedule_that_cannot_be_fired_is_reported() -> None:
     here = Here(replace(HOURLY, expression="hourly"), replace(HOURLY, name="other", function="no-such"))
     here.at(5)
     here.at(3601)
@@ -87,7 +87,7 @@ def test_while_a_firing_waits_it_is_asked_every_few_seconds_whether_it_may_start
     assert [here.at(seconds) for seconds in (1, 2, 7)] == [["ReleaseSchedules"], [], ["ReleaseSchedules"]]
 
 
-def test_it_ends_when_it_is_told_to() -> None:
+def test_it_ends_when_it_is_stopped() -> None:
     here = Here()
     here.clock.start()
     here.clock.close()

@@ -106,7 +106,7 @@ def test_the_bound_in_hindsight_is_the_cheapest_of_all_plans(seed: int) -> None:
     assert found == pytest.approx(by_hand(available, work, change, 0.3, 1.0))
 
 
-def test_what_nobody_could_have_done_has_no_cost() -> None:
+def test_an_impossible_outcome_has_no_cost() -> None:
     setting = Setting(work_s=3600, window_s=3600, change_s=180, step_s=180)
     never = np.zeros(setting.steps, dtype=np.bool_)
     assert not hindsight(never, setting).met

@@ -194,7 +194,7 @@ def test_a_deadline_alone_decides_unless_the_user_has_a_patience_too() -> None:
     assert turned(state, 100, True).reason == "on-demand since 08:01 UTC: tasks had waited 2 min for spot"
 
 
-def test_a_deadline_that_cannot_be_met_is_said_at_once() -> None:
+def test_a_deadline_that_cannot_be_met_is_reported_at_once() -> None:
     steering = turned(a_run(tasks=1, seconds=3600, deadline="30m"), 0)
     assert steering.stance is Stance.FIRM
     assert steering.reason == (
@@ -310,7 +310,7 @@ def test_a_run_of_spot_alone_keeps_its_lost_tasks_there() -> None:
     assert SPOT_ONLY in ask.batch.constraints
 
 
-def test_where_a_run_stands_survives_a_restart_and_older_records_stand_at_spot() -> None:
+def test_a_runs_stance_survives_a_restart_and_older_records_start_at_spot() -> None:
     state = a_run(deadline="1h")
     steering = Steering(Stance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
     begin(state, Steer(RUN_ID, steering), NOW, POLICY)

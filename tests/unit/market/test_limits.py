@@ -184,7 +184,7 @@ def test_a_full_quota_of_the_account_is_a_shortage_of_all_that_draw_on_it(reason
     assert missing == {("c5.xlarge", purchase), ("m5.xlarge", purchase)}
 
 
-def test_growth_that_goes_on_with_the_next_tick_is_no_reason_to_tell_anybody() -> None:
+def test_growth_that_continues_with_the_next_tick_is_not_reported() -> None:
     state = state_with(submitted(tasks=400), prepared(), fleet())
     assert [r.sentence for r in decided(state, Remark)] == ["waiting for ordered instances to join the cluster"]
 
@@ -200,7 +200,7 @@ def test_what_is_bought_is_noted_with_its_gap_to_the_bound() -> None:
     assert not decided(idle, NoteOrder)
 
 
-def test_a_gap_is_only_told_of_an_order_for_all_the_work() -> None:
+def test_a_gap_is_only_reported_for_an_order_for_all_the_work() -> None:
     (action,) = decided(state_with(submitted(tasks=40), prepared(), fleet()), NoteOrder, max_instances=2)
     assert action.note.gap is None
     assert action.note.lower_bound_usd_per_hour is not None
@@ -242,7 +242,7 @@ def test_settings_reach_the_policy() -> None:
     assert policy.data_cell == "us-east-1"
 
 
-def test_every_fault_of_the_limits_is_told_at_once_with_its_path() -> None:
+def test_every_fault_of_the_limits_is_reported_at_once_with_its_path() -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings(
             {

@@ -82,12 +82,12 @@ def test_the_room_on_what_is_bought_for_others_counts_before_anything_is_bought(
     assert by_zone(order) == {"a": 1}
 
 
-def test_what_is_over_goes_to_the_cheapest_zone_whatever_its_name() -> None:
+def test_the_remainder_goes_to_the_cheapest_zone_whatever_its_name() -> None:
     order = bought({"a": 0.08, "b": 0.08, "c": 0.02}, BatchLimits(100), {}, replace(BATCH, count=13))
     assert by_zone(order) == {"a": 1, "b": 1, "c": 2}
 
 
-def test_a_zone_whose_daemons_leave_less_room_is_no_stand_in_for_one_without() -> None:
+def test_a_zone_whose_daemons_leave_less_room_is_not_equal_to_one_without() -> None:
     cheap, roomy = market({"a": 0.05, "b": 0.051})
     beside_a_daemon = replace(cheap, resources=cheap.resources._replace(cpu_units=cheap.resources.cpu_units - 256))
     pair = Batch(2048, 1024, 0, 2, group="run:a")

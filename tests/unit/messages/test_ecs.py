@@ -141,7 +141,7 @@ def test_a_container_instance_is_read_with_its_gpus_and_attributes() -> None:
     assert seen.registered_at == epoch_s("2026-11-21T06:27:33Z")
 
 
-def test_an_agent_of_which_nothing_is_said_counts_as_disconnected() -> None:
+def test_an_agent_without_a_state_counts_as_disconnected() -> None:
     seen = container_instance_seen({"containerInstanceArn": INSTANCE_ARN}, CELL)
     assert not seen.agent_connected
     assert (seen.cpu_units, seen.gpu_ids, seen.registered_at) == (0, (), 0.0)

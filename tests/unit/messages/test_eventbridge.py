@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_poison(poison: dict[str, Any] | None) -> None:
         to_event(poison)
 
 
-def test_every_kind_yields_a_rule_of_its_own() -> None:
+def test_every_kind_yields_its_own_rule() -> None:
     assert len({name for name, _ in RULE_PATTERNS}) == len(MESSAGE_KINDS)
     assert all(set(pattern) == {"source", "detail-type"} for _, pattern in RULE_PATTERNS)
 

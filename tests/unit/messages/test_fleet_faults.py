@@ -89,7 +89,7 @@ def record(sub_type: str, description: str = "") -> dict[str, Any]:
     }
 
 
-def test_the_history_tells_the_last_obstacle_and_first_what_somebody_has_to_remove() -> None:
+def test_the_history_gives_the_last_obstacle_and_prefers_one_that_an_operator_must_remove() -> None:
     quiet: list[dict[str, Any]] = [record("launched"), record("modify_succeeded"), {"EventType": "fleet-change"}]
     assert latest_shortage("fleet-1", quiet) is None
     earlier = record("allLaunchSpecsTemporarilyBlacklisted", "no capacity, the first time")

@@ -155,7 +155,7 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
     assert len(documents.changed(many)[documents.STATE, documents.ROOT]) < 100_000
 
 
-def test_a_set_back_of_an_older_version_is_read_and_its_patience_begins_anew() -> None:
+def test_a_set_back_of_an_older_version_is_read_and_its_patience_restarts() -> None:
     state = state_with_instance()
     set_back(state, Subject(What.VERIFY, RUN_ID), "SlowDown", NOW, passing=True)
     items: dict[tuple[str, str], bytes] = {}

@@ -51,7 +51,7 @@ def test_each_change_has_one_line_and_none_comes_twice() -> None:
     assert told(state) == [{"type": "env.deleted", "environment": "web"}]
 
 
-def test_a_deployment_is_told_from_its_beginning_to_its_end() -> None:
+def test_a_deployment_has_lines_from_its_beginning_to_its_end() -> None:
     state = state_with()
     ask(state, "create", revision=1, desired=0)
     env = state.environments["web"]

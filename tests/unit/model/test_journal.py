@@ -117,7 +117,7 @@ def test_a_tasks_way_from_its_placement_to_its_result() -> None:
     assert line == {"type": "task.verified", "runId": RUN_ID, "tasks": [[4, 4]], "attempt": 1, "status": "SUCCEEDED"}
 
 
-def test_a_failure_says_its_code_its_reason_and_who_is_charged() -> None:
+def test_a_failure_has_its_code_its_reason_and_the_charged_party() -> None:
     state = quiet(retryStrategy={"attempts": 1})
     launched(state)
     committed(state)
@@ -202,7 +202,7 @@ def test_a_runs_way_to_its_end() -> None:
     assert (closed["type"], closed["status"]) == ("run.closed", "CANCELLED")
 
 
-def test_what_a_user_changes_of_a_run_is_told_with_the_new_values_alone() -> None:
+def test_a_change_to_a_run_has_a_line_with_only_the_new_values() -> None:
     state = quiet(tasks=2)
     told(state, RunUpdated(UpdateRequest(RUN_ID, NOW, {"priority": 5, "maxInstances": 2}, "it is urgent")))
     (changed,) = committed(state)
@@ -263,7 +263,7 @@ def test_a_suspended_run_and_one_that_was_set_aside_say_why() -> None:
     assert "ValueError: no" in line["reason"]
 
 
-def test_damage_comes_first_since_a_reader_begins_anew_at_it() -> None:
+def test_damage_comes_first_because_a_reader_restarts_at_it() -> None:
     state = state_with(submitted())
     state.losses.found.append(Damage("ATTEMPTS#0001", "wrong checksum"))
     lines = committed(state)
@@ -271,7 +271,7 @@ def test_damage_comes_first_since_a_reader_begins_anew_at_it() -> None:
     assert "ATTEMPTS#0001" in lines[0]["reason"]
 
 
-def test_a_request_that_is_set_aside_is_told() -> None:
+def test_a_request_that_is_set_aside_has_a_line() -> None:
     (line,) = commit.lines_of_commit(State(), ["0001#x"])
     assert line == {"type": "request.refused", "request": "0001#x"}
 
@@ -380,7 +380,7 @@ def test_a_run_that_is_closed_while_it_is_suspended_says_so() -> None:
     assert (closed["type"], closed["status"]) == ("run.closed", "CANCELLED")
 
 
-def test_an_attempt_of_a_run_that_nobody_knows_is_told_by_the_runs_number() -> None:
+def test_an_attempt_of_an_unknown_run_has_a_line_with_the_runs_number() -> None:
     state = quiet()
     launched(state)
     committed(state)

@@ -18,7 +18,7 @@ def test_what_is_packed_comes_back(pairs: list[tuple[int, int]]) -> None:
     assert unpacked(ports, number) == bindings
 
 
-def test_a_port_that_is_not_bound_is_not_there_and_one_that_nobody_names_is_dropped() -> None:
+def test_an_unbound_port_is_absent_and_an_unnamed_one_is_dropped() -> None:
     ports = [TaskPort(80), TaskPort(81)]
     assert unpacked(ports, packed(ports, [PortBinding(81, 40_000), PortBinding(90, 41_000)])) == [
         PortBinding(81, 40_000)

@@ -8,7 +8,7 @@ from argosy.model.wording import dollars, duration, hour_and_minute, time_of_day
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (840, "14 min"), (7500, "2 h 5 min")])
-def test_times_are_told_as_people_do(seconds: float, said: str) -> None:
+def test_durations_read_naturally(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 

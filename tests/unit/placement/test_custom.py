@@ -81,7 +81,7 @@ def test_a_function_that_fails_in_use_says_which_and_how(name: str, said: str) -
     assert failure.value.name == f"{__name__}:{name}"
 
 
-def test_what_cannot_be_loaded_is_a_fault_of_its_own_and_the_others_are_there(
+def test_an_item_that_cannot_be_loaded_is_one_fault_and_the_others_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "breaks_at_import.py").write_text("1 / 0")

@@ -70,7 +70,7 @@ def test_a_draining_instance_is_named_when_it_alone_would_do() -> None:
     assert "draining" in explain(Batch(2048, 4096, 2, 1), BUSY).relaxation
 
 
-def test_no_single_change_is_said_by_saying_none() -> None:
+def test_without_a_single_change_that_helps_none_is_named() -> None:
     answer = explain(Batch(9999, 9999, 9, 1, constraints=("attribute:a exists",)), BUSY)
     assert answer.relaxation == ""
 
@@ -126,7 +126,7 @@ def test_running_tasks_do_not_make_it_impossible_for_ever() -> None:
     assert explain(Batch(1, 1, 0, 1, constraints=("runningTasksCount == 1",)), supply).never
 
 
-def test_what_fits_is_said_to_fit() -> None:
+def test_a_fitting_task_is_reported_to_fit() -> None:
     answer = explain(Batch(1, 1, 0, 1), BUSY)
     assert (answer.fits, answer.never, answer.sentence()) == (2, False, "2 of 3 instances would take it now")
 

@@ -34,7 +34,7 @@ def test_anything_else_is_refused_in_one_sentence(name: str) -> None:
         steps_of([name], {})
 
 
-def test_all_faults_of_a_chain_are_told_at_once() -> None:
+def test_all_faults_of_a_chain_are_reported_at_once() -> None:
     assert len(check_strategy(["best-fit"] * 4 + ["x", "y"])) == 3
 
 
@@ -47,5 +47,5 @@ def test_a_users_function_is_admitted_by_name_only() -> None:
     ("ports", "faults"),
     [([(80, "tcp"), (80, "udp")], 0), ([(0, "tcp"), (70_000, "tcp")], 2), ([(1, "x")], 1), ([(1, "tcp")] * 2, 1)],
 )
-def test_impossible_host_ports_are_told(ports: list[tuple[int, str]], faults: int) -> None:
+def test_impossible_host_ports_are_reported(ports: list[tuple[int, str]], faults: int) -> None:
     assert len(check_ports(ports)) == faults

@@ -65,7 +65,7 @@ def test_it_buys_what_the_controller_would_and_leaves_the_state_alone() -> None:
     assert (state.version, state.pools, state.runs, state.changed_runs) == (version, pools, {}, set())
 
 
-def test_what_its_submitter_would_be_warned_of_is_said_in_the_plan_too() -> None:
+def test_the_warnings_of_a_submission_are_in_the_plan_too() -> None:
     assert "the image is for CPUs" in planned(state_with(*CPU), notes=("the image is for CPUs",))["warnings"]
     assert planned(state_with(*CPU))["warnings"] == []
 
@@ -194,7 +194,7 @@ def test_a_model_of_gpu_is_planned_for_and_named_where_it_costs_money() -> None:
     assert {row["instanceType"] for row in reply["instances"]} == {"g4dn.xlarge"}
 
 
-def test_a_budget_that_will_not_do_is_said() -> None:
+def test_an_insufficient_budget_is_reported() -> None:
     reply = planned(state_with(*CPU), 4000, capacity={"budgetUsd": 0.01})
     assert reply["warnings"] == ["the run will reach its budget of $0.01 before its end"]
 
@@ -209,7 +209,7 @@ def test_a_strategy_with_a_function_of_the_owners_can_be_planned() -> None:
     assert planned(state_with(*CPU), placement={"strategy": ["mine:score"]})["possible"]
 
 
-def test_a_deadline_that_cannot_be_kept_is_said() -> None:
+def test_a_deadline_that_cannot_be_kept_is_reported() -> None:
     capacity = {"purchase": "spot-then-on-demand", "deadline": "1m"}
     assert planned(state_with(*CPU), 40, capacity=capacity)["warnings"] == ["the run will miss its deadline"]
 

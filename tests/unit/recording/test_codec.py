@@ -146,5 +146,5 @@ def test_what_this_version_does_not_write_is_refused(name: str, values: Any) -> 
         fact_from_json(name, values)
 
 
-def test_what_stands_at_its_default_takes_no_room() -> None:
+def test_fields_at_their_default_take_no_room() -> None:
     assert fact_to_json(TaskSeen("a", 1, "RUNNING")) == b'["TaskSeen",{"arn":"a","version":1,"last_status":"RUNNING"}]'

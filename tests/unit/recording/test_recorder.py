@@ -49,7 +49,7 @@ class Recording:
         return [line for chain in chains_of(self.trial.files) for _, line in chain.lines(self.trial)]
 
 
-def test_a_segment_is_stored_once_it_is_old_enough_and_the_next_one_goes_on() -> None:
+def test_a_segment_is_stored_once_it_is_old_enough_and_the_next_one_continues() -> None:
     recording = Recording()
     for seconds in (1.0, SEGMENT_S + 1, SEGMENT_S + 2):
         recording.tick(NOW + seconds)
@@ -65,7 +65,7 @@ def test_a_segment_is_stored_once_it_is_large() -> None:
     assert len(recording.trial.files) == 1
 
 
-def test_a_segment_is_stored_when_a_run_is_over() -> None:
+def test_a_segment_is_stored_when_a_run_ends() -> None:
     recording = Recording()
     recording.tick(NOW + 1, RunClosed("a"))
     assert len(recording.trial.files) == 1

@@ -88,7 +88,7 @@ def _empty(trial: RecordedTrial, names: list[str]) -> None:
         (_empty, "has the format None"),
     ],
 )
-def test_a_gap_or_a_damaged_segment_is_said(spoil: Spoil, sentence: str) -> None:
+def test_a_gap_or_a_damaged_segment_is_reported(spoil: Spoil, sentence: str) -> None:
     trial = three_parts()
     spoil(trial, sorted(trial.files))
     (chain,) = chains_before(trial, NOW + 1000)
@@ -96,7 +96,7 @@ def test_a_gap_or_a_damaged_segment_is_said(spoil: Spoil, sentence: str) -> None
         list(chain.lines(trial))
 
 
-def test_another_format_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_format_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder_module, "FORMAT", 99)
     trial = three_parts()
     (chain,) = chains_before(trial, NOW + 1000)

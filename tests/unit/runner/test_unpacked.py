@@ -47,7 +47,7 @@ def attempt(folder: Path, name: str) -> Path:
     return made
 
 
-def test_what_nobody_needs_goes_when_there_is_too_much_and_what_was_wanted_last_stays(tmp_path: Path) -> None:
+def test_unneeded_instances_go_first_and_the_latest_wanted_ones_stay(tmp_path: Path) -> None:
     objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked", kept_bytes=2_500)
     old, newer, needed, new = (objects.add(name, name.encode() * 1_000) for name in ("a", "b", "c", "d"))
     over, busy = attempt(tmp_path, "over"), attempt(tmp_path, "busy")

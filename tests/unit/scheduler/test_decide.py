@@ -246,7 +246,7 @@ def test_a_pool_that_reports_a_shortage_is_shunned_until_it_has_cooled_off() -> 
     assert [a for a in decided(state, SetTarget, now=NOW + POLICY.cool_off_s) if a.spot_target]
 
 
-def test_orders_that_nobody_needs_any_more_are_taken_back() -> None:
+def test_orders_that_are_no_longer_needed_are_withdrawn() -> None:
     state = state_with(submitted(tasks=8), prepared(), fleet())
     begun(state, decided(state))
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")), RunClosed(RUN_ID))
@@ -277,7 +277,7 @@ def test_an_instance_that_never_registers_is_let_go() -> None:
     assert decided(state, Terminate, now=NOW + POLICY.register_patience_s)
 
 
-def test_somebody_elses_instance_is_never_terminated() -> None:
+def test_a_foreign_instance_is_never_terminated() -> None:
     state = state_with(container_instance(1))
     assert not decided(state, Terminate, now=NOW + 10 * POLICY.register_patience_s)
 
@@ -415,7 +415,7 @@ def test_results_are_verified_and_complete_runs_closed() -> None:
     assert decided(state, VerifyResult, CloseRun) == [CloseRun(RUN_ID)]
 
 
-def test_a_run_whose_tasks_have_all_ended_says_no_more_that_one_waits() -> None:
+def test_a_run_whose_tasks_have_all_ended_no_longer_says_that_one_waits() -> None:
     """Its last task ended while it was taken for one that waits. What a closing says of itself stays."""
     state = state_with_instance(tasks=1)
     launched(state)
@@ -446,7 +446,7 @@ def test_a_run_that_waits_for_ordered_instances_says_so() -> None:
     assert "ordered instances" in state.runs[RUN_ID].waiting or "ordered instances" in str(decided(state, Remark))
 
 
-def test_a_run_whose_tasks_all_wait_to_be_tried_again_says_after_what() -> None:
+def test_a_run_whose_tasks_all_wait_for_a_retry_says_after_what() -> None:
     """Otherwise a disk that is full, or an image that is gone, looks like a run that nobody works on."""
     state = state_with_instance(tasks=2)
     reason = "CannotCreateContainerError: no space left on device"
@@ -538,7 +538,7 @@ def test_a_run_keeps_to_its_number_of_instances_on_those_that_others_bought() ->
     assert not decided(state, Launch)
 
 
-def test_pools_that_only_an_operator_can_bring_back_are_told_apart_from_those_that_cool_off() -> None:
+def test_pools_that_only_an_operator_can_restore_differ_from_those_that_cool_off() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet(), fleet(zone="us-east-1b"))
     for number, pool in enumerate(state.pools.values()):
         pool.short_until, pool.short_reason, pool.needs_mending = NOW + 600, f"reason {number}", True
@@ -551,7 +551,7 @@ def test_pools_that_only_an_operator_can_bring_back_are_told_apart_from_those_th
     assert "1 offers return only when this is fixed" in remark.sentence
 
 
-def test_offers_above_the_price_caps_are_counted_beside_the_short_ones() -> None:
+def test_offers_above_the_price_caps_are_counted_along_with_the_short_ones() -> None:
     dear = fleet(spot_usd_per_hour=10.0)
     state = state_with(submitted(tasks=4), prepared(), dear, fleet(zone="us-east-1b"))
     short = state.pools[f"{CELL}/c5.xlarge/us-east-1b"]
@@ -560,7 +560,7 @@ def test_offers_above_the_price_caps_are_counted_beside_the_short_ones() -> None
     assert remark.sentence.endswith("; 1 offers are above the price caps")
 
 
-def test_offers_without_the_runner_are_told_apart_from_those_above_the_price_caps_and_the_short_ones() -> None:
+def test_offers_without_the_runner_differ_from_those_above_the_price_caps_and_the_short_ones() -> None:
     needs = submitted(tasks=4, run="true")
     state = state_with(needs, prepared(), fleet(spot_usd_per_hour=10.0), fleet(zone="us-east-1b"))
     bare = state.pools[f"{CELL}/c5.xlarge/us-east-1b"]
@@ -608,7 +608,7 @@ def test_attempts_of_a_suspended_run_hide_no_other_that_has_to_stop() -> None:
     assert stop.key.run_id == other
 
 
-def test_an_hourly_cap_that_nothing_is_below_ends_the_run_when_its_patience_is_over_and_no_moment_before() -> None:
+def test_an_hourly_cap_below_every_offer_ends_the_run_exactly_when_its_patience_ends() -> None:
     state = state_with(submitted(tasks=4, capacity={"maxHourlyCost": 0.0001}), prepared(), fleet())
     the_run(state).unaffordable_since = NOW - POLICY.unaffordable_patience_s
     assert not decided(state, HaltRun, now=NOW - 0.001)

@@ -183,7 +183,7 @@ def test_a_beginning_of_several_ids_names_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", ""])
-def test_a_run_that_is_not_there_is_said(name: str) -> None:
+def test_a_missing_run_is_reported(name: str) -> None:
     with pytest.raises(argosy.ArgosyError, match="There is no run"):
         client_of(world_with("digits-1")).run(name)
 
@@ -218,7 +218,7 @@ def test_the_cluster_says_what_lives_and_what_was_spent() -> None:
     assert set(cluster.instances()[0]) == {"type", "zone", "purchase", "tasks", "usdPerHour"}
 
 
-def test_the_shell_says_which_deployment_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_choose_the_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("ARGOSY_ENDPOINT_URL", "http://127.0.0.1:2")
     monkeypatch.setenv("ARGOSY_STAGE", "night")
@@ -245,7 +245,7 @@ def test_every_field_that_the_deployment_refuses_is_in_the_text_of_the_exception
         client_of(World().answers("ListRuns", refused)).runs(0)
 
 
-def test_a_client_comes_through_the_entrance_of_the_queue_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_uses_the_entrance_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ARGOSY_QUEUE", raising=False)
     assert argosy.Client().access.connection.entrance == ""
     assert argosy.Client(queue="research").access.connection.entrance == "research"

@@ -34,7 +34,7 @@ def test_creating_stores_a_revision_and_starts_nothing() -> None:
     assert stored.warnings == ("mind this",)
 
 
-def test_an_update_is_made_from_the_newest_revision_or_from_the_one_that_was_looked_at() -> None:
+def test_an_update_is_based_on_the_newest_revision_or_on_the_given_one() -> None:
     same = {"name": "web", "revision": 4, "created": False, "warnings": []}
     world = World().answers("DescribeEnvironment", environment(latestRevision=4)).answers("UpdateEnvironment", same)
     environments = client_of(world).environments
@@ -143,7 +143,7 @@ def test_an_asynchronous_program_awaits_it() -> None:
         asyncio.run(program())
 
 
-def test_a_wait_that_is_too_long_says_what_goes_on() -> None:
+def test_a_wait_that_is_too_long_says_what_continues() -> None:
     world = World().answers("StartDeployment", deploying(2))
     world.answers("DescribeEnvironment", seen(deployment(2, 2, "WAITING")))
     with pytest.raises(argosy.WaitTimedOut, match="Revision 2 of web was still being deployed after 5 s"):

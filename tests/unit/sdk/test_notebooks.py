@@ -56,7 +56,7 @@ SPEC = {"version": 1, "name": "n", "container": {"image": "argosy/digits"}, "arr
 
 
 @pytest.mark.parametrize("made", [run_html, plan_html, cluster_html])
-def test_it_needs_no_style_script_or_drawing_of_its_own(made: object) -> None:
+def test_it_needs_no_style_script_or_image_files(made: object) -> None:
     html = made() if callable(made) else ""
     assert {each.tag for each in elements(html)} <= ALLOWED
     assert not [name for each in elements(html) for name in each.attrib if name == "style" or name.startswith("on")]

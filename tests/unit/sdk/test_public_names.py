@@ -44,7 +44,7 @@ def test_a_name_that_it_has_not_is_an_attribute_error() -> None:
         argosy.Cleint  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_type_checkers_are_told_the_same_names() -> None:
+def test_type_checkers_see_the_same_names() -> None:
     stub = ast.parse((ROOT / "controller/argosy/__init__.pyi").read_text())
     imported = {
         alias.asname or alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names

@@ -172,7 +172,7 @@ def test_logs_that_aws_refuses_are_a_sentence() -> None:
         run.logs(7)
 
 
-def test_an_attempt_that_was_not_made_is_said() -> None:
+def test_an_unknown_attempt_is_reported() -> None:
     with pytest.raises(argosy.ArgosyError, match="Task 7 has no attempt 5; its attempts: 1, 2"):
         logged(1, 2).logs(7, attempt=5)
 

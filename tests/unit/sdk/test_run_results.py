@@ -65,7 +65,7 @@ def test_an_object_that_is_gone_is_a_sentence() -> None:
         result.read()
 
 
-def test_results_of_a_run_that_goes_on_are_not_complete() -> None:
+def test_results_of_an_open_run_are_not_complete() -> None:
     world = World().answers("ListRuns", {"runs": [run_view()], "nextToken": None})
     run = client_of(world).runs(1)[0]
     with pytest.raises(argosy.ArgosyError, match="is still RUNNING: its results are not complete") as refused:
@@ -75,7 +75,7 @@ def test_results_of_a_run_that_goes_on_are_not_complete() -> None:
         list(run.rows())
 
 
-def test_a_run_whose_manifest_is_not_there_yet_says_so() -> None:
+def test_a_run_without_a_manifest_yet_says_so() -> None:
     world = World().answers("ListRuns", {"runs": [ended()], "nextToken": None})
     with pytest.raises(argosy.ArgosyError, match="has no manifest"):
         list(client_of(world).runs(1)[0].results())

@@ -35,11 +35,11 @@ def test_every_default_type_is_in_the_catalogue_on_its_side() -> None:
     assert all(catalogue[name].gpus > 0 for name in types.gpu)
 
 
-def test_another_stage_has_a_prefix_of_its_own() -> None:
+def test_another_stage_has_its_own_prefix() -> None:
     assert load_settings({"stage": "dev"}).prefix == "argosy-dev"
 
 
-def test_all_faults_are_told_at_once_with_their_paths() -> None:
+def test_all_faults_are_reported_at_once_with_their_paths() -> None:
     faults = faults_of(
         {
             "stage": "Main!",

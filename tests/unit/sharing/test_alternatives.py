@@ -51,7 +51,7 @@ def asking(runs: list[tuple[int, int, tuple[tuple[int | None, int], ...]]], free
     return WaysCase(case, tuple((100, left) for left in free), nothing, tuple(ways for _, _, ways in runs))
 
 
-def test_a_large_task_that_waits_for_one_limit_holds_nobody_back_who_can_do_without_it() -> None:
+def test_a_large_task_that_waits_for_one_limit_holds_back_no_run_that_does_not_need_it() -> None:
     """The hardest case: whoever may take either limit stands between one who needs the full one and one who needs the
     other. None of them waits for a limit that he can avoid, and what is left of the full one stays for the first."""
     runs = [(0, 1, ((0, 96),)), (1, 40, ((0, 1), (1, 1))), (2, 40, CPU)]
@@ -60,7 +60,7 @@ def test_a_large_task_that_waits_for_one_limit_holds_nobody_back_who_can_do_with
     assert found.waits.tolist() == [True, False, False]
 
 
-def test_who_has_another_way_goes_it_when_his_turn_in_the_first_is_over() -> None:
+def test_a_run_with_another_quota_uses_it_when_its_turn_in_the_first_ends() -> None:
     found = by_ways(asking([(0, 100, GPU), (1, 100, ((0, 1), (1, 1)))], (8, 8)))
     assert found.counts.tolist() == [[4, 0], [4, 8]]
     assert found.waits.tolist() == [True, True]

@@ -59,12 +59,12 @@ def test_two_sharers_get_what_their_weights_say() -> None:
     assert filled(case).counts.tolist() == [25, 75]
 
 
-def test_who_wants_less_than_his_share_leaves_the_rest_to_the_others() -> None:
+def test_a_queue_that_wants_less_than_its_share_leaves_the_rest_to_the_others() -> None:
     case = sharing([1, 1, 1], [(0, 5, (1,)), (1, 1_000, (1,)), (2, 1_000, (1,))], [(100, 100)])
     assert filled(case).counts.tolist() == [5, 48, 47]
 
 
-def test_who_uses_much_already_waits_until_the_others_have_as_much() -> None:
+def test_a_queue_that_already_uses_much_waits_until_the_others_have_as_much() -> None:
     case = Case(((1, 1, (60,)), (1, 1, (0,))), ((0, 100, (1,)), (1, 100, (1,))), ((100, 40),))
     assert filled(case).counts.tolist() == [0, 40]
 
@@ -75,7 +75,7 @@ def test_a_large_task_is_not_overtaken_by_small_ones_in_its_limit() -> None:
     assert filled(case).held_by.tolist() == [0, 0]
 
 
-def test_nobody_waits_for_a_limit_that_he_does_not_need() -> None:
+def test_no_run_waits_for_a_limit_that_it_does_not_need() -> None:
     case = sharing([1, 1], [(0, 10, (1, 1)), (0, 4, (1, 0)), (1, 3, (1, 0))], [(100, 100), (2, 2)])
     found = filled(case)
     assert found.counts.tolist() == [2, 4, 3]
@@ -90,7 +90,7 @@ def test_a_limit_is_shared_by_what_each_has_most_of() -> None:
     assert filled(case).counts.tolist() == [3, 2]
 
 
-def test_weight_0_gets_what_nobody_else_wants() -> None:
+def test_weight_0_gets_what_no_other_queue_wants() -> None:
     case = sharing([0, 1, 0], [(0, 9, (1,)), (1, 6, (1,)), (2, 9, (1,))], [(10, 10)])
     assert filled(case).counts.tolist() == [2, 6, 2]
 
@@ -110,11 +110,11 @@ def test_runs_that_are_not_sorted_are_refused() -> None:
         Columns.of([1, 0], [1, 1], [[1], [1]])
 
 
-def test_nobody_who_wants_anything_gets_nothing_out_of_no_runs() -> None:
+def test_no_demand_and_no_runs_give_no_places() -> None:
     assert filled(sharing([1], [], [(10, 10)])).counts.tolist() == []
 
 
-def test_impossible_amounts_neither_overflow_nor_let_anybody_through() -> None:
+def test_impossible_amounts_neither_overflow_nor_admit_a_run() -> None:
     case = Case(
         ((1, 1_000, (2**62,)), (1, 1, (0,))), ((0, 10**6, (2**62,)), *[(1, 10**6, (2**33,))] * 2_000), ((1, 2**62),)
     )
@@ -159,7 +159,7 @@ def test_what_a_queue_may_not_have_goes_to_the_others() -> None:
     assert filled(replace(case, queues=queues([10, None], [1, 1]))).counts.tolist() == [10, 90]
 
 
-def test_who_needs_nothing_of_a_cap_that_is_reached_goes_on() -> None:
+def test_a_run_that_needs_nothing_of_a_reached_cap_continues() -> None:
     case = sharing([1], [(0, 9, (1,)), (0, 9, (1,))], [(100, 100)])
     found = filled(replace(case, queues=queues([8], [3, 0])))
     assert found.counts.tolist() == [2, 9]

@@ -31,16 +31,16 @@ def factor(recent: RecentUse, **weights: int) -> dict[str, float]:
     return {name: each / ONE_FACTOR for (name, _), each in found.items()}
 
 
-def test_who_used_what_he_is_due_counts_as_his_weight_says() -> None:
+def test_a_queue_that_used_its_share_keeps_its_weight() -> None:
     assert factor(lately(a=0.5, b=0.5), a=1, b=1) == {"a": 1, "b": 1}
     assert factor(lately(a=0.75, b=0.25), a=3, b=1) == {"a": 1, "b": 1}
 
 
-def test_who_used_more_counts_less_and_who_used_less_counts_more() -> None:
+def test_more_use_lowers_the_weight_and_less_use_raises_it() -> None:
     assert factor(lately(a=0.8, b=0.2), a=1, b=1) == {"a": 40 / 64, "b": 2.5}
 
 
-def test_nobody_counts_more_than_four_times_or_less_than_a_quarter() -> None:
+def test_the_factor_stays_between_a_quarter_and_four() -> None:
     assert factor(lately(a=1.0), a=1, b=9) == {"a": LEAST_FACTOR / ONE_FACTOR, "b": 4}
     assert LEAST_FACTOR * 4 == ONE_FACTOR == MOST_FACTOR // 4
 
@@ -67,7 +67,7 @@ def test_of_a_cluster_that_has_shrunk_all_that_was_used_is_the_whole() -> None:
     assert factor(lately((1, 1, 0), a=0.75, b=0.25), a=1, b=1) == {"a": 42 / 64, "b": 2}
 
 
-def test_what_he_used_most_of_decides() -> None:
+def test_the_most_used_resource_decides() -> None:
     recent = RecentUse(1.0, (100, 100, 4), {A: (10 * UNIT, 0, 4 * UNIT), B: (50 * UNIT, 0, 0)})
     assert factor(recent, a=1, b=1) == {"a": 0.5, "b": 1}
 
@@ -112,7 +112,7 @@ def test_a_clock_that_went_back_changes_nothing_but_the_time() -> None:
     assert recent.moved_on({A: (50, 0, 0)}, WHOLE, 900.0, DAY_S) == RecentUse(900.0, WHOLE, {A: (UNIT, 0, 0)})
 
 
-def test_those_who_used_most_are_remembered() -> None:
+def test_the_largest_users_are_remembered() -> None:
     used: dict[Sharer, Amounts] = {("q", f"o{number}"): (1 + number, 0, 0) for number in range(MOST_SHARERS + 5)}
     found = RecentUse(1.0).moved_on(used, WHOLE, 600.0, DAY_S)
     assert len(found.means) == MOST_SHARERS

@@ -136,13 +136,13 @@ def two_queues(weights: tuple[int, int], live: tuple[int, int], waiting: int = 1
     return world
 
 
-def test_the_one_whose_work_is_worth_least_makes_room() -> None:
+def test_the_task_whose_work_is_worth_least_makes_room() -> None:
     found = two_queues((1, 1), (0, 4)).exchange(0)
     assert found is not None
     assert (found.victims, found.loss) == ((0,), 1.0)
 
 
-def test_nobody_is_stopped_who_would_stand_lower_then() -> None:
+def test_no_task_is_stopped_whose_queue_would_then_be_lower() -> None:
     assert two_queues((1, 1), (2, 2)).exchange(0) is None
     assert two_queues((1, 1), (1, 2)).exchange(0) is None
 
@@ -152,12 +152,12 @@ def test_weights_count() -> None:
     assert two_queues((1, 3), (1, 3)).exchange(0) is None
 
 
-def test_who_has_no_weight_takes_nothing_and_gives_all() -> None:
+def test_a_queue_without_weight_takes_nothing_and_gives_everything() -> None:
     assert two_queues((0, 1), (0, 4)).exchange(0) is None
     assert two_queues((1, 0), (3, 1)).exchange(0) is not None
 
 
-def test_who_is_not_needed_stays() -> None:
+def test_a_task_that_is_not_needed_stays() -> None:
     world = two_queues((1, 1), (0, 2))
     world.size, world.live = (10, 10), [(0, 1, (2, 2), 0.1), (0, 1, (6, 6), 0.5), (0, 1, (2, 2), 9.0)]
     world.shapes = [(4, 4), (6, 6)]
@@ -179,7 +179,7 @@ def test_what_was_used_lately_takes_no_room_from_others() -> None:
     assert world.exchange(0) is None
 
 
-def test_what_was_given_to_who_used_less_is_not_taken_back() -> None:
+def test_room_given_to_a_queue_that_used_less_is_not_taken_back() -> None:
     world = two_queues((1, 1), (0, 4))
     assert world.exchange(0) is not None
     world.factors = [LEAST_FACTOR, MOST_FACTOR]

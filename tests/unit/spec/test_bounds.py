@@ -26,7 +26,7 @@ from tests.fakes.specs import container, faults, spec
         ({"a" * 300_000: 1}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
     ],
 )
-def test_what_is_no_bounded_json_is_refused_before_anything_else(data: Any, expected: str) -> None:
+def test_input_that_is_not_bounded_json_is_refused_first(data: Any, expected: str) -> None:
     assert faults(data) == [expected]
 
 

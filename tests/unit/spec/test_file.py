@@ -96,7 +96,7 @@ def test_a_key_written_twice_is_refused_even_when_nothing_else_is_wrong() -> Non
     assert lines(GOOD + "name: digits\n") == ["run.yaml:5:1: name: is written twice, first on line 2"]
 
 
-def test_json_is_told_by_the_files_name() -> None:
+def test_json_is_recognised_by_the_file_name() -> None:
     assert is_json_name("run.JSON")
     assert not is_json_name("run.yaml")
 
@@ -140,7 +140,7 @@ def test_numbers_that_are_none_are_refused_where_they_stand(text: str) -> None:
     assert lines(items) == ["run.yaml:4:17: array.items[0]: must be a finite number"]
 
 
-def test_json_may_be_indented_by_tabs_and_is_located_all_the_same() -> None:
+def test_json_indented_by_tabs_still_has_locations() -> None:
     text = '{\n\t"version": 1,\n\t"name": "x\\ud83d\\ude00",\n\t"container": {"image": "a"},\n\t"array": {"size": 0}\n}'
     assert lines(text, is_json=True) == [
         "run.yaml:3:2: name: must match ^[a-z][a-z0-9-]{0,62}$",

@@ -63,7 +63,7 @@ def test_null_members_of_items_survive() -> None:
     assert form["array"]["items"] == [{"a": None}, None]
 
 
-def test_a_task_definition_stands_in_for_the_image() -> None:
+def test_a_task_definition_replaces_the_image() -> None:
     form = to_json(parse_spec(spec(container=None, taskDefinition="tf-inference:3")))
     assert "container" not in form
     assert "resources" not in form
@@ -450,7 +450,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "expected"), BAD, ids=lambda value: json.dumps(value)[:60])
-def test_a_bad_spec_is_told_every_fault(fields: dict[str, Any], expected: list[str]) -> None:
+def test_a_bad_spec_gets_every_fault(fields: dict[str, Any], expected: list[str]) -> None:
     assert sorted(faults(spec(**fields))) == sorted(expected)
 
 

@@ -53,7 +53,7 @@ def test_words_are_substituted_one_by_one() -> None:
     assert not {"ARGOSY_JOB", "ARGOSY_INPUTS"} & set(variables)
 
 
-def test_the_runner_is_told_of_the_job_and_of_the_inputs_of_this_task() -> None:
+def test_the_runner_gets_the_job_and_the_inputs_of_this_task() -> None:
     data = program(job="s3://own/jobs/1.json", inputs=["s3://bucket/${index}/", "s3://bucket/all.csv"], result="stdout")
     _, variables = told(data)
     assert variables["ARGOSY_JOB"] == "s3://own/jobs/1.json"
@@ -62,7 +62,7 @@ def test_the_runner_is_told_of_the_job_and_of_the_inputs_of_this_task() -> None:
     assert json.loads(told(program(inputs="s3://bucket/one"))[1]["ARGOSY_INPUTS"]) == ["s3://bucket/one"]
 
 
-def test_a_run_without_a_program_is_told_of_no_runner() -> None:
+def test_a_run_without_a_program_gets_no_runner_variables() -> None:
     given = shards.task_overrides(to_json(parse_spec(spec())), OUTPUT, AttemptKey("run-1", 0, 1, 1))
     names = {each["name"] for each in given["environment"]}
     assert not {"ARGOSY_RUNNER", "ARGOSY_RESULT", "ARGOSY_JOB", "ARGOSY_INPUTS"} & names
@@ -144,7 +144,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "expected"), BAD, ids=lambda value: json.dumps(value)[:60])
-def test_a_bad_program_is_told_what_is_wrong_with_it(fields: dict[str, Any], expected: list[str]) -> None:
+def test_a_bad_program_is_refused_with_the_reason(fields: dict[str, Any], expected: list[str]) -> None:
     found = faults(program(**fields))
     assert len(found) == len(expected)
     assert all(one.startswith(begin) for one, begin in zip(found, expected, strict=True)), found

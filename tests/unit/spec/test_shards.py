@@ -27,7 +27,7 @@ def container(*command: str, **environment: str) -> dict[str, Any]:
     return {"image": "a", "command": list(command), "environment": environment}
 
 
-def test_a_task_of_a_range_is_told_everything_the_issue_names() -> None:
+def test_a_task_of_a_range_gets_all_its_variables() -> None:
     result = overrides(index=17, attempt=2, array={"range": "900:1797", "shardSize": 50})
     assert result["command"] == ["--range", "1750:1797", "--output", f"{OUTPUT}parts/part-0000017.jsonl"]
     assert environment_of(result) == {
@@ -129,7 +129,7 @@ def test_without_a_command_the_images_own_is_used() -> None:
     assert overrides(container={"image": "a"})["command"] is None
 
 
-def test_the_same_attempt_is_told_the_same_whenever_it_is_asked() -> None:
+def test_the_same_attempt_always_gets_the_same_values() -> None:
     first, second = (overrides(container=container("x", B="1", A="2")) for _ in range(2))
     assert repr(first) == repr(second)
     names = [entry["name"] for entry in first["environment"]]

@@ -46,6 +46,6 @@ def test_what_is_damaged_is_left_to_its_reader() -> None:
         assert current(SPEC, body) == body
 
 
-def test_no_field_of_a_spec_is_called_as_what_is_stored_beside_it() -> None:
+def test_no_field_of_a_spec_has_the_name_of_a_stored_companion() -> None:
     assert TERMS not in RunSpec.model_fields
     assert all(field.default is field.default_factory for field in fields(RunTerms))  # both are MISSING

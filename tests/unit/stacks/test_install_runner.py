@@ -177,7 +177,7 @@ def test_a_runner_of_another_machine_is_not_installed(machine: Machine) -> None:
     assert machine.restarts == 0
 
 
-def test_without_the_right_to_read_it_the_instance_goes_on_without(machine: Machine) -> None:
+def test_without_the_right_to_read_it_the_instance_continues_without(machine: Machine) -> None:
     machine.s3.trouble("GET", "runner-asset", 403)
     assert machine.install() == 1
     assert not machine.daemon.exists()

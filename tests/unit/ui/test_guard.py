@@ -80,7 +80,7 @@ def test_a_token_counts_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "%ff", "%00", "&token="])
-def test_a_wrong_token_lets_nobody_in_and_does_not_use_up_the_right_one(site: Site, token: str) -> None:
+def test_a_wrong_token_admits_no_browser_and_does_not_use_up_the_right_one(site: Site, token: str) -> None:
     assert site.ask(f"/?token={token}").status == 403
     assert site.enter().status == 303
 
@@ -93,7 +93,7 @@ def test_without_the_cookie_there_is_nothing_to_see(site: Site, cookie: str) -> 
 
 
 @pytest.mark.parametrize("foreign", ['theme={"dark":true}', "two words=1", "no-value", "caf\xe9=1", "argosy-PORT=old"])
-def test_cookies_of_other_programs_of_this_machine_shut_nobody_out(site: Site, foreign: str) -> None:
+def test_cookies_of_other_programs_on_this_machine_lock_no_browser_out(site: Site, foreign: str) -> None:
     """Browsers send a host's cookies to all of its ports, in whatever form they were set."""
     site.enter()
     assert site.ask("/", Cookie=f"{foreign}; {site.jar}").status == 200
@@ -195,7 +195,7 @@ def test_a_browser_that_has_seen_it_all_gets_nothing_new(site: Site) -> None:
 
 
 @pytest.mark.parametrize("fault", [refusal("ExpiredTokenException", "sign in again"), ArgosyError("nobody is there")])
-def test_an_aws_that_does_not_answer_is_said_on_the_page(fault: Exception) -> None:
+def test_an_unreachable_aws_is_reported_on_the_page(fault: Exception) -> None:
     shown = looks()
     api: Any = shown.access.api
 

@@ -138,7 +138,7 @@ def test_the_list_shows_what_a_type_holds_and_costs() -> None:
     golden("catalogue", result.stdout)
 
 
-def test_the_list_in_json_knows_what_really_registers_and_the_dates() -> None:
+def test_the_list_in_json_has_the_registered_memory_and_the_dates() -> None:
     document = World().document("catalogue", "--type", "c5.large", "--region", "eu-west-1")
     (row,) = document["instanceTypes"]
     assert row["registeredMemoryMib"] < row["memoryMib"] == 4096
@@ -146,7 +146,7 @@ def test_the_list_in_json_knows_what_really_registers_and_the_dates() -> None:
     assert set(document["asOf"]) == {"instance_types", "prices", "offered", "interruption_bands", "overheads"}
 
 
-def test_a_type_that_nobody_knows_is_named() -> None:
+def test_an_unknown_type_is_named() -> None:
     result = World().argosy("catalogue", "--type", "z9.*")
     assert result.exit_code == 2
     assert "'z9.*'" in result.stderr

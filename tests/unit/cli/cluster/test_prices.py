@@ -148,14 +148,14 @@ def test_what_is_no_price_is_left_out_and_counted() -> None:
     assert "2 entries of EC2's price history are not prices" in result.stdout
 
 
-def test_prices_that_the_controller_has_not_heard_for_too_long_are_told() -> None:
+def test_prices_that_are_too_old_are_reported() -> None:
     old = fleet(pricedAt="2026-11-18T06:00:00Z", priceIsStale=True)
     result = world(Market(*ROWS), old, fleet(zone="us-east-1b")).argosy("prices")
     assert "prices of 1 of the controller's 2 pools are too old (since 2026-11-18T06:00:00Z)" in result.stdout
     assert "it assumes their on-demand prices" in result.stdout
 
 
-def test_without_a_deployment_prices_are_shown_all_the_same() -> None:
+def test_without_a_deployment_prices_are_still_shown() -> None:
     here = World(others={"ec2": Market(*ROWS)})
     here.functions.error = "boom"
     result = here.argosy("prices")
@@ -165,7 +165,7 @@ def test_without_a_deployment_prices_are_shown_all_the_same() -> None:
     )
 
 
-def test_without_the_right_to_ask_the_deployment_prices_are_shown_all_the_same() -> None:
+def test_without_rights_to_the_deployment_prices_are_still_shown() -> None:
     here = World(others={"ec2": Market(*ROWS)}).answers("DescribeCluster", refusal("AccessDeniedException", "not you"))
     result = here.argosy("prices")
     assert result.exit_code == 0

@@ -174,5 +174,5 @@ def test_a_file_of_another_shape_is_refused_by_name(instances: Any, document: An
     assert "instances.json" in answer.output.replace("\n", "")
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_missing_file_is_reported() -> None:
     assert query("attribute:a exists", "--instances", "none.json").exit_code == 2

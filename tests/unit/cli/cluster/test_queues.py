@@ -24,7 +24,7 @@ def lines(result: Any) -> list[str]:
     return [line.rstrip() for line in result.stdout.splitlines()]
 
 
-def test_the_queues_are_shown_with_who_is_first_on_top() -> None:
+def test_the_queues_are_listed_in_order_of_service() -> None:
     shown = lines(World().answers("DescribeSharing", sharing()).argosy("queues"))
     assert [line.split()[0] for line in shown[:4]] == ["QUEUE", "research", "default", "night"]
     assert " ".join(shown[1].split()) == "research 3 50% 50% 1.50 1 100 900 - 1.5 of 40 USD/h, 0 of 16 GPUs -"
@@ -38,7 +38,7 @@ def test_dollars_of_the_deployment_are_shown_where_they_are_limited() -> None:
     assert "All instances together cost 31.20 of at most 120.00 USD an hour." in said
 
 
-def test_who_takes_and_gives_room_is_shown_where_anybody_may() -> None:
+def test_queues_that_take_and_give_room_are_shown_where_any_may() -> None:
     none = {"preempts": False, "preemptible": None, "preempted": 0, "kept": 0}
     found = [
         queue("prod", **none | {"preempts": True, "kept": 2}),
@@ -116,7 +116,7 @@ def test_what_was_used_lately_is_shown_where_it_counts() -> None:
     assert shown[3].endswith("-")
 
 
-def test_quotas_are_shown_with_who_uses_them() -> None:
+def test_quotas_are_shown_with_their_users() -> None:
     of = {"region": "us-east-1", "purchase": "spot", "family": "g"}
     quotas = [{**of, "vcpus": 64, "left": 8, "used": {"prod": 48.0, "research": 4.5}}]
     said = lines(World().answers("DescribeSharing", sharing(quotas=quotas)).argosy("queues"))

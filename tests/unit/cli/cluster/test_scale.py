@@ -28,7 +28,7 @@ def test_number_types_and_end_are_sent_and_the_answer_is_a_sentence() -> None:
     assert "At least 3 instances of c5.xlarge or m5.xlarge are kept until " in result.stdout
 
 
-def test_none_is_said_too() -> None:
+def test_no_entrance_is_reported_too() -> None:
     result = World().answers("ScaleCluster", {"floor": None}).argosy("cluster", "scale", "0")
     assert "There is no minimum number of instances: the cluster has what the work needs." in result.stdout
 
@@ -50,7 +50,7 @@ def test_a_time_may_be_named() -> None:
         (["--stage", "dev", "scale", "3"], "--stage must come after scale, not before it"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_nothing_is_sent(words: list[str], sentence: str) -> None:
+def test_impossible_options_are_refused_and_nothing_is_sent(words: list[str], sentence: str) -> None:
     world = World()
     result = world.argosy("cluster", *words)
     assert result.exit_code == 2

@@ -35,7 +35,7 @@ def test_an_entrance_is_made_once_and_its_policy_is_printed(world: World) -> Non
     }
 
 
-def test_an_entrance_that_stands_for_an_old_version_is_mended(world: World) -> None:
+def test_an_entrance_to_an_old_version_is_repaired(world: World) -> None:
     world.argosy("access", "research")
     alias = world.functions.aliases["q-research"]
     for wrong in ({"FunctionVersion": "7"}, {"RoutingConfig": {"AdditionalVersionWeights": {"7": 0.5}}}):
@@ -67,7 +67,7 @@ def test_entrances_are_listed_and_removed(world: World) -> None:
     assert "Name the queue" in world.argosy("access", "--remove").stderr
 
 
-def test_what_lambda_refuses_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_by_lambda_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(**_: Any) -> Any:
         raise refusal("AccessDeniedException", "not you", "CreateAlias")
 
@@ -98,7 +98,7 @@ def test_a_next_step_comes_through_the_same_entrance(world: World) -> None:
     assert "next: argosy cluster --as-queue ''" in told
 
 
-def test_an_entrance_that_is_not_there_is_said_with_who_makes_it(world: World) -> None:
+def test_a_missing_entrance_is_reported_with_the_command_that_creates_it(world: World) -> None:
     result = world.argosy("queues", "--as-queue", "research")
     assert result.exit_code == 2
     assert "argosy-api has no entrance for the queue research." in result.stderr

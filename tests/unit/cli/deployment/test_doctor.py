@@ -269,7 +269,7 @@ def test_a_stopped_local_mode_is_wrong() -> None:
     assert "argosy local --port 4566" in result.stdout
 
 
-def test_each_cell_is_looked_at_in_its_own_region() -> None:
+def test_each_cell_is_checked_in_its_own_region() -> None:
     world = well()
     document = world.document("doctor", "--cells", "us-east-1,eu-west-1", "--account")
     names = [each["name"] for each in document["checks"]]
@@ -302,7 +302,7 @@ def test_before_it_the_checkout_says_so(tmp_path: Path) -> None:
     assert planned(tmp_path / "none.json", "main") == Settings()
 
 
-def test_faulty_settings_of_the_checkout_are_told(tmp_path: Path) -> None:
+def test_faulty_settings_of_the_checkout_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "cdk.json"
     file.write_text('{"context": {"argosy": {"maxInstances": 0}}}')
     with pytest.raises(ArgosyError, match="maxInstances"):

@@ -159,7 +159,7 @@ def test_the_closing_table() -> None:
     golden("demo", capture.get())
 
 
-def test_a_gpu_that_two_tasks_used_is_said() -> None:
+def test_a_gpu_that_two_tasks_used_is_reported() -> None:
     rows = [{"index": i, "instance": "i-1", "gpuIds": ["GPU-a"]} for i in range(2)]
     assert demo_report.gpu_line(rows) == "2 tasks on 1 instance used 1 GPU, 1 of them by several tasks"
 

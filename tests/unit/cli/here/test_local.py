@@ -31,7 +31,7 @@ def test_the_welcome_says_what_programs_of_aws_need_and_where_the_state_is() -> 
     assert "Nothing is kept" in welcome("http://127.0.0.1:4566")[0]
 
 
-def test_a_python_for_some_images_is_taken_as_it_stands() -> None:
+def test_a_python_for_some_images_is_used_as_given() -> None:
     """Not resolved: the link in an environment's bin/ is what makes it that environment's."""
     here = Path(sys.executable)
     assert pythons_of([f"tensorflow-*={here}", f"sweep={here}"]) == {"tensorflow-*": str(here), "sweep": str(here)}
@@ -98,7 +98,7 @@ def test_what_a_settings_file_names_replaces_local_modes_own(tmp_path: Path, sha
         ({"cells": ["mars"]}, "are invalid"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(tmp_path: Path, shape: object, said: str) -> None:
+def test_impossible_settings_are_refused(tmp_path: Path, shape: object, said: str) -> None:
     with pytest.raises(CliError, match=said):
         settings_of(written(tmp_path, shape), "")
 
@@ -109,7 +109,7 @@ def test_a_refused_setting_is_named_with_its_fault(tmp_path: Path) -> None:
     assert [fault.split(":")[0] for fault in refused.value.details] == ["maxInstances"]
 
 
-def test_a_settings_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_an_unreadable_settings_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "not.json").write_text("{", encoding="utf-8")
     for file in (tmp_path / "none.json", tmp_path / "not.json"):
         with pytest.raises(CliError, match="cannot be read"):

@@ -33,7 +33,7 @@ def test_options_that_contradict_each_other_are_refused(options: StateOptions, n
         _ = options.folder
 
 
-def test_a_folder_that_cannot_be_used_is_told_with_what_can_be_done() -> None:
+def test_an_unusable_folder_is_reported_with_what_can_be_done() -> None:
     with pytest.raises(CliError, match="in use") as refused, refusals_told():
         raise StateRefusedError("It is in use.", "choose another")
     assert refused.value.next_step == "choose another"

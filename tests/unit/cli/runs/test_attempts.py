@@ -65,7 +65,7 @@ def task(*attempts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_what_finds_no_room_in_a_reply_is_said() -> None:
+def test_items_that_exceed_a_reply_are_reported() -> None:
     text = with_attempts(leftOut=3).argosy("attempts", RUN_ID).stdout
     assert "3 attempts more would make the reply too large." in text
     world = World().answers("DescribeTask", {**task(attempt(7)), "attemptsLeftOut": 5})

@@ -49,19 +49,19 @@ def printed(*words: str, **changes: Any) -> str:
     return str(result.stdout)
 
 
-def test_a_cost_is_told_by_what_it_was_good_for() -> None:
+def test_a_cost_is_divided_by_use() -> None:
     golden("cost-waste", printed(budget=CAPS))
 
 
-def test_a_cost_is_told_by_where_it_was_spent() -> None:
+def test_a_cost_is_divided_by_pool() -> None:
     golden("cost-pool", printed("--by", "pool"))
 
 
-def test_a_cost_is_told_by_the_lines_of_the_bill_and_which_of_them_are_estimated() -> None:
+def test_a_cost_is_divided_by_bill_items_with_the_estimated_ones_marked() -> None:
     golden("cost-line", printed("--by", "line"))
 
 
-def test_a_run_that_is_over_has_no_so_far() -> None:
+def test_the_cost_of_an_ended_run_is_not_called_so_far() -> None:
     assert "so far" in printed()
     assert "so far" not in printed(status="SUCCEEDED")
 
@@ -131,7 +131,7 @@ def test_of_an_environment_all_of_its_runs_are_added_up() -> None:
     assert world.argosy("cost", "web").stdout.startswith("web: $")
 
 
-def test_of_very_many_runs_of_an_environment_the_newest_are_added_up_and_that_is_said() -> None:
+def test_of_very_many_runs_of_an_environment_the_newest_are_added_up_and_that_is_reported() -> None:
     names = [f"web-261121-0627{number:02d}-k3f9" for number in range(55)]
     listed = {"runs": [{"runId": each, "name": "web", "environment": "web"} for each in names], "nextToken": None}
     world = World().answers("ListRuns", listed).answers("DescribeRun", view())

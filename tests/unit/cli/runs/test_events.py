@@ -46,7 +46,7 @@ def test_all_pages_are_shown() -> None:
 
 
 @pytest.mark.parametrize(("since", "says"), [("9", "9 is in the future: the newest change is 3."), ("3", "")])
-def test_a_sequence_that_is_still_to_come_is_told(since: str, says: str) -> None:
+def test_a_future_sequence_is_reported(since: str, says: str) -> None:
     page = {"changes": [], "next": since, "oldest": "0", "newest": "3"}
     result = World().answers("ListChanges", page).argosy("events", "--since", since)
     assert says in result.stderr
@@ -70,7 +70,7 @@ def test_since_may_say_how_long_ago(since: str, seconds: int) -> None:
     assert world.functions.requests[0]["sinceSeconds"] == seconds
 
 
-def test_following_goes_on_from_where_the_last_page_ended_and_misses_nothing() -> None:
+def test_following_continues_where_the_last_page_ended_and_misses_nothing() -> None:
     pages = [page("4", change("4.1")), page("4"), page("6", change("6.1"))]
     world = World().answers("ListChanges", *pages, KeyboardInterrupt())
     result = world.argosy("events", "--follow", "--json-lines")
@@ -87,7 +87,7 @@ def test_filters_are_handed_on() -> None:
     assert (request["types"], request["instance"]) == (["task.ended", "instance"], "i-0abc")
 
 
-def test_what_has_expired_is_told_with_the_way_on() -> None:
+def test_expired_changes_are_reported_with_the_next_step() -> None:
     refused = api_error(410, "ChangesExpired", "changes after 7 are no longer kept: they expire after 72 hours")
     result = World().answers("ListChanges", refused).argosy("events", "--since", "7")
     assert result.exit_code == 2

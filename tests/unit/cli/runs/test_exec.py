@@ -223,7 +223,7 @@ def test_an_agent_that_is_not_connected_is_a_matter_of_seconds(ecs: Ecs, told: P
     assert "next: try again in a few seconds" in result.stderr
 
 
-def test_a_missing_right_is_said_as_everywhere(ecs: Ecs, told: Path) -> None:
+def test_a_missing_right_is_reported_as_elsewhere(ecs: Ecs, told: Path) -> None:
     ecs.fault = refusal("AccessDeniedException", operation="ExecuteCommand")
     result = world(ecs).argosy("exec", RUN_ID, "17")
     assert result.exit_code == 3

@@ -51,7 +51,7 @@ def test_a_full_cluster_is_explained_with_numbers_and_the_nearest_way_out() -> N
     )
 
 
-def test_a_shape_without_a_home_is_said_to_be_impossible() -> None:
+def test_a_shape_without_an_instance_type_is_reported_as_impossible() -> None:
     gpus = {"vcpus": 1, "memory": 1024, "gpus": 3}
     state = state_with(submitted(resources=gpus), prepared(resources=gpus), fleet("p3.2xlarge"))
     text = printed(state)
@@ -71,7 +71,7 @@ def test_json_is_the_reply_itself() -> None:
     assert json.loads(printed(state, "--json")) == json.loads(json.dumps(reply(state)))
 
 
-def test_a_run_that_is_over_says_so() -> None:
+def test_an_ended_run_says_so() -> None:
     over = {"runId": RUN_ID, "status": "SUCCEEDED", "pending": 0, "verdict": "done", "sentence": "the run has ended"}
     none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market", "task"))
     result = World().answers("ExplainRun", {**over, **none}).argosy("explain", RUN_ID)
@@ -86,7 +86,7 @@ def test_an_unknown_run_is_refused(code: str) -> None:
     assert "there is no run" in result.stderr
 
 
-def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() -> None:
+def test_a_run_with_a_deadline_shows_what_it_buys_and_its_slack() -> None:
     overrides = {"array": {"size": 10, "expectedSeconds": 60}, "capacity": {"purchase": "spot-then-on-demand"}}
     overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
     state = state_with(submitted(**overrides), prepared(**overrides), fleet())
@@ -98,14 +98,14 @@ def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() 
     assert f"{said} 2m 00s too long for the deadline" in printed(state)
 
 
-def test_a_run_that_only_falls_back_is_told_what_is_bought() -> None:
+def test_a_run_with_a_fallback_shows_what_it_buys() -> None:
     capacity = {"purchase": "spot-then-on-demand"}
     state = state_with(submitted(capacity=capacity), prepared(capacity=capacity), fleet())
     assert "buys spot now\n" in printed(state)
     assert "what is bought" not in printed(state_with_instance())
 
 
-def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_told() -> None:
+def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_shown() -> None:
     state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
     begun(state, decide(moment_of(state)))
     said = printed(state)
@@ -114,13 +114,13 @@ def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_told() -> Non
     assert reply(state)["lastOrder"]["instances"] == 1
 
 
-def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible() -> None:
+def test_a_purchase_of_all_the_work_is_shown_with_its_gap_to_the_least_possible() -> None:
     state = state_with(submitted(tasks=10), prepared(), fleet())
     begun(state, decide(moment_of(state)))
     assert "an hour, at most 20.0 % above the least it could cost" in printed(state)
 
 
-def test_a_place_in_line_is_told_under_the_verdict() -> None:
+def test_a_place_in_line_is_shown_under_the_verdict() -> None:
     told_ = {"runId": RUN_ID, "verdict": "waiting", "sentence": "held back", "task": None}
     standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run are ahead of it."]}
     none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market"))

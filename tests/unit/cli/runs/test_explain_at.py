@@ -57,7 +57,7 @@ def first_launch(trial: RecordedTrial) -> tuple[str, str, int]:
     raise AssertionError("nothing was launched")
 
 
-def test_a_placement_of_the_past_is_told_with_its_ranking(trial: RecordedTrial) -> None:
+def test_a_past_placement_is_shown_with_its_ranking(trial: RecordedTrial) -> None:
     at, run, index = first_launch(trial)
     result = world_of(trial).argosy("explain", run, str(index), "--at", at)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -68,7 +68,7 @@ def test_a_placement_of_the_past_is_told_with_its_ranking(trial: RecordedTrial) 
     assert any(line.strip().startswith("1. i-") for line in lines)
 
 
-def test_of_a_task_that_had_ended_by_then_its_last_placement_is_told(trial: RecordedTrial) -> None:
+def test_the_last_placement_of_an_ended_task_is_shown(trial: RecordedTrial) -> None:
     at, run, index = first_launch(trial)
     launched = datetime.fromisoformat(at)
     attempts = [{"launchedAt": launched.isoformat()}, {"launchedAt": None}, {"launchedAt": "2099-01-01T00:00:00+00:00"}]
@@ -82,7 +82,7 @@ def test_of_a_task_that_had_ended_by_then_its_last_placement_is_told(trial: Reco
     ]
 
 
-def test_of_a_task_that_was_never_placed_that_is_told(trial: RecordedTrial) -> None:
+def test_a_task_that_was_never_placed_says_so(trial: RecordedTrial) -> None:
     at, run, index = first_launch(trial)
     before = (datetime.fromisoformat(at) - timedelta(seconds=20)).isoformat()
     world = world_of(trial).answers("DescribeTask", {"attempts": []})
@@ -101,7 +101,7 @@ def test_a_launch_that_the_record_does_not_reach_yet_is_not_denied(trial: Record
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(-1, True), (2400, False), (3600, True)])
-def test_of_a_run_that_the_record_does_not_reach_yet_nobody_is_told_that_it_was_not_open(
+def test_a_run_that_the_record_does_not_reach_yet_is_not_reported_as_closed(
     trial: RecordedTrial, seconds: float, is_told: bool
 ) -> None:
     at, _, _ = first_launch(trial)
@@ -121,7 +121,7 @@ def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
     assert reply["placement"]["attempt"] == 1
 
 
-def test_a_moment_that_was_not_recorded_is_said_with_what_to_do(trial: RecordedTrial) -> None:
+def test_an_unrecorded_moment_is_reported_with_what_to_do(trial: RecordedTrial) -> None:
     result = world_of(trial).argosy("explain", "gone-261121-062733-aaaa", "--at", "2020-01-01T00:00")
     assert result.exit_code != 0
     assert "That moment cannot be reproduced: nothing was recorded in the hour before that moment." in result.stderr
@@ -135,7 +135,7 @@ def test_a_moment_to_come_is_the_users_fault(trial: RecordedTrial) -> None:
 
 
 @pytest.mark.parametrize(("seconds_later", "is_said"), [(0, True), (1, False)])
-def test_decisions_that_a_crash_took_with_it_are_said_to_be_missing(
+def test_decisions_lost_in_a_crash_are_reported_as_missing(
     trial: RecordedTrial, seconds_later: float, is_said: bool
 ) -> None:
     at, run, _ = first_launch(trial)
@@ -149,7 +149,7 @@ def test_decisions_that_a_crash_took_with_it_are_said_to_be_missing(
     assert asked["since"] == str(shown["version"] + 1)  # its own commit is not a later decision
 
 
-def test_of_commits_that_nobody_knows_any_more_nothing_is_said(trial: RecordedTrial) -> None:
+def test_nothing_is_reported_about_unknown_commits(trial: RecordedTrial) -> None:
     at, run, _ = first_launch(trial)
     world = world_of(trial).answers("ListChanges", api_error(410, "ChangesExpired", "changes are not kept any more"))
     assert world.document("explain", run, "--at", at)["notRecordedFrom"] is None
@@ -195,7 +195,7 @@ def test_a_record_with_a_gap_or_a_torn_segment_is_refused_with_what_is_wrong(
     assert sentence in result.stderr
 
 
-def test_a_record_that_breaks_off_later_is_read_up_to_there_and_said(parts: RecordedTrial) -> None:
+def test_an_incomplete_record_is_read_up_to_its_end_and_reported(parts: RecordedTrial) -> None:
     def lose_the_last(files: dict[str, bytes], names: list[str]) -> None:
         files[names[-1]] = files[names[-1]][:-9]
 
@@ -226,7 +226,7 @@ def test_a_decision_that_is_another_one_on_this_platform_is_reported(trial: Reco
     assert any("the decision is another one" in each for each in said)
 
 
-def test_a_record_of_other_code_is_said(trial: RecordedTrial) -> None:
+def test_a_record_of_other_code_is_reported(trial: RecordedTrial) -> None:
     def older(line: Any) -> None:
         if isinstance(line, dict):
             line["code"] = "0123456789abcdef"
@@ -258,7 +258,7 @@ def told(**changes: Any) -> str:
     return "\n".join(past_lines(reply))
 
 
-def test_gpus_companions_refusals_and_the_purchase_are_told() -> None:
+def test_gpus_companions_refusals_and_the_purchase_are_shown() -> None:
     text = told()
     assert "1 vCPU, 4,096 MiB, 1 GPU free; best-fit 7; took 2 tasks" in text
     assert "1 other task of the run were placed with it in the same decision" in text
@@ -266,7 +266,7 @@ def test_gpus_companions_refusals_and_the_purchase_are_told() -> None:
     assert "the last purchase before it: 1 instance for $0.350 an hour" in text
 
 
-def test_an_instance_that_the_ranking_does_not_hold_is_said_to_be_outside() -> None:
+def test_an_instance_outside_the_ranking_is_reported_as_such() -> None:
     assert "not ranked" in told(placement={"rank": None})
 
 
@@ -278,7 +278,7 @@ def test_differences_come_first() -> None:
     ]
 
 
-def test_a_run_that_was_not_open_and_a_task_without_an_attempt_are_said() -> None:
+def test_a_run_that_was_not_open_and_a_task_without_an_attempt_are_reported() -> None:
     reply = {"runId": "r", "index": 7, "at": NOW, "version": 3, "run": None, "placement": None}
     text = "\n".join(past_lines({**reply, "exact": True, "differences": []}))
     assert "the run was not open then" in text

@@ -45,7 +45,7 @@ def test_an_empty_page_with_a_token_is_not_the_end() -> None:
     assert [each["index"] for each in world.document("tasks", RUN_ID)["tasks"]] == [9]
 
 
-def test_what_lies_beyond_the_limit_is_said() -> None:
+def test_rows_beyond_the_limit_are_mentioned() -> None:
     world = World().answers("ListTasks", page("tasks", [task_row(0)], "more"))
     said = world.argosy("tasks", RUN_ID, "--limit", "1").stdout
     assert said.endswith("1 task; --limit 2 shows more.\n")

@@ -171,7 +171,7 @@ def test_an_earlier_attempt_and_the_one_that_failed_last_can_be_asked_for() -> N
         (("--task", "1", "--grep", "("), "is not a regular expression"),
     ],
 )
-def test_what_cannot_be_shown_is_said(words: tuple[str, ...], sentence: str) -> None:
+def test_output_that_cannot_be_shown_is_reported(words: tuple[str, ...], sentence: str) -> None:
     result = with_task(Logs(aa=[line(0, "x")]), attempt(1, "aa")).argosy("logs", RUN_ID, *words)
     assert result.exit_code == 2
     assert sentence in " ".join(result.stderr.split())
@@ -227,7 +227,7 @@ def test_of_several_tasks_an_ended_attempt_is_found_through_ecs_and_the_latest_o
     assert world(view, logs, ecs).argosy("logs", RUN_ID).stdout == "06:27:42 [task 0] second try\n"
 
 
-def test_of_very_many_tasks_a_hundred_are_shown_those_that_run_first_in_four_calls_and_the_others_are_told_of() -> None:
+def test_of_very_many_tasks_a_hundred_are_shown_running_ones_first_and_the_rest_is_counted() -> None:
     rows = [task_row(number, status="SUCCEEDED") for number in range(500)]
     rows += [task_row(number, status="RUNNING", taskArn=f"{ARN}t{number}") for number in range(500, 570)]
     rows += [task_row(570, status="FAILED", taskArn=f"{ARN}t570")]
@@ -239,7 +239,7 @@ def test_of_very_many_tasks_a_hundred_are_shown_those_that_run_first_in_four_cal
     assert len(shell.functions.requests) == 4
 
 
-def test_without_a_task_every_line_says_whose_it_is() -> None:
+def test_without_a_task_every_line_names_its_task() -> None:
     view = run_view(
         taskList=[task_row(0, taskArn=f"{ARN}aa"), task_row(1, taskArn=f"{ARN}bb"), task_row(2, attempts=0)]
     )
@@ -267,7 +267,7 @@ def test_json_lines_are_one_document_per_line() -> None:
     assert json.loads(result.stdout) == {"timestamp": "2026-11-21T06:27:33+00:00", "task": 0, "message": "x"}
 
 
-def test_following_goes_on_until_the_task_has_ended_and_takes_late_lines() -> None:
+def test_following_continues_until_the_task_has_ended_and_includes_late_lines() -> None:
     logs = Logs(aa=[line(0, "one")])
     shell = with_task(logs, attempt(1, "aa", None), status="RUNNING")
     over = {"runId": RUN_ID, "asOf": 8, "index": 1, "status": "SUCCEEDED", "attempts": [attempt(1, "aa")]}
@@ -277,7 +277,7 @@ def test_following_goes_on_until_the_task_has_ended_and_takes_late_lines() -> No
     assert result.stdout.splitlines() == ["06:27:33 one", "06:27:34 more", "06:27:35 more"]
 
 
-def test_following_an_attempt_ends_with_it_though_its_task_goes_on() -> None:
+def test_following_an_attempt_ends_with_it_even_if_its_task_continues() -> None:
     shell = with_task(Logs(aa=[line(0, "x")]), attempt(1, "aa", "FAILED"), attempt(2, "bb", None), status="RUNNING")
     assert shell.argosy("logs", RUN_ID, "--task", "1", "--attempt", "1", "-f").stdout == "06:27:33 x\n"
 
@@ -293,7 +293,7 @@ def test_a_program_that_has_printed_nothing_is_no_fault_of_the_log() -> None:
     assert "No matching log lines yet" in world(view, Logs()).argosy("logs", RUN_ID).stderr
 
 
-def test_of_several_attempts_that_ecs_has_forgotten_the_way_to_each_ones_log_is_told() -> None:
+def test_for_several_forgotten_attempts_the_way_to_each_log_is_shown() -> None:
     result = world(ended(taskList=[task_row(0)]), Logs()).argosy("logs", RUN_ID)
     assert result.exit_code == 2
     assert f"argosy logs {RUN_ID} --task N" in result.stderr
@@ -346,7 +346,7 @@ def test_without_the_right_to_list_tasks_live_logs_are_still_shown() -> None:
     assert "ecs:ListTasks" in result.stderr
 
 
-def test_a_failure_that_knows_its_task_needs_no_ecs() -> None:
+def test_a_failure_with_its_task_arn_needs_no_ecs() -> None:
     failure = {"index": 0, "attempt": 2, "exitCode": 1, "reason": "", "instance": "i-a", "taskArn": f"{ARN}aa"}
     view = ended("FAILED", taskList=[task_row(0, status="FAILED", attempts=2)], failures=[failure])
     assert world(view, Logs(aa=[line(0, "boom")])).argosy("logs", RUN_ID).stdout == "06:27:33 [task 0] boom\n"
@@ -398,7 +398,7 @@ def test_lines_of_an_environment_are_those_of_all_its_runs_and_name_them() -> No
     assert [each["runId"][:10] for each in told] == ["web-261122", "web-261121", "web-261122"]
 
 
-def test_of_an_environment_what_failed_in_any_run_is_found_and_that_nothing_did_is_said() -> None:
+def test_failures_in_any_run_of_an_environment_are_found_and_their_absence_is_reported() -> None:
     shown = of_environment(failures=True).argosy("logs", "web", "--failed").stdout
     assert shown == "06:27:34 [web-261121-062733-k3f9 task 0] two\n"
     result = of_environment().argosy("logs", "web", "--failed")

@@ -60,7 +60,7 @@ def figure(path: Path) -> str:
     return size(path.stat().st_size)
 
 
-def test_the_file_is_named_after_the_run_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_the_file_is_named_after_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     world(ROWS).argosy("results", RUN_ID, "--merge")
     world({part(0): "{}"}).argosy("results", RUN_ID, "--merge", "--format", "csv")
@@ -157,9 +157,7 @@ BAD = [
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 @pytest.mark.parametrize(("name", "content", "complaint"), BAD)
-def test_partial_goes_on_behind_a_bad_part_says_which_and_takes_no_row_of_it(
-    name: str, content: str, complaint: str, form: str
-) -> None:
+def test_partial_skips_a_bad_part_and_reports_it(name: str, content: str, complaint: str, form: str) -> None:
     parts = [entry(0, part(0)), entry(1, name), entry(2, part(2))]
     there = world({part(0): '{"a":0}\n', name: content, part(2): '{"a":2}\n'}, parts)
     there.objects.metadata[PREFIX + name] = {"argosy-rows": "2"} if name.endswith(".csv") else {}
@@ -255,7 +253,7 @@ def test_metadata_that_is_no_count_says_nothing(said: str) -> None:
     assert merged.argosy("results", RUN_ID, "--merge", "-o", "-").stdout == '{"a":0}\n'
 
 
-def test_a_part_that_cannot_be_counted_is_told_as_one_that_cannot_be_read() -> None:
+def test_an_uncountable_part_is_reported_like_an_unreadable_one() -> None:
     merged = world({part(0, ".csv"): "a,b\n1\n"}, [entry(0, part(0, ".csv"))])
     merged.objects.metadata[PREFIX + part(0, ".csv")] = {"argosy-rows": "1"}
     assert "The part of task 0 cannot be merged" in merged.argosy("results", RUN_ID, "--merge", "-o", "-").stderr
@@ -279,13 +277,13 @@ def test_two_merges_into_one_file_at_once_are_each_whole_and_the_last_one_stays(
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_merged_file_may_be_read_by_whom_the_shell_lets(tmp_path: Path) -> None:
+def test_a_merged_file_has_the_permissions_of_the_shells_umask(tmp_path: Path) -> None:
     world(ROWS).argosy("results", RUN_ID, "--merge", "--output", str(tmp_path / "x"))
     (tmp_path / "plain").touch()
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_of_a_run_that_goes_on_the_finished_parts_can_be_had() -> None:
+def test_the_finished_parts_of_an_open_run_are_available() -> None:
     running = World().answers("DescribeRun", run_view(tasks=tasks(succeeded=2, running=2)))
     for index in (1, 3):
         running.objects.put(OUTPUT + part(index), f'{{"a":{index}}}\n')
@@ -330,7 +328,7 @@ def test_a_manifest_in_parts_is_read_like_one_in_a_piece() -> None:
     assert divided.stdout == whole.stdout == "".join(ROWS[part(index)] for index in range(40))
 
 
-def test_a_manifest_whose_part_was_cut_short_or_left_out_is_refused() -> None:
+def test_a_manifest_with_a_truncated_or_missing_part_is_refused() -> None:
     for bounds, complaint in (((0, 17, 39), "names 39 tasks"), ((1, 17, 40), "has entry 1 where entry 0 was expected")):
         result = in_parts(world(ROWS), *bounds).argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
         assert (result.exit_code, complaint in result.stderr) == (3, True)
@@ -374,7 +372,7 @@ def test_a_manifest_that_is_not_whole_is_refused(manifest: str, complaint: str) 
     assert complaint in result.stderr
 
 
-def test_a_refusal_by_aws_is_told_and_leaves_no_file(tmp_path: Path) -> None:
+def test_a_refusal_by_aws_is_reported_and_leaves_no_file(tmp_path: Path) -> None:
     for failing in ("manifest.json", part(1)):
         denied = world(ROWS)
         denied.objects.refuses[PREFIX + failing] = refusal("AccessDenied", operation="GetObject")
@@ -401,7 +399,7 @@ def test_options_that_do_not_go_together_are_refused(words: list[str], complaint
 
 
 @pytest.mark.parametrize("target", ["/dev/null/x", "folder"])
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, target: str) -> None:
+def test_an_unwritable_file_is_reported(tmp_path: Path, target: str) -> None:
     (tmp_path / "folder").mkdir()
     result = world(ROWS).argosy("results", RUN_ID, "--merge", "--output", str(tmp_path / target))
     assert result.exit_code == 2

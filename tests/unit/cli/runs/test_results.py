@@ -52,7 +52,7 @@ def test_a_run_that_was_asked_for_no_results_says_so(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_that_nobody_asked_for_are_listed_all_the_same(tmp_path: Path) -> None:
+def test_results_of_a_run_without_a_result_option_are_still_listed(tmp_path: Path) -> None:
     world = finished()
     world.answers("DescribeRun", ended(tasks=tasks(succeeded=2), expectsResult=False))
     assert "2 files" in world.argosy("results", RUN_ID).stdout

@@ -47,7 +47,7 @@ def test_retry_prints_the_reply_as_json() -> None:
     assert (view["created"], view["tasksToRetry"]) == (True, 3)
 
 
-def test_retry_must_be_told_what_to_run_again() -> None:
+def test_retry_requires_a_choice_of_tasks() -> None:
     result = World().argosy("retry", RUN_ID)
     assert result.exit_code == 2
     assert "--failed, --cancelled, or both" in result.stderr
@@ -79,7 +79,7 @@ def test_chosen_tasks_are_tried_again_with_more() -> None:
     }  # fmt: skip
 
 
-def test_tasks_that_are_none_or_are_said_twice_are_refused() -> None:
+def test_invalid_or_repeated_task_numbers_are_refused() -> None:
     for options, said in (
         (("--tasks", "3,x"), "--tasks: 'x' is neither an index nor a range: write 3,7-12."),
         (("--tasks", "3", "--failed"), "--tasks selects tasks whatever their outcome"),

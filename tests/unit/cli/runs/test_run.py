@@ -111,7 +111,7 @@ def test_every_option_has_its_field(folder: Path) -> None:
         (["work/My_primes.py", "--upload", "."], ["python", "work/My_primes.py"], "."),
     ],
 )
-def test_what_is_meant_by_a_program(
+def test_how_the_program_argument_is_interpreted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], run: Any, workdir: str | None
 ) -> None:
     if any("work" in word for word in words):
@@ -189,7 +189,7 @@ def test_a_script_without_a_first_line_is_the_shells(folder: Path, content: byte
     assert dry("./x")["run"] == ["./x"]
 
 
-def test_memory_with_a_unit_is_told_in_mib(folder: Path) -> None:
+def test_memory_with_a_unit_is_suggested_in_mib(folder: Path) -> None:
     assert "4096" in refused("My_primes.py", "--memory", "4GB")[1]
 
 
@@ -226,7 +226,7 @@ def test_a_folder_elsewhere_is_named_in_full(folder: Path, tmp_path: Path) -> No
         (["My_primes.py", "--merge", "-", "--out", "x"], "error: --merge - and --out would both write"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(folder: Path, words: list[str], said: str) -> None:
+def test_an_impossible_option_is_one_sentence(folder: Path, words: list[str], said: str) -> None:
     (folder / "bad.jsonl").write_text("1\nx\n")
     (folder / "empty").write_text("\n")
     (folder / "binary").write_bytes(b"\xff\xfe")
@@ -246,7 +246,7 @@ def test_a_home_folder_is_not_uploaded_unasked(folder: Path) -> None:
     assert dry("../x.py", "--upload", "..")["workdir"] == str(folder.parent)
 
 
-def test_faults_are_told_by_the_options_that_have_them(folder: Path) -> None:
+def test_faults_are_reported_by_option(folder: Path) -> None:
     said = refused("My_primes.py", "${start}", "--gpus", "-1", "--with", "../x", "--range", "5:1", "--size", "3")
     assert said[0] == "error: The command line has 4 faults; nothing was submitted."
     assert [line.strip().split(": ")[0] for line in said[1:]] == [

@@ -147,7 +147,7 @@ def test_what_ecs_says_of_every_ordinary_end_is_never_shown_alone() -> None:
     assert "task 1: exit 5\n" in shown
 
 
-def test_failures_without_groups_are_grouped_and_one_that_was_given_up_is_not_told_twice() -> None:
+def test_failures_without_groups_are_grouped_and_one_that_was_given_up_is_not_repeated() -> None:
     pull = {**FAILURE, "exitCode": None, "reason": "given up after 3 losses: CannotPull: no", "index": 4}
     gone = {**pull, "reason": "given up after 9 losses: Host EC2 terminated", "index": 5}
     view = ended("FAILED", failureGroups=[failure_kind(3, 4, None, "CannotPull: no")], failures=[pull, gone, gone])
@@ -187,7 +187,7 @@ def test_status_says_why_nothing_starts() -> None:
     assert "no pool has capacity" in World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
 
 
-def test_status_says_where_a_run_stands_in_line() -> None:
+def test_status_shows_a_runs_place_in_line() -> None:
     standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run are ahead of it."]}
     world = World().answers("DescribeRun", run_view(status="PROVISIONING", standing=standing))
     shown = [line.strip() for line in world.argosy("status", RUN_ID).stdout.splitlines()]
@@ -296,7 +296,7 @@ def test_cancel_says_what_stops() -> None:
         (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; no tasks are left to stop."),
     ],
 )
-def test_cancel_counts_what_is_told_to_stop(view: Any, said: str) -> None:
+def test_cancel_counts_the_tasks_being_stopped(view: Any, said: str) -> None:
     stdout = World().answers("CancelRun", view).argosy("cancel", RUN_ID).stdout
     assert stdout.startswith(f"{RUN_ID} {said}")
     assert "are told" not in stdout
@@ -336,7 +336,7 @@ def test_each_refusal_of_the_api_has_an_exit_code_and_a_next_step(
     assert next_step in result.stderr
 
 
-def test_a_function_that_crashed_is_looked_at_before_its_status() -> None:
+def test_a_crashed_function_is_detected_before_its_status() -> None:
     world = World()
     world.functions.error = "Task timed out"
     result = world.argosy("status", RUN_ID)
@@ -378,7 +378,7 @@ def test_the_cluster_says_which_pools_cool_off_and_whose_prices_are_too_old() ->
     assert "spot prices of 1 pool were last updated at 2026-11-18 06:00:00 UTC: too long ago" in said
 
 
-def test_the_cluster_says_which_fleets_somebody_has_to_mend_each_reason_once() -> None:
+def test_the_cluster_lists_fleets_with_a_fault_to_fix_each_reason_once() -> None:
     broken = {"coolingOffUntil": "2026-11-21T06:30:33Z", "coolingOffAfter": "no image", "needsMending": True}
     first, second = CLUSTER["fleets"]
     view = {**CLUSTER, "fleets": [first | broken, second | broken]}
@@ -419,7 +419,7 @@ def test_runs_of_a_status_are_looked_for_on_every_page() -> None:
     assert [request["maxResults"] for request in world.functions.requests] == [100, 100]
 
 
-def test_a_status_that_no_run_has_or_that_there_is_not_is_said() -> None:
+def test_an_unused_or_unknown_status_is_reported() -> None:
     world = World().answers("ListRuns", {"runs": [run_view()], "nextToken": None})
     assert world.argosy("runs", "--status", "failed").stdout == "There is no such run.\n"
     refused = world.argosy("runs", "--status", "dead")

@@ -104,7 +104,7 @@ def test_the_schema_is_a_json_schema() -> None:
 
 
 @pytest.mark.parametrize("denied", [False, True], ids=["no deployment", "may not look"])
-def test_without_a_deployment_the_local_faults_are_told(broken: str, denied: bool) -> None:
+def test_without_a_deployment_the_local_faults_are_reported(broken: str, denied: bool) -> None:
     world = World(others={"cloudformation": NoStacks()})
     world.parameters.values.clear()
     world.parameters.denied = denied
@@ -140,7 +140,7 @@ def test_whatever_else_a_deployment_says_of_a_faulty_spec_the_local_faults_stand
     assert result.stderr.splitlines()[1:] == World().argosy("validate", broken).stderr.splitlines()[1:]
 
 
-def test_a_run_of_one_task_is_said_to_have_one_task(spec: str) -> None:
+def test_a_run_of_one_task_is_shown_with_one_task(spec: str) -> None:
     view = run_view(status="SUBMITTED", tasks=tasks(pending=1), created=True)
     result = World().answers("SubmitRun", view).argosy("submit", spec, "--detach")
     assert result.stdout.startswith(f"{RUN_ID} submitted: 1 task, ")
@@ -155,7 +155,7 @@ def test_detached_submit_prints_the_id_and_how_to_watch(spec: str) -> None:
 
 
 @pytest.mark.parametrize("words", [["--detach"], []])
-def test_what_the_api_warns_of_is_said_beside_the_id(spec: str, words: list[str]) -> None:
+def test_warnings_of_the_api_are_shown_with_the_id(spec: str, words: list[str]) -> None:
     sentence = "capacity.budgetUsd: $0.02 is less than an hour of the cheapest instance"
     world = World().answers("SubmitRun", {**ended(), "created": True, "warnings": [sentence]})
     result = world.answers("DescribeRun", ended()).argosy("submit", spec, *words)

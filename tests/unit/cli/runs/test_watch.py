@@ -87,7 +87,7 @@ def interrupt(_: float) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_wait_that_times_out_exits_4_and_the_run_goes_on() -> None:
+def test_a_wait_that_times_out_exits_4_and_the_run_continues() -> None:
     world = under_way(run_view())
     result = world.argosy("watch", RUN_ID, "--wait-timeout", "7")
     assert result.exit_code == 4
@@ -168,7 +168,7 @@ def test_a_slow_rate_is_per_minute() -> None:
     assert figures.rate(progress) == "2.0 tasks/min, ETA 4m 00s"
 
 
-def test_a_turn_to_on_demand_and_a_missed_deadline_are_told_as_they_happen() -> None:
+def test_a_switch_to_on_demand_and_a_missed_deadline_are_reported_as_they_happen() -> None:
     on_spot = run_view(deadline="2026-11-21T07:00:00.000Z", late=False, purchase={"reason": None})
     turned = {**on_spot, "purchase": {"reason": "on-demand since 06:30 UTC: 14 min of slack left, and spot is short"}}
     late = {**turned, "late": True}
@@ -195,7 +195,7 @@ def test_a_turn_to_on_demand_and_a_missed_deadline_are_told_as_they_happen() -> 
         ({"deadline": None}, None, ""),
     ],
 )
-def test_a_deadline_is_shown_with_how_it_stands(changes: dict[str, Any], now: float | None, said: str) -> None:
+def test_a_deadline_is_shown_with_its_progress(changes: dict[str, Any], now: float | None, said: str) -> None:
     assert figures.deadline(run_view(**{"deadline": "2026-11-21T07:00:00.000Z", **changes}), now) == said
 
 

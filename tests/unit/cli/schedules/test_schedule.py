@@ -67,7 +67,7 @@ def test_the_other_ways_to_say_when(file: str, words: list[str], expression: str
         ),
     ],
 )
-def test_what_is_missing_or_too_much_is_said(words: list[str], sentence: str) -> None:
+def test_missing_and_superfluous_options_are_reported(words: list[str], sentence: str) -> None:
     world = World()
     result = world.argosy("schedule", "create", "nightly", *words)
     assert result.exit_code == 2

@@ -99,7 +99,7 @@ def up(desk: ScheduleDesk) -> None:
     desk.time += 1
 
 
-def test_an_update_against_an_old_base_is_told_the_newest(world: World, desk: ScheduleDesk, tmp_path: Path) -> None:
+def test_an_update_against_an_old_base_names_the_newest(world: World, desk: ScheduleDesk, tmp_path: Path) -> None:
     up(desk)
     desk.body("UpdateEnvironment", name="web", baseRevision=1, spec=service(resources={"vcpus": 1}))
     desk.time += 1
@@ -116,7 +116,7 @@ def test_a_revision_that_the_deployment_does_not_allow_any_more_is_refused_in_th
     assert "resources.memory: asks for 256 MiB" in " ".join(told.split())
 
 
-def test_of_two_deployments_at_once_the_later_one_goes_on(world: World, desk: ScheduleDesk) -> None:
+def test_of_two_simultaneous_deployments_the_later_one_continues(world: World, desk: ScheduleDesk) -> None:
     """Neither is refused: the first one is superseded, and says so."""
     up(desk)
     for token in ("one", "two"):
@@ -165,7 +165,7 @@ def test_a_schedule_that_could_never_fire_is_refused(
     assert said in told
 
 
-def test_a_schedule_whose_spec_became_invalid_starts_nothing_and_tells_why(desk: ScheduleDesk) -> None:
+def test_a_schedule_whose_spec_became_invalid_starts_nothing_and_says_why(desk: ScheduleDesk) -> None:
     desk.every()
     desk.api.sources.images.resolve = lambda image: None  # type: ignore[attr-defined]
     fire = desk.fire("often", nth(1))

@@ -54,7 +54,7 @@ def test_update_takes_the_newest_revision_for_its_base(spec: str) -> None:
     assert world.functions.requests[-1]["baseRevision"] == 4
 
 
-def test_update_with_a_base_asks_for_nothing_else_and_a_conflict_is_told_as_it_is(spec: str) -> None:
+def test_update_with_a_base_makes_one_request_and_reports_a_conflict(spec: str) -> None:
     world = World().answers("UpdateEnvironment", api_error(409, "ConflictException", "the newest revision of web is 3"))
     result = world.argosy("env", "update", spec, "--base", "2")
     assert (result.exit_code, result.stderr) == (2, "error: the newest revision of web is 3\n")
@@ -148,7 +148,7 @@ def test_waiting_for_a_roll_back_that_was_asked_for_exits_0() -> None:
     assert lines(world.argosy("env", "rollback", "web", "--wait")) == ["deployment 2 to revision 1: COMPLETED"]
 
 
-def test_a_wait_that_is_too_long_exits_4_and_says_that_it_goes_on() -> None:
+def test_a_wait_that_is_too_long_exits_4_and_says_that_the_deployment_continues() -> None:
     world = World().answers("StartDeployment", deploying(2))
     world.answers("DescribeEnvironment", seen(deployment(2, 2, "IN_PROGRESS")))
     result = world.argosy("env", "deploy", "web", "--wait-timeout", "5")
@@ -186,7 +186,7 @@ def test_status_of_what_was_only_created_says_how_to_deploy_it() -> None:
     assert said[-1] == "next: argosy env deploy web"
 
 
-def test_status_of_a_frozen_environment_says_why_once_and_how_it_goes_on() -> None:
+def test_status_of_a_frozen_environment_says_why_once_and_how_to_thaw_it() -> None:
     frozen = environment(
         status="FROZEN",
         statusReason="deployment 2 failed: exit code 3",
@@ -297,7 +297,7 @@ def test_where_nothing_is_reached_it_says_why() -> None:
         (["stop", "web"], "StopDeployment", {"reason": ""}, "The deployment of web is stopped."),
     ],
 )
-def test_a_change_is_sent_and_said(words: list[str], action: str, sent: dict[str, Any], said: str) -> None:
+def test_a_change_is_sent_and_confirmed(words: list[str], action: str, sent: dict[str, Any], said: str) -> None:
     world = World().answers(action, environment())
     assert lines(world.argosy("env", *words)) == [said, "next: argosy env status web"]
     assert world.functions.requests == [{"action": action, "name": "web", **sent}]
@@ -316,7 +316,7 @@ def test_delete_says_what_becomes_of_the_tasks(running: int, said: str) -> None:
     assert lines(world.argosy("env", "delete", "web")) == [f"web is being deleted: {said}"]
 
 
-def test_tasks_that_are_left_go_on_and_the_way_to_stop_them_is_told() -> None:
+def test_tasks_that_are_left_continue_and_the_way_to_stop_them_is_shown() -> None:
     world = World().answers("DeleteEnvironment", environment(running=3))
     said = lines(world.argosy("env", "delete", "web", "--leave-tasks"))
     assert said == [

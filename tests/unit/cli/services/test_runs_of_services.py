@@ -29,7 +29,7 @@ def test_a_refusal_to_cancel_it_advises_no_token() -> None:
     assert (result.exit_code, result.stderr) == (2, "error: the run belongs to the environment web\n")
 
 
-def test_who_watches_it_is_told_that_it_does_not_end_and_what_to_look_at() -> None:
+def test_watching_a_service_says_that_it_does_not_end_and_what_to_do_instead() -> None:
     result = World().answers("DescribeRun", RUN).argosy("watch", RUN_ID)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [
@@ -38,7 +38,7 @@ def test_who_watches_it_is_told_that_it_does_not_end_and_what_to_look_at() -> No
     ]
 
 
-def test_it_never_has_all_its_results_and_that_is_said() -> None:
+def test_its_results_are_never_complete_and_that_is_reported() -> None:
     result = World().answers("DescribeRun", RUN).argosy("results", RUN_ID)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[0].endswith("whose tasks keep running: its results are never complete.")

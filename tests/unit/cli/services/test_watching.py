@@ -63,7 +63,7 @@ def test_short_trouble_is_survived_and_a_refusal_is_not() -> None:
     assert story(ONE, denied).argosy(*WATCH).exit_code == 2
 
 
-def test_a_terminal_gets_a_picture_that_is_drawn_anew() -> None:
+def test_a_terminal_gets_a_picture_that_is_redrawn() -> None:
     world = World(is_terminal=True).answers("DescribeEnvironment", ONE, environment(), GONE)
     result = world.argosy(*WATCH)
     assert result.exit_code == 0

@@ -42,7 +42,7 @@ def test_a_folder_travels_without_what_belongs_to_this_machine(program: Path) ->
     ]  # fmt: skip
 
 
-def test_an_archive_holds_the_files_and_nothing_of_who_packed_them(program: Path, tmp_path: Path) -> None:
+def test_an_archive_contains_the_files_and_nothing_about_their_owner(program: Path, tmp_path: Path) -> None:
     parcel = pack_folder(packed_entries(program), tmp_path / "a.tar.gz")
     with tarfile.open(parcel.path) as archive:
         members = {each.name: each for each in archive.getmembers()}
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_named(program: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [".", ".."])
-def test_rules_that_cannot_be_read_are_said(program: Path, place: str) -> None:
+def test_unreadable_ignore_rules_are_reported(program: Path, place: str) -> None:
     """Also by root, who may read everything: the memory of a process has nothing at address 0."""
     (program / ".git").rename(program.parent / ".git")
     (program / place / ".gitignore").symlink_to("/proc/self/mem")
@@ -107,7 +107,7 @@ def test_a_name_that_is_not_utf8_is_refused(program: Path) -> None:
         packed_entries(program)
 
 
-def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="nowhere is not a folder"):
         packed_entries(tmp_path / "nowhere")
 
@@ -141,7 +141,7 @@ def test_what_is_written_into_the_folder_stays_behind(program: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["shorter", "longer", "gone"])
-def test_a_file_that_changes_while_it_is_packed_is_said(program: Path, tmp_path: Path, change: str) -> None:
+def test_a_file_that_changes_while_it_is_packed_is_reported(program: Path, tmp_path: Path, change: str) -> None:
     entries = packed_entries(program)
     if change == "gone":
         (program / "main.py").unlink()

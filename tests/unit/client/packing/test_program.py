@@ -158,7 +158,7 @@ def test_bytes_lie_under_their_digest_and_are_put_once() -> None:
         ("python nope.py", None, ""),
     ],
 )
-def test_a_program_that_is_not_in_its_folder_is_said_before_anything_is_sent(
+def test_a_program_outside_its_folder_is_reported_before_anything_is_sent(
     folder: Path, run: Any, setup: str | None, said: str
 ) -> None:
     (folder / "ignored.py").write_text("")

@@ -61,7 +61,7 @@ def test_another_python_is_another_question(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "shorter", "lock"])
-def test_a_damaged_cache_is_asked_for_anew(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_cache_is_fetched_again(tmp_path: Path, damage: str) -> None:
     pip = Pip("a")
     resolver = Resolver(tmp_path, pip, Clock())
     (wheel,) = resolver.wheels(["a"], AWS)
@@ -99,7 +99,7 @@ def test_of_hundreds_of_versions_the_newest_are_named(tmp_path: Path) -> None:
     assert all_of_them.endswith("(from versions: 1, 2)")
 
 
-def test_a_python_without_pip_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pip_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
     with pytest.raises(ArgosyError, match="packages are resolved with pip, which this Python does not have") as refusal:
         Resolver(tmp_path, Pip("a"), Clock()).wheels(["a"], AWS)

@@ -40,7 +40,7 @@ def test_what_is_not_given_to_either_kind_goes_to_the_default_kind(cloud: Ec2Clo
         assert (seen["SpotTargetCapacity"], seen["OnDemandTargetCapacity"]) == expected
 
 
-def test_on_demand_is_the_default_kind_unless_said(cloud: Ec2Cloud) -> None:
+def test_on_demand_is_the_default_kind(cloud: Ec2Cloud) -> None:
     request = {**fleet_request([("c5.large", "us-east-1a")]), "TargetCapacitySpecification": {"TotalTargetCapacity": 2}}
     fleet = cloud.client.create_fleet(**request)["FleetId"]
     assert cloud.describe(fleet)["TargetCapacitySpecification"]["OnDemandTargetCapacity"] == 2

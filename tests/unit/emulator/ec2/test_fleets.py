@@ -143,7 +143,7 @@ def test_a_short_pool_delivers_what_it_has_says_so_and_is_tried_again(cloud: Ec2
     assert (len(cloud.alive(fleet)), cloud.describe(fleet)["ActivityStatus"]) == (3, "fulfilled")
 
 
-def test_a_fleet_with_an_obstacle_launches_nothing_says_why_and_goes_on_without_it(cloud: Ec2Cloud) -> None:
+def test_a_fleet_with_an_obstacle_launches_nothing_says_why_and_continues_when_it_is_gone(cloud: Ec2Cloud) -> None:
     dead = LaunchObstacle("launchSpecUnusable", "The image id '[ami-1]' does not exist")
     cloud.model.set_obstacle("c5.large/us-east-1a", dead)
     fleet = cloud.fleet(spot=1, on_demand=1)
@@ -170,7 +170,7 @@ def test_what_we_give_back_can_be_bought_again_but_not_what_was_reclaimed(cloud:
     assert len(cloud.alive(fleet)) == 1
 
 
-def test_on_demand_has_a_shortage_of_its_own(cloud: Ec2Cloud) -> None:
+def test_on_demand_has_its_own_shortage(cloud: Ec2Cloud) -> None:
     cloud.model.set_shortage("c5.large/us-east-1a", 0)
     cloud.model.set_shortage("c5.large/us-east-1b/on-demand", 0)
     assert cloud.fleet("c5.large", "us-east-1a", on_demand=1)
@@ -238,7 +238,7 @@ def test_a_deleted_fleet_takes_its_instances_with_it_or_leaves_them(cloud: Ec2Cl
     assert cloud.client.delete_fleets(FleetIds=[ended], TerminateInstances=True)["SuccessfulFleetDeletions"]
 
 
-def test_the_history_tells_what_the_events_told(cloud: Ec2Cloud) -> None:
+def test_the_history_matches_the_events(cloud: Ec2Cloud) -> None:
     cloud.model.set_shortage("c5.large/us-east-1a", 1)
     fleet = cloud.fleet(spot=2)
     cloud.after(40)

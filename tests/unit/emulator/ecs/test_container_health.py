@@ -16,7 +16,7 @@ def said(check: dict[str, object], *runs: tuple[bool, float]) -> list[str]:
     return found
 
 
-def test_so_many_failures_in_a_row_make_it_unhealthy_and_one_success_healthy_again() -> None:
+def test_consecutive_failures_make_it_unhealthy_and_one_success_healthy_again() -> None:
     runs = [(False, 30.0), (False, 60.0), (True, 90.0), (False, 120.0), (False, 150.0), (False, 180.0), (True, 210.0)]
     unknown, well, ill = "UNKNOWN", "HEALTHY", "UNHEALTHY"
     assert said({"retries": 3}, *runs) == [unknown, unknown, well, well, well, ill, well]

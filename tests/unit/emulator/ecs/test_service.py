@@ -30,7 +30,7 @@ def model(simulated: tuple[EcsCloud, EcsModel]) -> EcsModel:
 # --- the agents' side ----------------------------------------------------------------------------------------------
 
 
-def test_an_agent_is_told_of_each_task_once(cloud: EcsCloud, model: EcsModel) -> None:
+def test_an_agent_gets_each_task_once(cloud: EcsCloud, model: EcsModel) -> None:
     arn = cloud.register()["containerInstanceArn"]
     cloud.define()
     started = [task["taskArn"] for task in cloud.run(count=2)["tasks"]]
@@ -73,9 +73,7 @@ def test_a_gone_instance_does_not_reconnect(cloud: EcsCloud, model: EcsModel) ->
     assert cloud.instance(arn)["agentConnected"] is False
 
 
-def test_nobody_works_for_an_instance_that_ecs_does_not_know_and_its_end_is_no_news(
-    cloud: EcsCloud, model: EcsModel
-) -> None:
+def test_an_instance_unknown_to_ecs_gets_no_agent_and_its_end_emits_no_event(cloud: EcsCloud, model: EcsModel) -> None:
     unknown = "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/0"
     assert not model.agent_work(unknown).start
     model.set_agent_connected(unknown, False)

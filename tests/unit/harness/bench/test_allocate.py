@@ -76,7 +76,7 @@ def test_a_shape_no_pool_can_hold_is_named_and_the_rest_is_planned(bench: Any, t
     assert faults_of_plan(plan, records(POOLS), records(backlog), report) == []
 
 
-def test_what_is_sold_out_is_told_with_how_many_tasks_it_leaves_out(bench: Any, tmp_path: Path) -> None:
+def test_a_sold_out_pool_is_reported_with_the_number_of_tasks_it_leaves_out(bench: Any, tmp_path: Path) -> None:
     backlog = BACKLOG_HEAD + "gpu,1024,4096,1,5\n"
     report, plan, said = planned(bench, tmp_path, backlog=backlog)
     assert report["unplaced"] == {"gpu": 2}
@@ -179,7 +179,7 @@ def test_a_faulty_file_is_refused_with_its_place(bench: Any, files: dict[str, st
     assert said in answer.output.replace("\n", " ")
 
 
-def test_every_fault_of_a_file_is_told_at_once(bench: Any) -> None:
+def test_every_fault_of_a_file_is_reported_at_once(bench: Any) -> None:
     answer = bench(pools=POOL_HEAD + ROW.format(price=0, depth=-1) * 15)
     assert "pools.csv:2: priceUsdPerHour" in answer.output
     assert "pools.csv:2: maxInstances" in answer.output
@@ -191,7 +191,7 @@ def test_a_share_that_is_none_is_refused(bench: Any, share: str) -> None:
     assert bench("--max-share", share).exit_code == 2
 
 
-def test_a_missing_file_and_an_unwritable_one_are_told(bench: Any, tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unwritable_one_are_reported(bench: Any, tmp_path: Path) -> None:
     assert bench("--plan", str(tmp_path / "no" / "out.json")).exit_code == 2
     answer = CliRunner().invoke(app, ["allocate", "--pools", str(tmp_path / "none"), "--backlog", "none"])
     assert answer.exit_code == 2

@@ -124,7 +124,7 @@ def test_a_faulty_file_is_refused_with_its_place(bench: Any, files: dict[str, An
     assert said in answer.output.replace("\n", " ")
 
 
-def test_a_missing_file_and_an_unwritable_one_are_told(bench: Any, tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unwritable_one_are_reported(bench: Any, tmp_path: Path) -> None:
     assert bench("--assignments", str(tmp_path / "no" / "out.csv")).exit_code == 2
     answer = CliRunner().invoke(app, ["place", "--instances", str(tmp_path / "none"), "--tasks", "none"])
     assert answer.exit_code == 2

@@ -49,7 +49,7 @@ ASKED_FOR = {
 }
 
 
-def test_every_fault_that_was_asked_for_has_a_kind_and_only_one_stands_apart() -> None:
+def test_every_requested_fault_has_a_kind_and_only_one_is_excluded_from_all() -> None:
     assert set(ASKED_FOR.values()) <= set(KINDS)
     assert set(KINDS) - ALL == {"token-misbehaviour"}
     assert kinds_of("interruptions") == {"interruption"}
@@ -81,7 +81,7 @@ def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth(
     assert answers[0]["failures"][0]["reason"] == "RESOURCE:MEMORY"
 
 
-def test_a_process_that_stands_still_until_lambda_ends_it_never_sends_the_call() -> None:
+def test_a_process_that_is_paused_until_lambda_ends_it_never_sends_the_call() -> None:
     """One that stands still after the call has sent it."""
     place = world()
     boundary = Boundary(Regions(place), CallConditions(always("freeze")))

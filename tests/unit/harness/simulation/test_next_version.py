@@ -25,7 +25,7 @@ def stores() -> tuple[DynamoStore, NextVersionStore, list[str]]:
     return DynamoStore(model, "t"), NextVersionStore(model, "t", lambda: noticed.append("!")), noticed
 
 
-def test_the_next_version_goes_on_from_this_one() -> None:
+def test_the_next_version_continues_from_this_one() -> None:
     now, after, noticed = stores()
     state = state_with_instance(tasks=5)
     launched(state)

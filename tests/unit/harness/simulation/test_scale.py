@@ -73,7 +73,7 @@ def test_messages_that_a_controller_had_not_deleted_reach_the_next_one_first() -
     assert [each.body["number"] for each in queue.receive(0.0)] == [0, 2, 3]
 
 
-def test_what_is_wrong_at_the_end_is_said(run: ScaleRun) -> None:
+def test_faults_at_the_end_are_reported(run: ScaleRun) -> None:
     census, objects = run.census, dict(run.s3.objects)
     census.ended_well[3], census.ended_well[4] = 0, 2
     manifest = next(key for key in objects if key[1].endswith("manifest.json"))

@@ -182,7 +182,7 @@ def test_events_are_in_the_order_of_time() -> None:
     assert all(earlier <= later for earlier, later in pairwise(times))
 
 
-def test_sinks_get_every_event_and_the_world_keeps_none_unless_it_is_told_to() -> None:
+def test_sinks_get_every_event_and_by_default_the_world_keeps_none() -> None:
     heard: list[dict[str, Any]] = []
     made = World(Ec2Setup(NAMED))
     made.sinks.append(heard.append)

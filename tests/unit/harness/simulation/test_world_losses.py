@@ -42,7 +42,7 @@ def test_draining_can_be_switched_off() -> None:
     assert instances(made)[0]["status"] == "ACTIVE"
 
 
-def test_what_happens_behind_a_cut_network_is_told_when_it_heals() -> None:
+def test_events_behind_a_cut_network_arrive_when_it_heals() -> None:
     made = world(TaskBehaviour(duration_s=30))
     (instance,) = grown(made)
     arn = run(made)

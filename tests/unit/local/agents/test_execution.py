@@ -63,7 +63,7 @@ DEFINITION = {
 TASK = {"taskArn": "arn:task/1", "containers": [], "overrides": {}}
 
 
-def test_stopped_is_told_when_the_log_is_complete_and_not_before(
+def test_stopped_is_reported_only_when_the_log_is_complete(
     images: ImageStore, shipper: LogShipper, logs: SlowLogs
 ) -> None:
     reports: queue.Queue[TaskReport] = queue.Queue()
@@ -101,7 +101,9 @@ def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
     assert told == ["RUNNING", "STOPPED"]
 
 
-def test_a_task_whose_host_is_gone_tells_nothing_more(images: ImageStore, shipper: LogShipper, logs: SlowLogs) -> None:
+def test_a_task_whose_host_is_gone_reports_nothing_more(
+    images: ImageStore, shipper: LogShipper, logs: SlowLogs
+) -> None:
     reports: queue.Queue[TaskReport] = queue.Queue()
     execution = TaskExecution(TASK, {"containerDefinitions": [{"name": "main", "image": "argosy/tool"}]}, reports.put)
     (images.root / "tool" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["sleep", "3600"]')

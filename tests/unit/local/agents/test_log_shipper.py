@@ -77,7 +77,7 @@ def test_a_missing_group_refuses_the_stream(clients: LocalClients) -> None:
         shipper.close()
 
 
-def test_lost_lines_are_complained_about_and_the_rest_goes_on(clients: LocalClients, group: str) -> None:
+def test_lost_lines_are_reported_and_the_rest_continues(clients: LocalClients, group: str) -> None:
     complaints: list[str] = []
     shipper = LogShipper(MotoLogs(ACCOUNT, REGION), complaints.append)
     shipper.open(group, "a")
@@ -100,7 +100,7 @@ def test_a_long_poll_returns_as_soon_as_there_is_a_message(clients: LocalClients
     assert time.monotonic() - began < 10
 
 
-def test_a_transaction_that_fails_undoes_nobody_elses_write(clients: LocalClients) -> None:
+def test_a_transaction_that_fails_undoes_no_other_write(clients: LocalClients) -> None:
     """moto rolls back by putting its copy of the whole table back: without the lock, writes of other threads go."""
     dynamodb = clients("dynamodb")
     dynamodb.create_table(

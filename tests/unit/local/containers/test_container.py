@@ -52,7 +52,7 @@ def test_pinned_gpus_are_named_and_numbered_as_on_the_host() -> None:
     assert environment["CUDA_VISIBLE_DEVICES"] == "2,0"
 
 
-def test_an_engine_is_told_how_much_shared_memory_the_definition_wants() -> None:
+def test_an_engine_gets_the_shared_memory_of_the_definition() -> None:
     image = replace(IMAGE, reference="argosy/tool")
     definition = {"name": "main", "linuxParameters": {"sharedMemorySize": 8192}}
     for described, wanted in ((definition, 8192), ({"name": "main"}, None)):

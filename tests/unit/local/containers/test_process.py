@@ -41,7 +41,7 @@ class Started:
         return ended
 
 
-def test_exit_code_and_lines_of_both_streams_are_told(tmp_path: Path) -> None:
+def test_exit_code_and_lines_of_both_streams_are_reported(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     started = Started("import sys; print('one\\ntwo'); print('three', end='', file=sys.stderr); sys.exit(7)", tmp_path)
     assert started.end() == Ended(7)
@@ -209,7 +209,7 @@ def test_containers_of_a_local_mode_that_is_killed_are_removed(tmp_path: Path) -
     assert log.read_text().splitlines() == ["ps --all --quiet --filter label=mine=1", "rm --force one two"]
 
 
-def test_followers_without_the_process_that_would_mourn_go_on() -> None:
+def test_followers_continue_without_the_process_that_waits_for_their_end() -> None:
     followers = Followers()
     for child in psutil.Process().children():
         if mourner.__file__ in child.cmdline():

@@ -153,7 +153,7 @@ def test_archives_are_fetched_and_unpacked_once_for_all_tasks(tasks: Tasks, s3: 
     assert s3.body(PART) == b"wheel\n"
 
 
-def test_what_a_task_writes_beside_its_program_is_its_own(tasks: Tasks) -> None:
+def test_files_that_a_task_writes_next_to_its_program_are_its_own(tasks: Tasks) -> None:
     job = tasks.given.job(tasks.given.program({"count.txt": "1"}))
     for _ in range(2):
         task = tasks.shell("cat count.txt; echo; echo 2 > count.txt; touch more; ls", result="none", job=job)
@@ -170,7 +170,7 @@ def test_large_files_of_a_program_are_shared_and_cannot_be_written(tasks: Tasks)
     assert task.lines() == ["2 0o444"]
 
 
-def test_a_setup_that_fails_is_told_in_the_log(tasks: Tasks) -> None:
+def test_a_setup_that_fails_is_reported_in_the_log(tasks: Tasks) -> None:
     job = tasks.given.job(tasks.given.program({"a": "a"}), setup="echo no such package; exit 9")
     task = tasks.shell("echo ran", result="none", job=job)
     assert task.end() == Ended(9)
@@ -268,13 +268,13 @@ def test_an_s3_that_is_not_there_is_temporary(tasks: Tasks) -> None:
     assert task.lines()[-1].startswith("argosy: ")
 
 
-def test_a_wrong_order_is_told_in_the_log(tasks: Tasks) -> None:
+def test_a_wrong_order_is_reported_in_the_log(tasks: Tasks) -> None:
     task = tasks.shell("echo ran", changes={"ARGOSY_INPUTS": json.dumps("x")}, result="none")
     assert task.end() == Ended(64)
     assert "ARGOSY_INPUTS" in task.line()
 
 
-def test_a_fault_of_local_mode_ends_the_task_all_the_same(tasks: Tasks, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_of_local_mode_still_ends_the_task(tasks: Tasks, capfd: pytest.CaptureFixture[str]) -> None:
     ends: queue.Queue[Ended] = queue.Queue()
 
     def broken(line: str) -> None:

@@ -137,7 +137,7 @@ def test_streams_are_listed_in_the_order_in_which_they_were_opened(tmp_path: Pat
     database.close()
 
 
-def test_a_full_disk_is_said_and_what_comes_when_there_is_room_is_written(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_later_lines_are_written(tmp_path: Path) -> None:
     database = Database(tmp_path / "state.db")
     bodies = KeptBodies(database, tmp_path / "objects")
     (pages,) = database.rows("PRAGMA page_count")[0]
@@ -171,9 +171,7 @@ def test_a_body_that_finds_no_room_leaves_nothing_and_says_where(tmp_path: Path)
 
 
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "gone"])
-def test_an_object_whose_body_is_not_whole_is_said_to_be_lost_and_the_others_are_there(
-    tmp_path: Path, cut: bool
-) -> None:
+def test_an_object_with_an_incomplete_body_is_reported_as_lost_and_the_others_remain(tmp_path: Path, cut: bool) -> None:
     database, folder = Database(tmp_path / "state.db"), tmp_path / "objects"
     bodies = KeptBodies(database, folder)
     bodies.put("results", "a", {}, b"x" * (SMALL_BYTES + 1))

@@ -18,7 +18,7 @@ def test_a_folder_is_made_for_its_user_alone_and_has_a_format(tmp_path: Path) ->
     KeptFolder(made.path).close()
 
 
-def test_two_local_modes_on_one_folder_are_refused_with_whose_it_is(tmp_path: Path) -> None:
+def test_a_second_local_mode_on_one_folder_is_refused_with_the_owner(tmp_path: Path) -> None:
     first = KeptFolder(tmp_path)
     with pytest.raises(StateRefusedError, match=f"process {os.getpid()}") as refused:
         KeptFolder(tmp_path, fresh=True)

@@ -56,7 +56,7 @@ def test_a_damaged_state_is_refused_and_left_as_it_is_and_can_be_forgotten(tmp_p
     assert not model.tables
 
 
-def test_a_folder_that_the_machine_refuses_is_said_to_be_the_reason(tmp_path: Path) -> None:
+def test_a_refused_folder_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateRefusedError, match="Not a directory") as refused:
         Kept(tmp_path / "file" / "state")

@@ -51,7 +51,7 @@ def arn_of(client: Any, name: str, **fields: Any) -> str:
     return str(json.loads(client.invoke(FunctionName=name, Payload=b"{}", **fields)["Payload"].read())["arn"])
 
 
-def test_a_function_knows_the_alias_it_was_invoked_with(client: Any, function: LambdaFunction) -> None:
+def test_a_function_gets_the_alias_it_was_invoked_with(client: Any, function: LambdaFunction) -> None:
     made = client.create_alias(**ALIAS, FunctionVersion="$LATEST", Description="d")
     assert (made["AliasArn"], made["FunctionVersion"], made["Description"]) == (f"{ARN}:q-research", "$LATEST", "d")
     for name, fields in (

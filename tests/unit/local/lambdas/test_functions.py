@@ -86,7 +86,7 @@ def test_the_handler_gets_event_context_and_environment_and_its_output_goes_to_t
     assert "hello" in (tmp_path / "function.log").read_text()  # complete once the function is closed
 
 
-def test_an_invocation_that_fails_is_told_with_its_log_and_one_that_is_killed_is_not(tmp_path: Path) -> None:
+def test_an_invocation_that_fails_is_reported_with_its_log_and_one_that_is_killed_is_not(tmp_path: Path) -> None:
     told: list[tuple[str, Path]] = []
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package_root())}
     handler, log = "tests.fakes.lambda_handlers.obey", tmp_path / "function.log"
@@ -303,7 +303,7 @@ def test_the_ticker_takes_its_time_after_an_invocation_that_left_quiet(deployed:
             ticker.close()
 
 
-def test_a_call_that_waits_for_its_turn_is_told_of(deployed: Deploy, tmp_path: Path) -> None:
+def test_a_call_that_waits_for_its_turn_is_reported(deployed: Deploy, tmp_path: Path) -> None:
     with deployed() as function:
         hanging = tmp_path / "pid"
         function.invoke_later(json.dumps({"do": "hang", "path": str(hanging)}).encode(), "r")
@@ -314,7 +314,7 @@ def test_a_call_that_waits_for_its_turn_is_told_of(deployed: Deploy, tmp_path: P
         function.kill()
 
 
-def test_a_ticker_that_cannot_read_its_rule_complains_and_goes_on(deployed: Deploy, tmp_path: Path) -> None:
+def test_a_ticker_that_cannot_read_its_rule_logs_it_and_continues(deployed: Deploy, tmp_path: Path) -> None:
     complaints: list[str] = []
     answers = iter([EndpointConnectionError(endpoint_url="x"), ClientError({}, "DescribeRule")])
 

@@ -46,7 +46,7 @@ def test_a_full_disk_is_what_s3_says(path: str, monkeypatch: pytest.MonkeyPatch)
     assert said in str(refused.value)
 
 
-def test_there_is_one_at_a_time_and_the_next_knows_nothing_of_it() -> None:
+def test_there_is_one_at_a_time_and_the_next_shares_nothing_with_it() -> None:
     first = MotoApp()
     with front(moto=first) as made:
         made("sqs").create_queue(QueueName="of-the-first")

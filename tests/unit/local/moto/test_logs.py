@@ -66,7 +66,7 @@ def test_new_lines_are_shown_and_kept(clients: LocalClients) -> None:
     assert shelf.reads == []
 
 
-def test_earlier_lines_are_read_when_somebody_looks_and_go_on_with_new_ones(clients: LocalClients) -> None:
+def test_earlier_lines_are_read_on_demand_and_continue_with_new_ones(clients: LocalClients) -> None:
     shelf = Shelf(old=[line("of yesterday")], other=[])
     logs = MotoLogs(ACCOUNT, REGION, shelf)
     logs.restore(GROUP)

@@ -122,7 +122,7 @@ def test_presigned_addresses_are_signed(signature: str) -> None:
     assert reply.text == "moto got GET /bucket/key"
 
 
-def test_what_is_behind_the_gate_neither_hears_of_origins_nor_allows_any() -> None:
+def test_applications_behind_the_gate_see_no_origins_and_allow_none() -> None:
     heard: dict[str, Any] = {}
 
     def generous(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -139,7 +139,7 @@ def test_what_is_behind_the_gate_neither_hears_of_origins_nor_allows_any() -> No
     assert reply.headers["ETag"] == "1"
 
 
-def test_a_page_among_the_results_has_an_origin_of_its_own() -> None:
+def test_a_page_among_the_results_has_its_own_origin() -> None:
     """Else the HTML that a task has written could, once it is looked at, do all that our own origin may."""
     with front() as clients:
         replies = [

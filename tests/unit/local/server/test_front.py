@@ -111,7 +111,7 @@ def test_a_body_that_cannot_be_read_is_refused_and_ends_the_connection(
     assert capfd.readouterr().err == ""
 
 
-def test_a_client_that_hangs_up_in_its_body_is_not_heard(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_request_cut_off_in_its_body_is_dropped(capfd: pytest.CaptureFixture[str]) -> None:
     heard = []
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -136,7 +136,7 @@ def test_a_client_that_falls_silent_is_hung_up_on(sent: bytes) -> None:
         assert until(lambda: len(threading.enumerate()) == len(before) + 1)  # the one that listens
 
 
-def test_there_are_only_so_many_connections_and_room_again_when_one_ends() -> None:
+def test_the_number_of_connections_is_limited_and_one_that_ends_makes_room() -> None:
     with served(_echo, Bounds(connections=2)) as server:
         address = ("127.0.0.1", server.port)
         silent = [socket.create_connection(address, timeout=60) for _ in range(2)]
@@ -216,7 +216,7 @@ def test_each_region_answers_for_itself_and_an_unknown_one_is_answered_by_home()
     assert named == {"us-east-1": "in-us-east-1", "eu-west-1": "in-eu-west-1", "ap-south-1": "in-us-east-1"}
 
 
-def test_until_everything_is_there_others_are_told_to_come_again() -> None:
+def test_requests_during_the_start_are_asked_to_try_again() -> None:
     starting = Front(
         cells={"us-east-1": Region()},
         functions=LambdaApi({}),

@@ -44,7 +44,7 @@ class FullTable:
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_no_fault_of_ours_whoever_finds_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_not_reported_as_our_fault(capsys: pytest.CaptureFixture[str]) -> None:
     def moto(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         raise FULL if environ["PATH_INFO"] == "/b/k" else OSError(errno.EIO, "broken")
 

@@ -85,7 +85,7 @@ def test_a_nudge_that_comes_too_early_ends_the_next_poll_and_no_other(sqs: Any, 
     timer.join()
 
 
-def test_a_message_comes_back_in_the_middle_of_a_poll_when_its_time_to_hide_is_over() -> None:
+def test_a_message_returns_in_the_middle_of_a_poll_when_its_invisibility_ends() -> None:
     shy = OwnQueue("mine", visibility_s=0.1, max_receives=5, dead=lambda body: None)
     with front(own=[shy]) as clients:
         shy.put("again")

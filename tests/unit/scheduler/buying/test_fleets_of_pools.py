@@ -100,7 +100,7 @@ def test_a_pool_without_a_fleet_is_not_steered_and_its_instances_go() -> None:
     assert actions(state) == [Terminate(CELL, tuple(instance_id(number) for number in range(1, 5)))]
 
 
-def test_a_surplus_fleet_is_lowered_until_it_has_heard() -> None:
+def test_a_surplus_fleet_is_lowered_until_that_is_confirmed() -> None:
     state = idle()
     swept(state, of(A, 4), of(B, 2))
     (surplus,) = [each for each in actions(state, NOW) if isinstance(each, SetTarget)]
@@ -147,7 +147,7 @@ def test_where_what_was_lost_has_been_seen_again_targets_fall_before_all_cells_h
     assert not [each for each in actions(state, NOW) if isinstance(each, SetTarget)]  # nothing is bought
 
 
-def test_an_instance_that_ec2_will_not_end_is_asked_for_again_after_a_pause_and_replaced_beside_it() -> None:
+def test_an_instance_that_ec2_does_not_terminate_is_retried_after_a_pause_and_replaced() -> None:
     state = idle()
     begun(state, [Terminate(CELL, (instance_id(1),))], now=NOW)
     about = Subject(What.TERMINATE, instance_id(1))

@@ -39,7 +39,7 @@ def test_what_was_bought_for_the_last_is_not_taken_by_the_first_that_could_use_i
     assert left[0] == 4 - placed[0, 0]
 
 
-def test_room_that_nobody_was_meant_for_is_given_to_those_who_would_wait() -> None:
+def test_unassigned_room_is_given_to_tasks_that_would_wait() -> None:
     placed, _ = placed_now([WIDE, DEEP], [MEMORY], [COMPUTE])
     assert placed[0, 0] == 2  # 6 vCPU and 8,000 MiB were left
 

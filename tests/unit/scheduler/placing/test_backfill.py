@@ -59,7 +59,7 @@ def test_what_might_still_be_there_then_does_not() -> None:
     assert started(state, run(state, 5, 5, **within(most + 1), priority=2)) == 0
 
 
-def test_work_of_which_nobody_knows_how_long_it_lasts_does_not() -> None:
+def test_work_of_unknown_duration_does_not() -> None:
     state = emptying()
     assert started(state, run(state, 3, 5)) == 0
     assert started(state, run(state, 4, 5, array={"size": 5, "expectedSeconds": 1})) == 0  # so it says
@@ -76,7 +76,7 @@ def test_what_was_seen_often_enough_counts_half_as_long_again() -> None:
     assert started(state, name) == 1
 
 
-def test_where_nobody_knows_when_the_others_end_nothing_starts() -> None:
+def test_if_no_end_of_the_others_is_known_nothing_starts() -> None:
     state = emptying(seen=SEEN - 1)
     assert started(state, run(state, 3, 5, **within(60))) == 0
 
@@ -135,7 +135,7 @@ def holder_starts(needs: Resources, free: Resources, running: Sequence[Timed], g
 
 
 @pytest.mark.parametrize("seed", range(400))
-def test_who_the_room_is_kept_for_starts_no_later_than_without(seed: int) -> None:
+def test_the_run_with_reserved_room_starts_no_later_than_without_a_guest(seed: int) -> None:
     """Those who were there end no sooner than the shortest of their runs, guests no later than their bounds say."""
     random = Random(seed)
     sizes = [Resources(random.randint(0, 4), random.randint(0, 4), random.randint(0, 1)) for _ in range(5)]

@@ -106,7 +106,7 @@ def test_the_limit_of_tasks_on_an_instance_counts_the_whole_group() -> None:
     assert [run for run, _ in where(state)] == [RUN_ID, RUN_ID, OTHER]
 
 
-def test_what_is_bought_knows_the_limit_of_tasks_on_an_instance() -> None:
+def test_purchases_respect_the_limit_of_tasks_on_an_instance() -> None:
     state = ready(state_with(fleet()), tasks=6, placement={"maxTasksPerInstance": 2})
     assert bought(state) == 3
 
@@ -131,7 +131,7 @@ def test_what_is_bought_and_what_waits_for_instances_on_their_way_know_their_mos
     assert (bought(coming), bought(coming, TWO_AT_MOST)) == (2, 4)
 
 
-def test_a_run_that_waits_because_instances_have_their_most_of_tasks_is_told_so() -> None:
+def test_a_run_that_waits_because_instances_have_their_most_tasks_says_so() -> None:
     state = ready(cluster())
     start(state, 2)
     why = json.dumps(explain_run(moment_of(state, policy=TWO_AT_MOST), state.runs[RUN_ID]))
@@ -183,7 +183,7 @@ def test_what_is_bought_has_the_disk_that_tasks_ask_for() -> None:
     assert bought(ready(state_with(fleet()), tasks=3, resources={"vcpus": 0.25, "memory": 128})) == 1
 
 
-def test_a_run_that_waits_for_disk_is_told_so() -> None:
+def test_a_run_that_waits_for_disk_says_so() -> None:
     state = ready(cluster(), **DISK_20)
     launched(state)
     assert "20 GiB of disk" in json.dumps(explain_run(moment_of(state), state.runs[RUN_ID]))
@@ -230,7 +230,7 @@ def test_tcp_and_udp_of_one_number_are_two_ports() -> None:
     assert len(decided(state, Launch)) == 2
 
 
-def test_what_is_bought_knows_about_host_ports() -> None:
+def test_purchases_respect_host_ports() -> None:
     """Two runs of one port need an instance for every task, those of another port go beside them."""
     state = ready(ready(state_with(fleet()), tasks=3, **web(80)), OTHER, tasks=2, **web(80))
     assert bought(state) == 5
@@ -336,7 +336,7 @@ def test_a_function_of_ones_own_decides_where_tasks_go() -> None:
     assert bought(ready(state_with(fleet()), OTHER, placement={"strategy": ["cheapest"]})) == 3
 
 
-def test_a_run_whose_function_is_not_to_be_had_is_halted_and_nothing_else_stops() -> None:
+def test_a_run_whose_function_cannot_be_loaded_is_halted_and_nothing_else_stops() -> None:
     functions = OwnFunctions.load(["no_such_module:f"])
     state = ready(cluster(), tasks=2, placement={"strategy": ["no_such_module:f"]})
     ready(state, OTHER, tasks=1)

@@ -106,7 +106,7 @@ def with_one_suspended(run_id: str) -> State:
     return state
 
 
-def test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_tasks_count() -> None:
+def test_with_a_suspended_run_of_an_earlier_revision_the_others_continue_and_its_tasks_count() -> None:
     state = with_one_suspended(RUN)
     moment = Moment(state, {}, NOW + DRAINED_S, POLICY)
     told = rollouts(moment)
@@ -120,7 +120,7 @@ def test_beside_a_suspended_run_of_an_earlier_revision_the_others_go_on_and_its_
     assert [each.wanted for each in rollouts(moment) if isinstance(each, SetSlots)] == [(0, 1, 2)]
 
 
-def test_where_the_run_that_is_to_run_is_suspended_nothing_changes_but_what_is_told() -> None:
+def test_if_the_target_run_is_suspended_only_the_reason_changes() -> None:
     [note] = rollouts(Moment(with_one_suspended(NEXT), {}, NOW + DRAINED_S, POLICY))
     assert isinstance(note, NoteDeployment)
     assert (note.status, note.reason) == (DeploymentStatus.WAITING, SUSPENDED)

@@ -110,7 +110,7 @@ def test_after_a_while_the_least_work_makes_room() -> None:
     assert not stops(decided(state, LATER + 1))
 
 
-def test_the_room_goes_to_nobody_else() -> None:
+def test_the_room_goes_to_no_other_run() -> None:
     state = taken(waits(full()))
     told(state, submitted("zero-261121-062703-cccc", 9), prepared("zero-261121-062703-cccc"))
     (launch,) = (each for each in decided(state, LATER) if isinstance(each, Launch))
@@ -127,7 +127,7 @@ def test_room_that_is_not_used_is_everybodys_again() -> None:
     assert launch.key.run_id == BATCH
 
 
-def test_who_was_stopped_waits_again_with_all_his_tries_and_the_other_one_pays() -> None:
+def test_a_stopped_task_waits_again_with_all_its_attempts_and_the_other_run_pays() -> None:
     state = taken(waits(full()))
     batch = state.runs[BATCH]
     row = {name: int(batch.tasks[name][0]) for name in ("status", "preempted", "user_failures", "losses")}
@@ -140,13 +140,13 @@ def test_who_was_stopped_waits_again_with_all_his_tries_and_the_other_one_pays()
     assert instance.strikes == 0
 
 
-def test_who_ended_well_all_the_same_has_succeeded() -> None:
+def test_a_task_that_succeeds_despite_the_stop_has_succeeded() -> None:
     state = taken(waits(full()), exit_code=0)
     assert state.runs[BATCH].tasks["status"][0] == TaskStatus.SUCCEEDED
     assert state.runs[BATCH].preemptions == 0
 
 
-def test_what_nobody_pays_for_any_more_is_done_again_at_own_cost() -> None:
+def test_lost_work_that_no_run_pays_for_is_repeated_at_its_own_cost() -> None:
     state = waits(full())
     actions = decided(state, LATER)
     begun(state, actions, LATER)
@@ -206,7 +206,7 @@ def test_no_more_is_taken_than_weights_allow() -> None:
     assert sum(state.attempts["run"][state.attempts.live()] == state.runs[PROD].number) == 3
 
 
-def test_who_has_a_budget_must_be_able_to_pay_for_what_is_lost() -> None:
+def test_a_run_with_a_budget_must_be_able_to_pay_for_the_lost_work() -> None:
     def with_budget(usd: float) -> State:
         return waits(full(), capacity={"budgetUsd": usd})
 
@@ -278,12 +278,12 @@ def test_an_instance_of_the_wrong_type_is_emptied_and_given_back() -> None:
     assert [each.instance_ids for each in actions if isinstance(each, Terminate)] == [(kept.instance_id,)]
 
 
-def test_nobody_is_emptied_for_who_would_stand_higher_then() -> None:
+def test_no_instance_is_emptied_for_a_queue_that_would_then_be_above_the_other() -> None:
     state = waits(full(told_of=document(by="drain", prod={"weight": 1}, batch={"weight": 3})))
     assert not [each for each in decided(state, LATER) if isinstance(each, YieldInstance)]
 
 
-def test_who_waits_no_more_is_forgotten() -> None:
+def test_a_run_that_no_longer_waits_is_forgotten() -> None:
     state = waits(full())
     told(state, SharingAsked(SharingRequest({"version": 1, "queues": {"prod": {}}}, 1, NOW)))
     assert [each for each in decided(state, LATER) if isinstance(each, NoteHeld)] == [NoteHeld(())]
@@ -294,7 +294,7 @@ def saving(every_s: int) -> State:
     return waits(full(checkpoint={"everySeconds": every_s}))
 
 
-def test_who_has_just_saved_his_work_makes_room() -> None:
+def test_a_task_that_has_just_saved_its_work_makes_room() -> None:
     """They have run for 70, 80, 90 and 100 s: 30, 0, 10 and 20 s are lost of each."""
     state = saving(40)
     actions = decided(state, LATER)
@@ -324,7 +324,7 @@ def test_only_what_will_be_lost_is_reserved_in_a_budget() -> None:
     assert usd == pytest.approx(5 / 4 * instance.price_usd_per_hour / 3_600)
 
 
-def test_who_may_lose_little_more_in_this_hour_still_takes_room_from_who_saves_his_work() -> None:
+def test_with_little_left_to_lose_in_this_hour_room_is_taken_from_tasks_that_save_their_work() -> None:
     little = document(perHourOfSpend=0.002)
     assert not stops(decided(waits(full(told_of=little)), LATER)), "70 s of a fourth of the instance"
     assert stops(decided(waits(full(told_of=little, checkpoint={"everySeconds": 40})), LATER))
@@ -358,7 +358,7 @@ def left_over(seconds: int, period: int) -> int:
     return seconds
 
 
-def test_who_keeps_the_launches_busy_takes_no_room() -> None:
+def test_a_queue_that_uses_up_launches_takes_no_room() -> None:
     """Two tasks of ten seconds take a launch every five, and there is one in ten: the dealing would give it back."""
     state, short = full(2, document(prod={"weight": 1}), tasks=6), {"array": {"size": 100, "expectedSeconds": 10}}
     told(state, submitted(PROD, 100, queue="prod", **short), prepared(PROD, **short))

@@ -114,7 +114,7 @@ def test_what_runs_already_counts() -> None:
     assert launches(again) == {first: 6}
 
 
-def test_tasks_of_a_suspended_run_go_on_and_count() -> None:
+def test_tasks_of_a_suspended_run_continue_and_count() -> None:
     state = shared(cluster(4), default={}, research={"cap": {"vcpus": 6}})
     first = run(state, 1, 4, queue="research")
     begun(state, [each for each in decided(state, max_instances=4) if isinstance(each, Launch)])
@@ -160,7 +160,7 @@ def test_what_was_ordered_counts_against_the_cap() -> None:
     assert bought(decided(state)) == 0
 
 
-def test_other_queues_are_bought_for_beside_one_at_its_cap() -> None:
+def test_other_queues_get_purchases_while_one_is_at_its_cap() -> None:
     state = shared(state_with(fleet()), research={"cap": {"instances": 1}})
     run(state, 1, 1_000, queue="research")
     second = run(state, 2, 8)
@@ -230,7 +230,7 @@ def test_an_instance_that_is_guaranteed_is_bought_first() -> None:
     assert sentences(actions)[second] == "waiting for ordered instances to join the cluster"
 
 
-def test_what_is_not_lent_is_kept_from_others_though_nobody_wants_it() -> None:
+def test_a_guarantee_that_is_not_lent_is_kept_from_others_even_if_unused() -> None:
     for lend, most in ((True, 10), (False, 6)):
         state = shared(state_with(fleet()), legal={"guarantee": {"instances": 4}, "lend": lend})
         first = run(state, 1, 1_000)
@@ -239,7 +239,7 @@ def test_what_is_not_lent_is_kept_from_others_though_nobody_wants_it() -> None:
     assert sentences(actions)[first] == "held back by the guarantee of queue legal, which is not lent"
 
 
-def test_who_does_not_lend_may_buy_what_is_kept_for_him() -> None:
+def test_a_queue_that_does_not_lend_may_buy_what_is_reserved_for_it() -> None:
     state = shared(state_with(fleet()), legal={"guarantee": {"instances": 4}, "lend": False})
     run(state, 1, 1_000)
     run(state, 2, 16, queue="legal")

@@ -39,7 +39,7 @@ def order(state: State, later_s: float = 0.0, instances: int = 4) -> list[str]:
     return [each.id for each in FairOrder.of(state, runs, fair_order.latest_starts(moment, runs)).runs]
 
 
-def test_who_has_to_begin_first_comes_first_whoever_came_first() -> None:
+def test_the_run_that_must_begin_first_comes_first_whichever_is_older() -> None:
     state = cluster(4)
     old, later, soon = run(state, 1, 40), run(state, 2, 40, **due_in(4 * HOUR_S)), run(state, 3, 10, **due_in(HOUR_S))
     assert order(state) == [soon, later, old]
@@ -60,7 +60,7 @@ def test_priority_comes_before_a_deadline() -> None:
     assert order(state) == [high, soon]
 
 
-def test_what_is_late_stands_where_it_would_stand_without_its_deadline() -> None:
+def test_a_late_run_is_ordered_as_without_its_deadline() -> None:
     state = cluster(4)
     old = run(state, 1, 4)
     late = run(state, 2, 4, **lasting(4, 600.0), **due_in(500.0))
@@ -69,7 +69,7 @@ def test_what_is_late_stands_where_it_would_stand_without_its_deadline() -> None
     assert order(state, 200.0) == [old, late, new, soon]
 
 
-def test_a_guess_of_how_long_tasks_last_makes_nobody_late() -> None:
+def test_an_estimate_of_durations_makes_no_run_late() -> None:
     state = cluster(4)
     old, unknown = run(state, 1, 4), run(state, 2, 1_000, **due_in(900.0))
     assert order(state) == [unknown, old]

@@ -95,7 +95,7 @@ def test_a_quota_is_shared_by_weight() -> None:
     assert {reason for _, reason in short.values()} == {f"the vCPU quota of spot Standard in {CELL} (32)"}
 
 
-def test_who_may_use_several_quotas_waits_for_none_of_them_alone() -> None:
+def test_a_run_that_may_use_several_quotas_waits_for_none_of_them_alone() -> None:
     state = deployment("c5.xlarge", "g4dn.xlarge")
     either, picky = run(state, 1, 100, queue="research"), run(state, 2, 100, **CPU_ONLY)
     types, short = bought(state, *quotas(standard=16, g=16))
@@ -145,7 +145,7 @@ def test_an_instance_that_does_not_fit_closes_its_quota_for_smaller_ones_of_othe
     assert (short[large][0], short[small][0]) == (1, 10)
 
 
-def test_an_instance_that_is_larger_than_its_whole_quota_closes_it_for_nobody() -> None:
+def test_an_instance_larger_than_its_whole_quota_closes_it_for_no_run() -> None:
     state = deployment("c5.xlarge", "c5.4xlarge")
     large = run(state, 1, 1, queue="research", resources={"vcpus": 12, "memory": 1024})
     small = run(state, 2, 14)
@@ -163,14 +163,14 @@ def test_a_run_that_waits_names_the_quota_with_its_size() -> None:
     assert said == {f"held back by the vCPU quota of spot Standard in {CELL} (0)"}
 
 
-def test_an_instance_type_that_nobody_knows_takes_nothing_of_a_quota() -> None:
+def test_an_unknown_instance_type_uses_no_quota() -> None:
     state = deployment("c5.xlarge")
     told(state, host(1), container_instance(1))
     moment = moment_of(state, policy=replace(POLICY, vcpu_quotas=quotas(standard=16)), catalogue={})
     assert vcpus_left(moment) == {(CELL, "spot", "standard"): 16}
 
 
-def test_who_has_his_turn_loses_nothing_because_more_tasks_of_others_could_be_served() -> None:
+def test_a_run_whose_turn_it_is_loses_nothing_because_more_tasks_of_others_could_be_served() -> None:
     """Dollars for one large instance of the other queue, or for small ones with a GPU."""
     state = deployment("c5.4xlarge", "g4dn.xlarge", document={**QUEUES, "limits": {"usdPerHour": 0.43}})
     run(state, 1, 100)

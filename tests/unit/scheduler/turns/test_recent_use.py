@@ -47,7 +47,7 @@ def factors(state: State) -> dict[str, float]:
     return {owner or queue: each / ONE_FACTOR for (queue, owner), each in zip(order.sharers, order.factor, strict=True)}
 
 
-def test_who_used_everything_for_a_day_comes_after_who_used_nothing() -> None:
+def test_a_queue_that_used_everything_for_a_day_comes_after_one_that_used_nothing() -> None:
     state = after(busy(), 48)
     ahead = cluster(4)
     ahead.sharing = state.sharing
@@ -57,7 +57,7 @@ def test_who_used_everything_for_a_day_comes_after_who_used_nothing() -> None:
     assert factors(ahead) == {"b": 4, "a": 42 / 64}
 
 
-def test_who_used_all_of_late_still_gets_a_part() -> None:
+def test_a_queue_that_recently_used_everything_still_gets_a_part() -> None:
     """At least a sixteenth of what his weight alone would give beside the other."""
     state = cluster(30)
     state.sharing = replace(after(busy(), 1).sharing, recent=RecentUse(NOW, (1, 1, 0), {("a", ""): (UNIT, UNIT, 0)}))
@@ -84,7 +84,7 @@ def test_it_is_noted_every_five_minutes_and_not_in_each_tick() -> None:
     assert writes == 12
 
 
-def test_a_cluster_that_nobody_uses_is_noted_until_all_is_forgotten() -> None:
+def test_an_unused_cluster_is_recorded_until_all_use_is_forgotten() -> None:
     state = shared(cluster(1), REMEMBERS)
     note(state, NOW)
     state.changed_recent_use = False
@@ -128,7 +128,7 @@ def test_another_document_does_not_forget_what_was_used() -> None:
     assert state.sharing.recent == recent
 
 
-def test_what_cannot_be_read_begins_anew_and_is_told() -> None:
+def test_an_unreadable_record_restarts_and_is_reported() -> None:
     items: documents.Documents = {}
     stored(after(busy(), 24), items)
     partition = {key: body for (name, key), body in items.items() if name == documents.STATE}

@@ -35,7 +35,7 @@ def with_gpus(instances: int) -> State:
     return state
 
 
-def test_gpus_that_one_queue_alone_wants_lift_nobody() -> None:
+def test_gpus_that_only_one_queue_wants_raise_no_level() -> None:
     state = shared(with_gpus(4), QUEUES)
     first, second = run(state, 1, 1_000), run(state, 2, 1_000, queue="research", **GPU)
     assert launches(decided(state, max_instances=4)) == {first: 8, second: 8}  # all GPUs, and a half of the cpu

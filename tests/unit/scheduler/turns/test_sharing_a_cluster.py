@@ -48,7 +48,7 @@ def test_within_a_queue_priority_comes_before_age() -> None:
     assert (found[second], found[third]) == (10, 4)
 
 
-def test_who_has_places_already_waits_for_those_who_have_none() -> None:
+def test_a_run_with_places_waits_for_those_without() -> None:
     state = shared(cluster(4), {"version": 1, "queues": {"a": {}, "b": {}}})
     first = run(state, 1, 1_000, queue="a")
     actions = decided(state, max_instances=4)
@@ -70,7 +70,7 @@ def test_owners_divide_the_weight_of_their_queue() -> None:
     assert launches(decided(state, max_instances=4)) == {other: 8, alice: 4, bob: 4}
 
 
-def test_owners_whom_nobody_has_proven_share_one_place() -> None:
+def test_unproven_owners_count_as_one() -> None:
     """However many names somebody makes up."""
     state = shared(cluster(4), OWNERS)
     alice = run(state, 1, 900, queue="team", owner="alice")
@@ -81,7 +81,7 @@ def test_owners_whom_nobody_has_proven_share_one_place() -> None:
     assert (found[alice], sum(found.get(each, 0) for each in made_up)) == (8, 8)
 
 
-def test_a_run_whose_queue_is_there_no_more_is_in_the_default_one() -> None:
+def test_a_run_of_a_removed_queue_is_in_the_default_one() -> None:
     state = shared(cluster(4))
     gone = run(state, 1, 1_000, queue="research")
     shared(state, {"version": 1, "queues": {"other": {}}})
@@ -95,7 +95,7 @@ def test_what_a_queue_does_not_want_goes_to_the_others() -> None:
     assert launches(decided(state, max_instances=4)) == {first: 14, second: 2}
 
 
-def test_where_there_is_room_for_all_everybody_starts() -> None:
+def test_with_room_for_all_every_run_starts() -> None:
     state = shared(cluster(4))
     first, second = run(state, 1, 10), run(state, 2, 6, queue="research")
     assert launches(decided(state)) == {first: 10, second: 6}
@@ -135,7 +135,7 @@ def test_what_is_bought_for_one_queue_is_not_promised_to_another() -> None:
     assert remarks[second] == "waiting for ordered instances to join the cluster"
 
 
-def test_a_run_for_which_nothing_is_ordered_is_told_so() -> None:
+def test_a_run_for_which_nothing_is_ordered_says_so() -> None:
     state = state_with(fleet())
     run(state, 1, 1_000_000)
     second = run(state, 2, 1, resources={"vcpus": 4, "memory": 6000})

@@ -33,7 +33,7 @@ def test_tasks_with_gpus_find_theirs_although_others_come_first() -> None:
     assert unplaced == [4, 0]
 
 
-def test_nobody_takes_all_of_what_suits_another_best() -> None:
+def test_no_run_takes_all_instances_that_suit_another_best() -> None:
     """The first one has more than fits where it fits best, and would fill what the second one needs."""
     rows = [instance("i-1", 16_384, 16_384), instance("i-2", 16_384, 131_072)]
     found, unplaced = placed([batch(1_024, 1_024), batch(1_024, 8_192)], [32, 16], rows)

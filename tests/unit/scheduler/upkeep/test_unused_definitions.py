@@ -130,7 +130,9 @@ def test_what_ecs_refuses_is_tried_again_after_a_pause() -> None:
 
 
 @pytest.mark.parametrize("more", [3, MOST_UNUSED + 5])
-def test_a_few_are_deregistered_in_a_tick_the_longest_unused_first_and_so_many_are_remembered(more: int) -> None:
+def test_a_few_are_deregistered_in_a_tick_the_longest_unused_first_and_a_limited_number_is_remembered(
+    more: int,
+) -> None:
     state = ended()
     for number in range(more):
         run_id = f"run{number}-261121-062733-k3f9"

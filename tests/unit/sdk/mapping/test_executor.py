@@ -178,7 +178,7 @@ def test_a_result_that_cannot_be_pickled_is_an_exception(pool: argosy.Executor) 
         pool.submit(lock).result()
 
 
-def test_a_crash_is_an_exception_and_the_pool_goes_on(deployment: CallingWorld) -> None:
+def test_a_crash_is_an_exception_and_the_pool_continues(deployment: CallingWorld) -> None:
     """CPython breaks its pool (test_crash_during_func_exec_on_worker); a deployment does not break."""
     with argosy.Executor(client=deployment.client, collect=0.05, attempts=1) as pool:
         with pytest.raises(argosy.RunFailed, match=r"without a result for a call\.\n  task 0: exit 3"):
@@ -356,7 +356,7 @@ def test_a_ctrl_c_in_its_block_cancels_what_runs_and_what_waits(deployment: Call
     deployment.held.set()
 
 
-def test_calls_that_come_while_runs_go_on_make_further_runs(pool: argosy.Executor, deployment: CallingWorld) -> None:
+def test_calls_during_open_runs_make_further_runs(pool: argosy.Executor, deployment: CallingWorld) -> None:
     assert pool.submit(abs, -1).result() == 1
     assert pool.submit(abs, -2).result() == 2
     assert len(deployment.runs) == 2

@@ -219,7 +219,7 @@ def test_a_run_is_named_after_its_function(function: str, name: str) -> None:
     assert run_name(function) == name
 
 
-def test_results_say_whose_they_are(deployment: CallingWorld) -> None:
+def test_results_name_their_task(deployment: CallingWorld) -> None:
     results: Any = argosy.map(abs, [1], client=deployment.client)
     assert repr(results).startswith("<results of <argosy.Run map-abs-0 ")
 

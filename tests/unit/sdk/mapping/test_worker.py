@@ -107,7 +107,7 @@ def test_a_result_that_does_not_pickle_says_so(task: Task) -> None:
     assert fine.taken() == 0
 
 
-def test_an_exception_without_a_text_of_its_own_is_told(task: Task) -> None:
+def test_an_exception_without_a_text_is_reported(task: Task) -> None:
     def raise_it(x: int) -> None:
         class Mute(Exception):
             def __str__(self) -> str:

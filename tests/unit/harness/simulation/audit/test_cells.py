@@ -47,7 +47,7 @@ def test_so_is_work_that_is_placed_there() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(FREED_S - 1, []), (FREED_S + 1, ["closed"])])
-def test_what_lives_on_there_is_one_once_the_watchdogs_have_looked(seconds: float, expected: list[str]) -> None:
+def test_instances_that_outlive_the_watchdogs_are_a_violation(seconds: float, expected: list[str]) -> None:
     facts, checker, _ = closed_for(seconds)
     checker.time_passed()
     assert [found.invariant for found in facts.violations] == expected

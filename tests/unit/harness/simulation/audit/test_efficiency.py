@@ -45,7 +45,7 @@ def test_a_controller_that_works_on_with_nothing_to_wait_for_is_one_after_some_s
     assert awake_for(AWAKE_S + 1) == ["awake"]
 
 
-def test_a_controller_that_nobody_called_has_not_worked_on() -> None:
+def test_a_controller_that_was_not_invoked_has_not_worked_on() -> None:
     facts, checker = checked()
     facts.faults_ended_at = facts.world.now
     report = TickReport(events=0, poison=0)

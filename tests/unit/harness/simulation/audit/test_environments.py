@@ -113,7 +113,7 @@ def test_what_a_user_has_frozen_is_thawed_by_a_thaw_alone(fields: dict[str, Any]
         assert stored.commit([RUNNING, PARKED]) == ([] if thaws else said)
 
 
-def test_tasks_are_never_taken_away_numbered_anew_or_done() -> None:
+def test_tasks_of_a_service_are_never_removed_renumbered_or_done() -> None:
     stored = Stored()
     assert stored.commit([RUNNING, RUNNING]) == []
     assert "E5" in stored.commit([RUNNING])

@@ -67,7 +67,7 @@ def test_what_a_tick_reports_has_to_be_what_is_stored(report: TickReport, versio
         (True, None, (WELL, WELL), 1),
     ],
 )
-def test_a_marker_names_a_try_that_is_over(
+def test_a_marker_names_a_finished_try(
     succeeded: bool, named: str | None, statuses: tuple[int, ...], violations: int
 ) -> None:
     facts = facts_of(*statuses)

@@ -64,7 +64,7 @@ def raised_after_teardown(seconds: float, stands_still_s: float = 0.0) -> list[s
     return [found.invariant for found in facts.violations]
 
 
-def test_a_raise_after_teardown_is_one_unless_whoever_sent_it_may_have_stood_still() -> None:
+def test_a_raise_after_teardown_is_a_violation_unless_its_sender_may_have_been_paused() -> None:
     assert raised_after_teardown(0.0) == ["kill"]
     assert raised_after_teardown(59.0, stands_still_s=60.0) == []
     assert raised_after_teardown(61.0, stands_still_s=60.0) == ["kill"]

@@ -97,9 +97,7 @@ OVER_TIME = "the run took longer than timeout.runDurationSeconds allows: 60 s"
         ("its results are being listed: 1 of 2", {}, {"tasks": (FAILED, FAILED)}),
     ],
 )
-def test_what_a_run_is_said_to_wait_for_has_to_be_there(
-    said: str, untrue: dict[str, Any], true: dict[str, Any]
-) -> None:
+def test_the_reason_of_a_waiting_run_must_exist(said: str, untrue: dict[str, Any], true: dict[str, Any]) -> None:
     assert (checked(said, **untrue), checked(said, **true)) == (1, 0)
 
 
@@ -130,10 +128,10 @@ def test_of_runs_without_a_task_to_run_only_those_that_serve_wait_for_their_turn
         ("stopped early: the first 5 tasks failed in the same way", {"tasks": (FAILED,) * 5}),
     ],
 )
-def test_what_a_run_is_said_to_be_stopped_for_has_to_have_happened(said: str, true: dict[str, Any]) -> None:
+def test_the_reason_of_a_stopped_run_must_have_happened(said: str, true: dict[str, Any]) -> None:
     assert (checked(reason=said), checked(reason=said, **true)) == (1, 0)
 
 
-def test_trouble_is_told_of_only_where_something_goes_wrong() -> None:
+def test_trouble_is_reported_only_where_something_goes_wrong() -> None:
     assert checked("the run could not be prepared: Rate exceeded") == 1
     assert checked(reason="set aside: its record is corrupt") == 1

@@ -100,14 +100,14 @@ def test_a_task_that_was_never_registered_is_stopped_at_once() -> None:
     assert Served().stop() == []
 
 
-def test_what_runs_for_nobody_is_stopped_however_it_is() -> None:
+def test_an_orphaned_task_is_always_stopped() -> None:
     served = Served()
     served.change("register")
     assert served.stop("belongs to no live attempt") == []
     assert served.told("ecs", "stop_task", {"task": "arn:of:nobody"}, {"task": {}}) == []
 
 
-def test_a_warning_leaves_no_time_to_drain_when_most_of_it_is_over() -> None:
+def test_a_warning_leaves_no_time_to_drain_when_most_of_it_has_passed() -> None:
     served = Served()
     served.change("register")
     served.world.interrupt(served.instance)
@@ -143,7 +143,7 @@ def test_at_rest_nothing_is_registered() -> None:
     assert served.at_rest() == []
 
 
-def test_what_a_teardown_leaves_is_nobodys_fault() -> None:
+def test_remains_of_a_teardown_are_not_a_violation() -> None:
     served = Served(torn_down=True)
     served.change("register")
     assert served.at_rest() == []

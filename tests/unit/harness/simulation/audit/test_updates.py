@@ -36,6 +36,6 @@ def test_more_than_may_be_alive_is_found() -> None:
     assert found_where_one_may_be(attempt(0, "i-1")) == ["S9"]
 
 
-def test_who_has_left_his_instance_is_not_alive() -> None:
+def test_a_task_that_has_left_its_instance_is_not_alive() -> None:
     """Its run was suspended when it ended: what became of it is found out later."""
     assert found_where_one_may_be(attempt(0, "")) == []
