@@ -109,7 +109,7 @@ func (u *unpacking) member(member *tar.Header, content io.Reader) error {
 		return nil
 	case tar.TypeLink:
 		if !filepath.IsLocal(member.Linkname) {
-			return u.refused("has a link that points out of its folder: %s", member.Name)
+			return u.refused("has a link out of its folder: %s", member.Name)
 		}
 		if err := u.clear(name); err != nil {
 			return err
@@ -205,7 +205,7 @@ func (u *unpacking) makeLinks() error {
 	}
 	for _, each := range u.links {
 		if _, err := u.into.Stat(each.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return u.refused("has a link that points out of its folder: %s", each.name)
+			return u.refused("has a link out of its folder: %s", each.name)
 		}
 	}
 	return nil

@@ -28,7 +28,9 @@ def at_work() -> DeployedCells:
 
 def test_a_deployment_that_leaves_out_a_busy_cell_is_refused_and_the_work_continues() -> None:
     cluster = at_work()
-    with pytest.raises(CellInUse, match=f"{AWAY} is left out.*still has 3 instances.*make destroy-cell CELL={AWAY}"):
+    with pytest.raises(
+        CellInUse, match=f"no longer name the cell {AWAY}.*still has 3 instances.*make destroy-cell CELL={AWAY}"
+    ):
         cluster.deploy(CELL)
     assert cluster.store.switches() == Switches()
     cluster.run_to_rest()

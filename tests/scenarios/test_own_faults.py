@@ -72,7 +72,7 @@ def suspended() -> Controlled:
 def test_a_suspended_run_says_why_and_resumes_once_the_fault_is_gone() -> None:
     cluster = suspended()
     waiting = cluster.record(VICTIM).waiting
-    assert "suspended: the controller failed to process this run and tries again at" in waiting
+    assert "suspended: the controller failed at this run and tries again at" in waiting
     assert "Planted: _settle" in waiting
     cluster.run_to_rest()
     shown = cluster.record(VICTIM)

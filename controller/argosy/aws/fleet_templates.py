@@ -62,9 +62,7 @@ class FleetTemplates:
                 raise
             version = configs[0]["LaunchTemplateSpecification"]["Version"]
             pause_s = self._pause(fleet_id, version)
-            log.warning(
-                "%s could not be moved to version %s: %s; trying again in %d s", fleet_id, version, fault.text, pause_s
-            )
+            log.warning("%s cannot move to version %s: %s; retry in %d s", fleet_id, version, fault.text, pause_s)
             cell.ec2.modify_fleet(**request)
         self._newer.pop(fleet_id, None)
 

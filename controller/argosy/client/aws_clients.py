@@ -59,9 +59,7 @@ class Connection:
         except ValueError:  # the port is no number, or too large
             is_address = False
         if not is_address:
-            raise InvalidInput(
-                f"The endpoint {url} is not an address.", next_step="write it like http://127.0.0.1:4566"
-            )
+            raise InvalidInput(f"The endpoint {url} is not a URL.", next_step="write it like http://127.0.0.1:4566")
 
     @property
     def is_loopback(self) -> bool:

@@ -101,9 +101,7 @@ def _spending(course: CourseColumns) -> Figure:
     frame = _frame(course.low, axes.dollars(top), "US dollars an hour", f"US dollars per hour: {money(top)} at most.")
     layer = svg.Layer("all instances", "useful", usd, f"{money(float(np.nan_to_num(usd[-1])))} an hour")
     picture = svg.areas(frame, course.at, [layer])
-    return Figure(
-        "spending", "Cost per hour over time", picture=picture, table=_table(course, [("$ an hour", usd, money)])
-    )
+    return Figure("spending", "Cost per hour", picture=picture, table=_table(course, [("$ an hour", usd, money)]))
 
 
 def _interruptions(told: View) -> Figure:

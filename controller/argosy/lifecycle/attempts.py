@@ -99,13 +99,7 @@ def note_missed(state: State, key: AttemptKey, now: float) -> None:
     if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     state.attempts.set(row, absent_since=now)
-    set_back(
-        state,
-        Subject(What.RESOLVE, str(state.attempts["wave"][row])),
-        "it was missing from a listing",
-        now,
-        passing=True,
-    )
+    set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), "a listing lacked it", now, passing=True)
 
 
 def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:

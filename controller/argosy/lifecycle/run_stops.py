@@ -22,11 +22,7 @@ def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
         code = codes.pop()
         shown = "" if code == NO_EXIT_CODE else f" (exit code {code})"
         text = run.reasons[reasons.pop()]
-        give_up(
-            state,
-            run,
-            f"stopped early: the first {counts[TaskStatus.FAILED]} tasks failed in the same way{shown}: {text}",
-        )
+        give_up(state, run, f"stopped early: the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}")
 
 
 def give_up(state: State, run: Run, reason: str) -> None:

@@ -11,10 +11,7 @@ ENDED_BADLY = "the program ended with an error"
 KILLED = 128  # and the number of the signal
 _LAST_SIGNAL = 64
 _GIVEN_UP = re.compile(r"given up after \d+ losses: ")
-_SHELL = {
-    126: "a program has no permission to be executed",
-    127: "there is no such program",
-}  # POSIX, of the shell and of env
+_SHELL = {126: "the program is not executable", 127: "there is no such program"}  # POSIX, of the shell and of env
 # Of the runner that fetches a user's program and uploads its result (docs/maintainers/decisions/0030).
 WRONG_REQUEST, NO_RESULT, TEMPORARY = 64, 65, 75
 _RUNNER = {

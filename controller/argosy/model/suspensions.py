@@ -33,9 +33,7 @@ class Suspension:
         """The reason shown to users meanwhile."""
         until = datetime.fromtimestamp(self.again_at, UTC).strftime("%H:%M:%S UTC")
         stops = ", stops its tasks" if self.times >= MOST_UNWATCHED else ""
-        sentence = (
-            f"suspended: the controller failed to process this run{stops} and tries again at {until}: {self.reason}"
-        )
+        sentence = f"suspended: the controller failed at this run{stops} and tries again at {until}: {self.reason}"
         return replace(self.record, waiting=sentence, suspended_at=self.since)
 
 

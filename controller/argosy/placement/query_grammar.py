@@ -57,9 +57,7 @@ def _located(expression: str, error: UnexpectedToken) -> QuerySyntaxError:
     expected = ", ".join(sorted({_SHOWN.get(kind, "an operator") for kind in error.expected}))
     if error.token.type == "$END":
         return QuerySyntaxError("the expression ends too early", len(expression) + 1, expected)
-    return QuerySyntaxError(
-        f"{str(error.token)[:60]!r} is not allowed here", (error.token.start_pos or 0) + 1, expected
-    )
+    return QuerySyntaxError(f"{str(error.token)[:60]!r} is misplaced", (error.token.start_pos or 0) + 1, expected)
 
 
 @cache

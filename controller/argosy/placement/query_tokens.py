@@ -141,9 +141,7 @@ def _joiner_or_subject(text: str, position: int) -> tuple[str, str, int]:
     found = _WORD.match(text, position)
     word = found.group() if found else ""
     if found is None:
-        raise QuerySyntaxError(
-            f"{_shown(text, position)} is not allowed here", position + 1, "and, or, not, or a subject"
-        )
+        raise QuerySyntaxError(f"{_shown(text, position)} is misplaced", position + 1, "and, or, not, or a subject")
     if word in _JOINERS:
         return _JOINERS[word], word, found.end()
     if word in SUBJECTS or _ATTRIBUTE.match(word):

@@ -126,9 +126,7 @@ def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[s
         return ["nothing in this deployment could run its tasks: see the rejected pools", *question.warnings]
     said = list(question.warnings)
     if is_short:
-        said.append(
-            "every pool that could run it is short of capacity now: the forecast starts when one has capacity again"
-        )
+        said.append("every pool that could run it is short of capacity: the forecast starts when one has some")
     now, (_, run) = question.moment.now, question.on_copy(question.terms)
     budget = run.terms.budget_usd
     if budget is not None and found.high.cost_usd > budget:

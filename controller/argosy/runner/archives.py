@@ -65,9 +65,7 @@ def _unpack_member(opened: tarfile.TarFile, member: tarfile.TarInfo, folder: Pat
             _write(target, source, executable=bool(member.mode & 0o111))
     elif member.issym():
         if os.path.isabs(member.linkname) or not _is_inside(folder, target.parent / member.linkname):
-            raise RunnerFault(
-                WRONG_REQUEST, f"the archive {uri} has a link that points out of its folder: {member.name}"
-            )
+            raise RunnerFault(WRONG_REQUEST, f"the archive {uri} has a link out of its folder: {member.name}")
         _cleared(target).symlink_to(member.linkname)
     else:
         raise RunnerFault(

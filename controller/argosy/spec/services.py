@@ -55,8 +55,7 @@ class HealthSpec(Strict):
         default=3,
         ge=1,
         le=10,
-        description="Consecutive failures that make the container unhealthy. A task that stays unhealthy for another"
-        " retries x"
+        description="Consecutive failures that make the container unhealthy. A task that stays so for another retries x"
         " intervalSeconds is replaced.",
     )
     start_seconds: int = Field(
@@ -70,8 +69,7 @@ class PortSpec(Strict):
     container: int = Field(
         ge=1,
         le=MAX_PORT,
-        description="Port on which the program listens in its container. ARGOSY_PORT_ and this number holds it: a"
-        " process"
+        description="Port of the program in its container. ARGOSY_PORT_ and this number holds it: a process"
         " of local mode listens on another one.",
     )
     host: Annotated[int, AfterValidator(_not_reserved)] | None = Field(
@@ -145,8 +143,7 @@ class DaemonUpdateSpec(Strict):
     )
     order: Literal["stop-first", "start-first"] = Field(
         default=STOP_FIRST,
-        description="Whether the old task on an instance stops before the new one starts, or once the new one is"
-        " healthy.",
+        description="Whether the old task on an instance stops before the new one starts or once it is healthy.",
     )
     healthy_seconds: int = Field(
         default=15, ge=1, le=3600, description="Seconds after which a running task counts as healthy."
@@ -197,15 +194,14 @@ class UpdateSpec(Strict):
         default=100,
         ge=0,
         le=100,
-        description="Percent of the desired tasks, rounded up, that stay healthy during an update.",
+        description="Percent of the desired tasks, rounded up, that stay healthy.",
     )
     max_over_percent: int = Field(
         default=25,
         ge=0,
         le=100,
         description="Percent of the desired tasks, rounded up, that may run in addition during an update. With 0, a"
-        " task is"
-        " stopped before its replacement starts.",
+        " task is stopped before its replacement starts.",
     )
     healthy_seconds: int = Field(
         default=15,

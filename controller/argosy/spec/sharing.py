@@ -54,9 +54,7 @@ class QueueSpec(Strict):
     guarantee: CapSpec | None = Field(
         default=None, description="The amount that it gets before shares by weight are served: one of these amounts."
     )
-    lend: bool = Field(
-        default=True, description="false: what it does not use of its guarantee is not lent to other queues."
-    )
+    lend: bool = Field(default=True, description="false: the unused part of its guarantee is not lent.")
     cap: CapSpec | None = Field(default=None, description="The most that its tasks may use, even if more is free.")
     preempts: bool = Field(
         default=False, description="true: its runs may take room from runs that are preemptible, as reclaim says."
@@ -91,8 +89,7 @@ class ReclaimSpec(Strict):
     after_seconds: float = Field(default=120, ge=0, le=86_400, description="How long a run must wait first.")
     by: Literal["drain", "preempt"] = Field(
         default=DRAIN,
-        description="drain: instances take no new tasks of other queues until they are empty. preempt: tasks are"
-        " stopped.",
+        description="drain: instances take no other tasks until they are empty. preempt: tasks are stopped.",
     )
     per_task: int = Field(default=3, ge=0, le=100, description="The most times that a task is stopped.")
     per_hour_of_spend: float = Field(

@@ -23,10 +23,10 @@ from tests.fakes.cli import Parameters, World
     [
         ("127.0.0.1:4566", "The endpoint 127.0.0.1:4566 has no scheme.", "write http://127.0.0.1:4566"),
         ("localhost", "has no scheme", "write http://localhost"),
-        ("ftp://here", "is not an address", "http://127.0.0.1:4566"),
-        ("http://", "is not an address", ""),
-        ("http://here:99999", "is not an address", ""),
-        ("http://[", "is not an address", ""),
+        ("ftp://here", "is not a URL", "http://127.0.0.1:4566"),
+        ("http://", "is not a URL", ""),
+        ("http://here:99999", "is not a URL", ""),
+        ("http://[", "is not a URL", ""),
     ],
 )
 def test_an_invalid_endpoint_is_reported_before_anything_is_called(url: str, sentence: str, step: str) -> None:

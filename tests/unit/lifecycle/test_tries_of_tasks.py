@@ -131,7 +131,7 @@ def test_a_run_whose_first_tasks_fail_in_the_same_way_stops_and_says_so() -> Non
     for index in range(5):
         launched(state, index=index, number=index + 1)
         told(state, task(index + 1, "STOPPED", 3, exit_code=2, reason="no such flag"))
-    assert "failed in the same way (exit code 2): no such flag" in the_run(state).status_reason
+    assert "failed alike (exit code 2): no such flag" in the_run(state).status_reason
     assert status_of(state, 49) is TaskStatus.CANCELLED
     assert the_run(state).final_status is RunStatus.FAILED
 

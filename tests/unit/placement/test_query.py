@@ -145,7 +145,7 @@ def test_a_choice_of_ours_where_amazon_is_silent_holds(expression: str, rows: li
         ("attribute:stack", 16, "ends too early"),
         ("attribute:stack ==", 19, "a value"),
         ("(attribute:stack == prod", 25, "expected )"),
-        ("attribute:stack == prod)", 24, "is not allowed here"),
+        ("attribute:stack == prod)", 24, "is misplaced"),
         ("attribute:stack == 'prod", 20, "does not end"),
         ("attribute:stack in []", 21, "a value"),
         ("attribute:stack in [a b]", 23, "expected"),
@@ -162,11 +162,11 @@ def test_a_choice_of_ours_where_amazon_is_silent_holds(expression: str, rows: li
         ("agentConnected > true", 16, "does not take"),
         ("agentConnected exists", 16, "does not take"),
         ("task:group > a", 12, "does not take"),
-        ("attribute:a == [", 16, "is not allowed here"),
+        ("attribute:a == [", 16, "is misplaced"),
         ("attribute:a == |", 16, "not a value"),
-        ("attribute:a == b ~", 18, "is not allowed here"),
+        ("attribute:a == b ~", 18, "is misplaced"),
         ("attribute:" + "a" * 129 + " exists", 1, "1 to 128"),
-        ("and attribute:a exists", 1, "is not allowed here"),
+        ("and attribute:a exists", 1, "is misplaced"),
     ],
 )
 def test_a_fault_is_located_and_says_what_was_expected(expression: str, column: int, said: str) -> None:

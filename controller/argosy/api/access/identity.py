@@ -46,11 +46,7 @@ def opened(request: Any) -> tuple[Any, Proof | None]:
     """The request itself, and the proof of its sender. Raises SpecError."""
     if not isinstance(request, Mapping) or not {TEXT, PROOF} & {*request}:
         return request, None
-    faults = [
-        Fault(str(name)[:60], "cannot be combined with a signed request")
-        for name in request
-        if name not in (TEXT, PROOF)
-    ]
+    faults = [Fault(str(name)[:60], "must not be in a signed request") for name in request if name not in (TEXT, PROOF)]
     text, headers = request.get(TEXT), request.get(PROOF)
     if not isinstance(text, str) or not _is_utf8(text):
         faults.append(Fault(TEXT, "must be the exact text that was signed"))

@@ -81,9 +81,7 @@ def parsed(body: bytes | None, name: str) -> Environment | None:
         return None if body is None else environment_from(body)
     except FAULTS as fault:
         what = f"the stored environment {name} is corrupt ({type(fault).__name__}: {str(fault)[:200]})"
-        raise conflict(
-            f"{what}: its tasks keep running; restore it first, as docs/guides/operations.md describes"
-        ) from fault
+        raise conflict(f"{what}: its tasks continue; restore it first, as docs/guides/operations.md says") from fault
 
 
 def is_to_come(context: RequestContext, body: bytes | None, newest: JSON | None) -> bool:

@@ -125,9 +125,7 @@ def admitted(context: RequestContext, spec: Any) -> Admission:
 def _check_owner(context: RequestContext, terms: RunTerms) -> None:
     """Raises SpecError for a spec whose owner is not its sender."""
     if context.owner and terms.owner not in ("", context.owner):
-        told = (
-            f"is {context.owner}, from the request's signature: leave it out, or send the request unsigned (--unsigned)"
-        )
+        told = f"is {context.owner}, by its signature: leave it out, or send the request unsigned (--unsigned)"
         raise SpecError([Fault("owner", told)])
 
 

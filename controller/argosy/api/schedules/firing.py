@@ -132,7 +132,7 @@ def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
         return _store(context, asked, asked.verdict(FireVerdict.LATE, why))
     if asked.open_runs and schedule.overlap is Overlap.SKIP:
         return _store(
-            context, asked, asked.verdict(FireVerdict.SKIPPED, "its previous run was still open", asked.open_runs[-1])
+            context, asked, asked.verdict(FireVerdict.SKIPPED, "its last run was still open", asked.open_runs[-1])
         )
     if asked.open_runs and schedule.overlap is Overlap.QUEUE:
         return _queue(context, asked)

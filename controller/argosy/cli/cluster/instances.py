@@ -23,10 +23,8 @@ def scale(
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Count and buy only this type; repeat. [default: any]"),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="The minimum ends at this time.")] = None,
-    lasts: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="The minimum ends after this long: 2h.")
-    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="When the minimum ends.")] = None,
+    lasts: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="How long it lasts: 2h.")] = None,
 ) -> None:
     """Keep a minimum number of instances, even without work. They cost money all the time."""
     end = _end(until, lasts, session.tools.now())
@@ -113,7 +111,7 @@ def instances(
     session: Session,
     where: Annotated[
         str | None,
-        typer.Option("--where", metavar="EXPR", help="A placement expression; matches registered instances."),
+        typer.Option("--where", metavar="EXPR", help="A placement expression (registered instances)."),
     ] = None,
     pattern: Annotated[str | None, typer.Option("--type", metavar="GLOB", help="Only these types: 'g5.*'.")] = None,
     status: Annotated[list[str] | None, typer.Option("--status", help="Only this status: active, booting, ...")] = None,

@@ -79,7 +79,5 @@ def _list(session: Session, found: dict[str, str]) -> None:
         return
     table = PlainTable("QUEUE", "ENTRANCE", "NOTE")
     for queue, arn in found.items():
-        table.add_row(
-            queue, arn, "-" if queue in names else "there is no such queue: its entrance refuses every request"
-        )
+        table.add_row(queue, arn, "-" if queue in names else "no such queue: every request is refused")
     session.console.print(table)

@@ -104,9 +104,7 @@ def local(
     session: Session,
     chosen: LocalChoices,
     kept: StateOptions,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=LAST_PORT, help="Port to listen on; 0 chooses a free one.")
-    ] = 4566,
+    port: Annotated[int, typer.Option("--port", min=0, max=LAST_PORT, help="Port; 0 chooses a free one.")] = 4566,
     python: Annotated[
         list[str] | None,
         typer.Option(

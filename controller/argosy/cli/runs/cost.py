@@ -38,9 +38,7 @@ def cost(
     run: RunsOf,
     by: Annotated[
         By,
-        typer.Option(
-            "--by", help="pool: by where it was spent; waste: by what it was spent on; line: as AWS bills it."
-        ),
+        typer.Option("--by", help="pool: where it was spent; waste: what it was spent on; line: as AWS bills it."),
     ] = By.WASTE,
     html: HtmlFile = None,
 ) -> None:
@@ -65,9 +63,7 @@ def cost(
         session.console.print(beyond(view), style="dim")
     if env := view.get("environment"):
         whole = session.again(f"cost {env}")
-        session.console.print(
-            f"this is the run of one revision; the cost of the whole environment {env}: {whole}", style="dim"
-        )
+        session.console.print(f"one revision's run; the cost of the whole environment {env}: {whole}", style="dim")
     if len(views) < len(meant.ids):
         session.console.print(f"{len(meant.ids) - len(views):,} older runs of {run} are left out", style="dim")
     if caps := figures.caps(view):

@@ -136,10 +136,8 @@ def _purchase(purchase: Mapping[str, Any]) -> str:
         return line
     slack, left = purchase["slackSeconds"], duration(purchase["leftSeconds"])
     if slack < 0:
-        return (
-            f"{line}; on-demand instances need about {left} for the rest: {duration(-slack)} too long for the deadline"
-        )
-    return f"{line}; on-demand instances need about {left} for the rest: {duration(slack)} of slack"
+        return f"{line}; on-demand needs about {left} for the rest: {duration(-slack)} too long for the deadline"
+    return f"{line}; on-demand needs about {left} for the rest: {duration(slack)} of slack"
 
 
 def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:

@@ -44,9 +44,7 @@ def own_program(program: str, arguments: Sequence[str], upload: Path | None) -> 
     folder = upload if upload is not None else _unless_shared(path.parent, path.name)
     inside = os.path.relpath(path.resolve(), folder.resolve())
     if inside.startswith(".."):
-        raise CliError(
-            f"{program} is not in {folder}.", next_step="name a folder with --upload that contains the program"
-        )
+        raise CliError(f"{program} is not in {folder}.", next_step="name the program's folder with --upload")
     words = ["python", inside] if path.suffix == ".py" else [f"./{inside}"]
     return OwnProgram([*(_literal(word) for word in words), *arguments], folder, _run_name(path.stem))
 

@@ -27,9 +27,7 @@ NOT_UPLOADED = "# results: argosy run leaves them out\n*\n"
 class Wanted:
     """What to do with the results: copy them, merge them, or only list them."""
 
-    download: Annotated[
-        Path | None, typer.Option("--download", metavar="DIR", help="Copy the results to this folder.")
-    ] = None
+    download: Annotated[Path | None, typer.Option("--download", metavar="DIR", help="Copy the results there.")] = None
     partial: Annotated[bool, typer.Option("--partial", help="Accept a run that has not ended or lacks results.")] = (
         False
     )
@@ -40,7 +38,7 @@ class Wanted:
     ] = None
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File for the merged rows; - is standard output."),
+        typer.Option("--output", "-o", metavar="FILE", help="The merged file; - is standard output."),
     ] = None
 
 

@@ -123,11 +123,9 @@ class Ending:
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False
     merge: Annotated[
         str | None,
-        typer.Option("--merge", metavar="FILE", help="Merge all rows into this file at the end (.csv: CSV)."),
+        typer.Option("--merge", metavar="FILE", help="Merge all rows into it at the end (.csv: CSV)."),
     ] = None
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Copy all results to this folder at the end.")
-    ] = None
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Copy all results there at the end.")] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the run spec; upload and start nothing.")] = False
     client_token: Annotated[
         str | None, typer.Option("--client-token", help="A second submission with the same token starts nothing.")

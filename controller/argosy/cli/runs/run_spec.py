@@ -28,9 +28,7 @@ class Split:
     ] = None
     items: Annotated[
         Path | None,
-        typer.Option(
-            "--items", metavar="FILE", help="One task per line; JSON values in a .jsonl. - is standard input."
-        ),
+        typer.Option("--items", metavar="FILE", help="A task per line; JSON values in a .jsonl; - is standard input."),
     ] = None
 
 
@@ -64,15 +62,9 @@ class Terms:
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
     memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
     gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs of a task.")] = None
-    gpu_model: Annotated[
-        str | None, typer.Option("--gpu-model", metavar="MODEL", help="GPU model, such as A100 or T4.")
-    ] = None
-    budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most that the run may cost.")] = (
-        None
-    )
-    deadline: Annotated[str | None, typer.Option("--deadline", help="Deadline: a time or a duration such as 2h.")] = (
-        None
-    )
+    gpu_model: Annotated[str | None, typer.Option("--gpu-model", metavar="MODEL", help="Such as A100 or T4.")] = None
+    budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most the run may cost.")] = None
+    deadline: Annotated[str | None, typer.Option("--deadline", help="A time or a duration: 2h, 90m.")] = None
     attempts: Annotated[int | None, typer.Option("--attempts", min=1, help="Attempts of each task. Default 1.")] = None
     name: Annotated[str | None, typer.Option("--name", help="Name of the run. Default: the program's.")] = None
 

@@ -38,9 +38,9 @@ class SpecChanges:
     num_batches: Annotated[
         int | None, typer.Option("--num-batches", "-b", min=1, help="Tasks: array.range 0:(batch size x this).")
     ] = None
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Where results are written.")
-    ] = None
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Folder for results.")] = (
+        None
+    )
     changes: Annotated[
         list[str] | None,
         typer.Option(

@@ -22,12 +22,10 @@ def tasks(
     run: RunId,
     status: Annotated[list[str] | None, typer.Option("--status", help="Only this status: failed, running, ...")] = None,
     instance: Annotated[
-        str | None, typer.Option("--instance", help="Only tasks whose last attempt was on this instance.")
+        str | None, typer.Option("--instance", help="Only with the last attempt on this instance.")
     ] = None,
-    cell: Annotated[str | None, typer.Option("--cell", help="Only tasks whose last attempt was in this cell.")] = None,
-    exit_code: Annotated[
-        int | None, typer.Option("--exit-code", help="Only tasks whose last attempt ended with this outcome.")
-    ] = None,
+    cell: Annotated[str | None, typer.Option("--cell", help="Only with the last attempt in this cell.")] = None,
+    exit_code: Annotated[int | None, typer.Option("--exit-code", help="Only with this last exit code.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 1000,
 ) -> None:
     """The tasks of a run that all filters choose."""

@@ -21,9 +21,7 @@ def register(app: typer.Typer) -> None:
 def ui(
     session: Session,
     run: AnyRunId = None,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 chooses a free one.")
-    ] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port; 0 chooses a free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
 ) -> None:
     """Runs, cluster and prices in your browser; read-only, until Ctrl-C."""

@@ -183,9 +183,7 @@ def _timed_out(session: Session, begun: Any, late: WaitTimedOut) -> CliError:
 def status(
     session: Session,
     name: Name,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Refresh every two seconds until it is gone or Ctrl-C.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds.")] = False,
 ) -> None:
     """How an environment is doing, and its latest deployments."""
     from argosy.cli.services.views import environment_lines, revision_table
@@ -261,9 +259,7 @@ def endpoints(session: Session, name: Name) -> None:
     elif view["endpoints"]:
         session.console.print(endpoint_table(view["endpoints"]))
     else:
-        session.console.print(
-            f"No task of {name} has an endpoint: none is running, or its spec has no container.ports."
-        )
+        session.console.print(f"No task of {name} has an endpoint: none runs, or its spec has no container.ports.")
         session.console.print(f"next: {session.again(f'env status {name}')}", style="dim")
 
 

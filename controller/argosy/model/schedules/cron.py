@@ -39,7 +39,7 @@ class _Kind:
             value = int(text)
         if value is None or not self.least <= value <= self.greatest:
             raise BadExpression(
-                f"{text[:20]!r} is not a value of the field {self.name} ({self.least} to {self.greatest})"
+                f"{text[:20]!r} is not valid for the field {self.name} ({self.least} to {self.greatest})"
             )
         return value
 

@@ -90,11 +90,11 @@ def test_a_run_with_a_deadline_shows_what_it_buys_and_its_slack() -> None:
     overrides = {"array": {"size": 10, "expectedSeconds": 60}, "capacity": {"purchase": "spot-then-on-demand"}}
     overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
     state = state_with(submitted(**overrides), prepared(**overrides), fleet())
-    assert "buys spot now; on-demand instances need about 1m 00s for the rest: 59m 00s of slack" in printed(state)
+    assert "buys spot now; on-demand needs about 1m 00s for the rest: 59m 00s of slack" in printed(state)
     state.runs[RUN_ID].steering = Steering(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
     late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
     state.runs[RUN_ID] = late
-    said = "buys on-demand now (on-demand since 08:00 UTC); on-demand instances need about 1m 00s for the rest:"
+    said = "buys on-demand now (on-demand since 08:00 UTC); on-demand needs about 1m 00s for the rest:"
     assert f"{said} 2m 00s too long for the deadline" in printed(state)
 
 

@@ -11,7 +11,7 @@ from tests.fakes.cli import RUN_ID, World, api_error, run_view
 
 FIRE = {
     "scheduledTime": "2026-11-23T02:00:00Z", "verdict": "skipped", "decidedAt": "2026-11-23T02:00:01.000Z",
-    "runId": RUN_ID, "reason": "its previous run was still open", "replaced": [], "byHand": False,
+    "runId": RUN_ID, "reason": "its last run was still open", "replaced": [], "byHand": False,
 }  # fmt: skip
 VIEW: dict[str, Any] = {
     "name": "nightly", "state": "ENABLED", "expression": "cron(0 3 * * ? *)", "zone": "Europe/Berlin",
@@ -167,7 +167,7 @@ def test_show_says_what_is_wrong_and_what_became_of_its_times() -> None:
         "does not have the last change",
         "no run was started for",
         "waits for the previous run to end",
-        "its previous run was still open",
+        "its last run was still open",
         RUN_ID,
     ):
         assert sentence in result.stdout

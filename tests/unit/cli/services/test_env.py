@@ -283,7 +283,7 @@ def test_where_nothing_is_reached_it_says_why() -> None:
     world = World().answers("DescribeEnvironment", environment(endpoints=[]))
     said = lines(world.argosy("env", "endpoints", "web", COLUMNS="200"))
     assert said == [
-        "No task of web has an endpoint: none is running, or its spec has no container.ports.",
+        "No task of web has an endpoint: none runs, or its spec has no container.ports.",
         "next: argosy env status web",
     ]
 

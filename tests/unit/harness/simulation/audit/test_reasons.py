@@ -125,7 +125,7 @@ def test_of_runs_without_a_task_to_run_only_those_that_serve_wait_for_their_turn
         ("cancelled: enough", {"cancelled": True}),
         ("the rest of its budget of $1 does not pay", {"spec": {"capacity": {"budgetUsd": 1}}}),
         (OVER_TIME, {"spec": {"timeout": {"runDurationSeconds": 60}}}),
-        ("stopped early: the first 5 tasks failed in the same way", {"tasks": (FAILED,) * 5}),
+        ("stopped early: the first 5 tasks failed alike", {"tasks": (FAILED,) * 5}),
     ],
 )
 def test_the_reason_of_a_stopped_run_must_have_happened(said: str, true: dict[str, Any]) -> None:
