@@ -96,7 +96,7 @@ def test_a_spec_that_names_another_owner_is_refused(desk: Desk) -> None:
         answer = ask(desk, signed(desk, request))
         [fault] = error_of(answer)["fieldList"]
         assert fault["path"] == "owner"
-        assert fault["message"].startswith("is alice, from the request's signature: leave it out")
+        assert fault["message"].startswith("is alice, by its signature: leave it out")
     assert not desk.store.read_partition("INBOX")
     assert body(desk, signed(desk, submit(owner="alice")))["ownerProven"]
 

@@ -133,7 +133,7 @@ def test_every_pool_that_is_left_out_has_a_reason() -> None:
     assert (small["pools"], small["instanceTypes"]) == (2, ["c5.xlarge", "g5.xlarge"])
     assert "8192 cpu units" in small["reason"]
     assert (short["instanceTypes"], reply["possible"]) == (["c5.4xlarge"], True)
-    assert "short of capacity now" in reply["warnings"][0]
+    assert "short of capacity" in reply["warnings"][0]
     assert "short" in short["reason"] or "cool" in short["reason"]
 
 
