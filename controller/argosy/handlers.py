@@ -299,9 +299,8 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.api import reading
     from argosy.aws.archive import S3Archive
     from argosy.aws.call_rates import CallRates
-    from argosy.aws.cell import AwsDeployment, Cell, HomeClients
+    from argosy.aws.cell import AwsDeployment, Cell, Coordination, HomeClients
     from argosy.aws.executor import AwsExecutor
-    from argosy.aws.results import Coordination
     from argosy.aws.sqs import SqsQueue
     from argosy.catalogue.lookup import load_catalogue
     from argosy.engine.tick import Engine

@@ -12,9 +12,8 @@ from typing import Any
 
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import PART_SIZE, Cell, HomeClients, PartSize
+from argosy.aws.cell import PART_SIZE, Cell, Coordination, HomeClients, PartSize
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.results import Coordination
 from argosy.catalogue.lookup import load_catalogue
 from argosy.client.results.manifest import open_manifest
 from argosy.emulator.ec2.service import Ec2Setup

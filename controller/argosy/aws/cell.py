@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -74,6 +74,30 @@ class HomeClients(NamedTuple):
 
     s3: Any  # boto3 client
     events: Any  # of EventBridge
+
+
+Appended = Callable[[str, str], Sequence[tuple[str, bytes]]]
+"""The items of a run that commits appended after a given one ("" = all), ROWS_PER_PART rows or fewer."""
+
+
+def nothing_appended(run_id: str, after: str) -> Sequence[tuple[str, bytes]]:
+    return ()
+
+
+class Coordination(NamedTuple):
+    """Keeps long work and another controller out of each other's way.
+
+    keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
+    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended: history
+    items that are not beside its results yet. Raises AWS_ERRORS.
+    """
+
+    keep_alive: Callable[[], None] = lambda: None
+    retries_of: Callable[[str], int] = lambda run_id: 0
+    appended: Appended = nothing_appended
+
+
+ALONE = Coordination()  # there is no other controller
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, HomeClients, shielded
+from argosy.aws.cell import ALONE, TIME_WAS_UP, AwsDeployment, Cell, Coordination, HomeClients, shielded
 from argosy.aws.ecs_polls import EcsPolls
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
 from argosy.aws.observer import Observer
-from argosy.aws.placement_scores import NoScores, PlacementScores
+from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.preparation import RunPreparation
-from argosy.aws.results import ALONE, Coordination, Results
+from argosy.aws.results import Results
 from argosy.aws.target_groups import TargetGroups
 from argosy.model.actions import (
     Action,
@@ -70,7 +70,7 @@ class AwsExecutor:
         self._cell_count = max(1, len(by_name))
         self._preparation = RunPreparation(deployment, by_name, home.s3, S3ItemsReader(home.s3))
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, clock)
-        scores = PlacementScores() if deployment.placement_scores else NoScores()
+        scores = PlacementScores() if deployment.placement_scores else None
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
         self._looks = EcsPolls(by_name, clock)
         self._targets = TargetGroups(deployment.target_groups, by_name, clock)

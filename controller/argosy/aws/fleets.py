@@ -19,7 +19,7 @@ from typing import Any
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
-from argosy.aws.placement_scores import NoScores, Scores
+from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, shortage
@@ -54,10 +54,10 @@ class AwsFleets:
     """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
 
     def __init__(
-        self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], scores: Scores | None = None
+        self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], scores: PlacementScores | None = None
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
-        self._prices, self._scores = SpotPrices(), scores or NoScores()
+        self._prices, self._scores = SpotPrices(), scores
         self._templates = FleetTemplates(STAGE_TAG, stage, clock)
         self._ours: dict[str, set[str]] = {}  # by cell: ids of all our fleets that were ever listed
         self._unlisted: dict[str, str] = {}  # by cell: why not, in this pass
@@ -195,7 +195,8 @@ class AwsFleets:
         self._templates.note(cell, [fleet for _, fleet in found], check_time)
         self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         types = {pool.split("/")[0] for pool, _ in found}
-        prices, scores = self._prices.of(cell, types, now, check_time), self._scores.of(cell, types, now, check_time)
+        prices = self._prices.of(cell, types, now, check_time)
+        scores = self._scores.of(cell, types, now, check_time) if self._scores else None
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
             price, priced_at = prices.get((instance_type, zone), (None, 0.0))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from argosy.aws.cell import Appended
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.layout import history_part_uri, instances_uri, split_s3
 from argosy.model import ended_attempts
@@ -18,13 +18,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.stored.packing import Unreadable
 
-Appended = Callable[[str, str], Sequence[tuple[str, bytes]]]
-"""The items of a run that commits appended after a given one ("" = all), ROWS_PER_PART rows or fewer."""
 log = logging.getLogger(__name__)
-
-
-def nothing_appended(run_id: str, after: str) -> Sequence[tuple[str, bytes]]:
-    return ()
 
 
 class HistoryWriter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from argosy.aws.cell import Cell, CheckTime, pages
 from argosy.aws.errors import AWS_ERRORS, classify
@@ -23,20 +23,6 @@ LEAST_TYPES = 3  # with fewer the score is always low (aws.md 10.3)
 log = logging.getLogger(__name__)
 
 
-class Scores(Protocol):
-    """Where placement scores come from."""
-
-    def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolScores | None:
-        """As far as there are scores; None when they are not asked for. Raises what `check_time` raises."""
-
-
-class NoScores:
-    """The setting placementScores is off."""
-
-    def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolScores | None:
-        return None
-
-
 class PlacementScores:
     """EC2's scores; the last known ones when it does not answer."""
 
@@ -45,7 +31,8 @@ class PlacementScores:
         self._next: dict[str, float] = {}
         self._zones: dict[str, dict[str, str]] = {}  # by cell: zone id -> the account's name for it
 
-    def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolScores | None:
+    def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolScores:
+        """As far as there are scores. Raises what `check_time` raises."""
         wanted = sorted(types)
         if wanted and now >= self._next.get(cell.name, 0.0):
             self._next[cell.name] = now + SCORES_FRESH_S

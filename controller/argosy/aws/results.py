@@ -6,11 +6,11 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from argosy.aws.cell import PART_SIZE, HomeClients, PartSize
+from argosy.aws.cell import ALONE, PART_SIZE, Coordination, HomeClients, PartSize
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
-from argosy.aws.history import Appended, HistoryWriter, nothing_appended
+from argosy.aws.history import HistoryWriter
 from argosy.aws.manifest import (
     ManifestPart,
     StoredObject,
@@ -41,22 +41,6 @@ from argosy.model.state import State
 NO_CONDITION: Mapping[str, str] = {}
 EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
 log = logging.getLogger(__name__)
-
-
-class Coordination(NamedTuple):
-    """Keeps long work and another controller out of each other's way.
-
-    keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
-    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended: history
-    items that are not beside its results yet. Raises AWS_ERRORS.
-    """
-
-    keep_alive: Callable[[], None] = lambda: None
-    retries_of: Callable[[str], int] = lambda run_id: 0
-    appended: Appended = nothing_appended
-
-
-ALONE = Coordination()  # there is no other controller
 
 
 class Results:

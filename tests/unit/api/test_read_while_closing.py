@@ -11,9 +11,9 @@ import pytest
 
 from argosy.api import reading
 from argosy.api.history.attempts import ALIVE
-from argosy.aws.cell import HomeClients
+from argosy.aws.cell import Coordination, HomeClients
 from argosy.aws.items import S3ItemsReader
-from argosy.aws.results import Coordination, Results
+from argosy.aws.results import Results
 from argosy.emulator.s3 import S3Model
 from argosy.model.actions import CloseRun
 from argosy.model.ended_attempts import Outcome

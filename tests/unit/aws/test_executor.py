@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.aws.cell import HomeClients
+from argosy.aws.cell import Coordination, HomeClients
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.results import Coordination
 from argosy.model.actions import (
     Action,
     CloseRun,

@@ -14,9 +14,9 @@ from argosy import layout
 from argosy.api import reading
 from argosy.api.history.attempts import History
 from argosy.api.history.run_history import instances_of
-from argosy.aws.cell import HomeClients
+from argosy.aws.cell import Coordination, HomeClients
 from argosy.aws.items import S3ItemsReader
-from argosy.aws.results import Coordination, Results
+from argosy.aws.results import Results
 from argosy.emulator.s3 import S3Model
 from argosy.lifecycle.apply import apply
 from argosy.model import history_parts

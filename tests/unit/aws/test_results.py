@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
-from argosy.aws.cell import HomeClients, PartSize
+from argosy.aws.cell import Coordination, HomeClients, PartSize
 from argosy.aws.markers import remove_former_failure
-from argosy.aws.results import Coordination, Results
+from argosy.aws.results import Results
 from argosy.client.results.manifest import Manifest
 from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.events import ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.aws.placement_scores import SCORES_FRESH_S, NoScores, PlacementScores
+from argosy.aws.placement_scores import SCORES_FRESH_S, PlacementScores
 from argosy.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
 from tests.builders import CELL, NOW
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal
@@ -125,8 +125,7 @@ def test_when_ec2_gives_no_scores_the_old_ones_stay_and_the_next_request_waits_a
     assert asked(scores, ec2, NOW + SCORES_FRESH_S) == asked(scores, ec2, NOW + SCORES_FRESH_S + 9) == before
 
 
-def test_without_an_answer_there_are_no_scores_and_without_the_setting_no_request() -> None:
+def test_without_an_answer_there_are_no_scores() -> None:
     ec2 = ScriptedClient("ec2", describe_availability_zones=refusal("UnauthorizedOperation", "no"))
     assert asked(PlacementScores(), ec2, NOW) == {}
-    assert NoScores().of(cell(Clock(), ec2=ec2), TYPES, NOW, nothing) is None
     assert len(ec2.calls) == 1

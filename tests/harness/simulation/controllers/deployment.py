@@ -12,10 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.api import reading
 from argosy.aws import cell_records
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import AwsDeployment, Cell, HomeClients, PartSize
+from argosy.aws.cell import AwsDeployment, Cell, Coordination, HomeClients, PartSize
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.results import Coordination
 from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient

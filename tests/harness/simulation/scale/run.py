@@ -17,10 +17,9 @@ from typing import Any
 
 from argosy.api.reading import appended
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import PART_SIZE, Cell, HomeClients
+from argosy.aws.cell import PART_SIZE, Cell, Coordination, HomeClients
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.results import Coordination
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.bus import BusModel
 from argosy.emulator.dynamodb.service import DynamoModel
@@ -29,7 +28,6 @@ from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.policy import Policy
-from argosy.recording.recorder import Recorder
 from tests.harness.simulation.controllers.deployment import DEPLOYMENT, TABLE
 from tests.harness.simulation.controllers.recorded import RecordedTrial
 from tests.harness.simulation.scale.calls import DirectQueue, TimedCalls
@@ -137,7 +135,7 @@ class ScaleRun:
         return report.at_rest
 
     def _begin_anew(self) -> None:
-        self.engine.recorder.flush()
+        self.engine.flush_record()
         self.engine.forget()
         self.queue.give_back()
         self.invoked_at = self.timeline.now
@@ -188,7 +186,7 @@ class ScaleRun:
         store = DynamoStore(calls.client("dynamodb", self.dynamodb), TABLE)
         deployment, together = replace(DEPLOYMENT, part_size=PART_SIZE), Coordination(appended=partial(appended, store))
         executor = AwsExecutor(deployment, cells, HomeClients(s3, events), clock, together)
-        recorder = self.recorded.recorder(policy) if self.recorded else Recorder()
+        recorder = self.recorded.recorder(policy) if self.recorded else None
         return Engine(store, self.queue, executor, load_catalogue(), policy, clock, recorder=recorder)
 
     def _interrupt(self) -> None:
