@@ -15,6 +15,7 @@ from argosy.aws import shutdown
 from argosy.aws.observer import Observer
 from argosy.lifecycle import accounts, attempts, revival
 from argosy.model.events import InterruptionWarned
+from argosy.model.moment import Moment
 from argosy.scheduler.turns import caps
 from argosy.scheduler.upkeep import upkeep
 from tests.builders import NOW, instance_id
@@ -93,7 +94,7 @@ def new_tasks_are_missed_at_once(patch: Patch) -> None:
     check=scenario(DECIDE, "test_what_is_on_order_counts_for_the_most_instances_of_the_deployment"),
 )
 def promises_take_no_room(patch: Patch) -> None:
-    reworded(patch, caps.instances_left, " - sum(moment.promised.values())", "")
+    reworded(patch, Moment.instances_left, " - sum(self.promised.values())", "")
 
 
 @planted(

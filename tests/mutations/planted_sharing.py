@@ -230,15 +230,8 @@ def cap_checked_after_buying(patch: Patch) -> None:
 
 @planted("a queue is held to the cap of another one", check=CAPPED_TRIALS)
 def cap_of_another_queue(patch: Patch) -> None:
-    real = CapRoom.of.__func__  # type: ignore[attr-defined]
-
-    def of(cls: Any, state: State) -> Any:
-        found = real(cls, state)
-        if found is not None:
-            found.left = np.roll(found.left, 1, axis=0)
-        return found
-
-    patch.setattr(CapRoom, "of", classmethod(of))
+    real = CapRoom.left.fget  # type: ignore[attr-defined]
+    patch.setattr(CapRoom, "left", property(lambda self: np.roll(real(self), 1, axis=0)))
 
 
 @planted("at its cap a queue keeps the room that it was due to", check=scenario(

@@ -100,7 +100,7 @@ class Loop:
         if self.report.reason == "quiet":
             self.engine.left_quiet = True  # the lease is released already
         elif self.report.reason:
-            self.engine.recorder.flush()
+            self.engine.flush_record()
             self.store.release_lease(self.owner)
 
     @contextmanager
@@ -108,7 +108,7 @@ class Loop:
         try:
             yield
         except BaseException:
-            self.engine.recorder.flush()
+            self.engine.flush_record()
             with suppress(Exception):  # raise what ended the loop, not what failed while tidying up
                 self.store.release_lease(self.owner)  # the next invocation need not wait for the lease to expire
             raise
@@ -147,7 +147,7 @@ class Loop:
         """Release the lease, unless another invocation was refused it since it was taken: the message behind that
         invocation may not have arrived yet. Then the next tick waits for it."""
         if self.report.events or self.report.ticks > 1:
-            self.engine.recorder.flush()  # else there is next to nothing, and the next invocation stores it
+            self.engine.flush_record()  # else there is next to nothing, and the next invocation stores it
         self.wake.stay()  # it may have been disabled meanwhile: nothing else would begin the next tick
         if self.store.lay_down_lease(self.owner):
             return True

@@ -62,7 +62,7 @@ class Engine:
     execute_s: float = 5.0  # how long a tick may spend on executing actions
     functions: OwnFunctions = NO_FUNCTIONS
     keep_alive: Callable[[], None] = lambda: None  # called before every rehearsal: a search may outlast the lease
-    recorder: Recorder = field(default_factory=Recorder)
+    recorder: Recorder | None = None  # None: nothing is recorded
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
@@ -146,6 +146,11 @@ class Engine:
             self.forget()
         self.left_quiet = False
 
+    def flush_record(self) -> None:
+        """Store what is recorded so far, if anything is."""
+        if self.recorder is not None:
+            self.recorder.flush()
+
     def forget(self) -> None:
         """Drop the state in memory; messages that were not deleted come again."""
         self.state = None
@@ -164,8 +169,9 @@ class Engine:
             effects = [action for action in actions if not isinstance(action, Inside)]
             puts, expires_at = documents_of_commit(state, taken.decided_at, taken.refused)
         committed = self._commit(state, puts, expires_at, bool(effects))
-        version = state.version if committed else None
-        self.recorder.tick(taken.record(actions, digest_of(puts), version, is_whole=not self.excluded.is_in_use))
+        if self.recorder is not None:
+            version = state.version if committed else None
+            self.recorder.tick(taken.record(actions, digest_of(puts), version, is_whole=not self.excluded.is_in_use))
         self._carry_out(state, effects)
         self._observe(state)
         return self._report(state, actions)
@@ -178,7 +184,8 @@ class Engine:
         how = Start(self.now(), epoch_of(state, self.now()), self.is_new)
         self.is_new = False
         idle = begin(state, how, self.policy)
-        self.recorder.loaded(None if self.excluded.is_in_use else read, how)
+        if self.recorder is not None:
+            self.recorder.loaded(None if self.excluded.is_in_use else read, how)
         self.acted_at = 0.0 if idle else self.now()  # by an earlier controller
         return state
 
@@ -247,7 +254,7 @@ class Engine:
             sweep = self.executor.observe(self.now())
             for unread in sweep.unread if isinstance(sweep, Observed) else ():
                 self.excluded.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
-            if isinstance(sweep, Observed):
+            if isinstance(sweep, Observed) and self.recorder is not None:
                 self.recorder.observed(sweep)
             self.sightings.extend(one_by_one(sweep) if sweep else ())
             state.observed_at = before

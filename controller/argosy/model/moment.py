@@ -57,3 +57,8 @@ class Moment:
                 > 0
             }
         )
+
+    def instances_left(self) -> int:
+        """maxInstances less instances alive or still to be launched by fleets."""
+        alive = sum(instance.alive for instance in self.state.instances.values())
+        return self.policy.max_instances - alive - sum(self.promised.values())

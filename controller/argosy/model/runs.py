@@ -165,7 +165,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.terms = changed(self.submitted_terms, self.changes)
-        self.tasks.must_meet = all_bits(self.terms.depends_on)
+        self.tasks.must_meet = all_bits(self.terms.depends_on) if self.terms.depends_on else 0
 
     @classmethod
     def of_request(cls, request: SubmitRequest, number: int, rows: int, status: TaskStatus) -> Run:
@@ -266,6 +266,11 @@ class Run:
     def is_daemon(self) -> bool:
         """Whether its tasks run on every matching instance, and never count as the instance's work."""
         return self.terms.daemon is not None
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether it may go from spot to on-demand and back, or may be late."""
+        return self.terms.purchase.mixes or self.deadline_at is not None
 
     @property
     def may_wait(self) -> bool:

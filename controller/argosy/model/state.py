@@ -127,6 +127,11 @@ class State:
         """Whether a budget or an hourly cap limits an open run."""
         return any(run.terms.has_caps and not run.done for run in self.runs.values())
 
+    @property
+    def keeps_instances(self) -> bool:
+        """Whether any instance is kept for one run."""
+        return any(instance.yields_to for instance in self.instances.values())
+
     def definitions_in_use(self) -> set[str]:
         """The families of the task definitions that open and suspended runs use."""
         pinned = [run.task_definition for run in self.runs.values() if not run.done]

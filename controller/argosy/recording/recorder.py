@@ -94,7 +94,7 @@ class _Sweep:
 class Recorder:
     """The recorder of one controller. It raises nothing: a gap in the record ends the chain."""
 
-    archive: Archive | None = None  # None: nothing is recorded
+    archive: Archive
     policy: Policy = field(default_factory=Policy)
     owner: str = "0"  # tells two controllers apart that load in the same moment
     chain: str = ""  # names the load that the present segments go on from; "" = nothing is recorded before the next one
@@ -110,7 +110,7 @@ class Recorder:
         with _Tolerated(self):
             self.flush()
             self.chain = ""
-            if self.archive is None or stored is None:
+            if stored is None:
                 return
             moment = datetime.fromtimestamp(start.at, UTC)
             self.chain = f"{moment:%Y-%m-%d/%H%M%S.%f}-{stored.version:012d}-{self.owner}"
@@ -143,7 +143,7 @@ class Recorder:
 
     def flush(self) -> None:
         """Store the record so far."""
-        if self.pack is None or self.archive is None:
+        if self.pack is None:
             return
         body = b"".join([*self.pieces, self.pack.flush()])
         name = f"{JOURNAL}{self.chain}-{self.part:04d}.jsonl.gz"

@@ -93,7 +93,7 @@ def _work(
         *money.claims(ordered.places),
         *exhausted,
         *remarks(moment, ordered.runs(), money),
-        *steers(moment, ordered),
+        *(steers(moment, ordered) if any(run.is_steered for run in moment.state.runs.values()) else ()),
         *_notes(ordered.order, moment.now),
         *(reclaims(market, ordered.with_launches(*staying, *unsent), money) if takes_room else ()),
         *([NoteFloor(ordered.order.why_small)] if ordered.order.why_small != moment.state.floor.waiting else []),

@@ -114,14 +114,6 @@ def test_after_a_fault_of_our_own_nothing_is_recorded_until_the_next_load() -> N
     assert len(recording.lines()) == 4
 
 
-def test_without_an_archive_nothing_is_recorded() -> None:
-    recorder = Recorder()
-    recorder.loaded(NOTHING_STORED, START)
-    recorder.tick(TickRecord())
-    recorder.flush()
-    assert recorder.pack is None
-
-
 def test_an_archive_that_fails_ends_the_chain_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     archive = BrokenArchive()
     recorder = Recorder(archive)

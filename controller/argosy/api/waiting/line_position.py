@@ -25,7 +25,6 @@ from argosy.model.runs import Run
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.orders import DEPLOYMENT
 from argosy.scheduler.buying.reasons import HELD_BY, why_all_back_off
-from argosy.scheduler.turns.caps import instances_left
 from argosy.scheduler.turns.queue_views import QuotaUse, quotas_by_queue
 from argosy.sharing.columns import ONE_FACTOR
 from argosy.sharing.fill import OPEN, fill
@@ -79,7 +78,7 @@ def line_position(moment: Moment, run: Run, batch: Batch) -> LinePosition:
     if lacks_instance:
         found = waiting_runs(moment, run, batch, buying.offer, everywhere=True)
     position = _position(found)
-    is_full = instances_left(moment) <= 0 and bool(position.limit or lacks_instance)
+    is_full = moment.instances_left() <= 0 and bool(position.limit or lacks_instance)
     most_instances = moment.policy.max_instances if is_full and buying.offer is not None else 0
     return replace(
         position,

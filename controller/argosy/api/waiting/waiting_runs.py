@@ -24,7 +24,7 @@ from argosy.placement.supply import Supply
 from argosy.scheduler.buying.budget import is_about_money
 from argosy.scheduler.supply.roster import Lineup, Roster
 from argosy.scheduler.turns.asks import batch_of, shunned_by
-from argosy.scheduler.turns.caps import instances_left, vcpus_left
+from argosy.scheduler.turns.caps import vcpus_left
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 
@@ -48,7 +48,7 @@ class Purchasable:
         left = vcpus_left(moment)
         has_room = any(vcpus_of(each) <= left.get(quota_of(each), math.inf) for each in able)
         quotas = () if has_room else tuple(dict.fromkeys(quota_of(each) for each in able))
-        return cls(able[0] if able else None, has_room and instances_left(moment) > 0, quotas)
+        return cls(able[0] if able else None, has_room and moment.instances_left() > 0, quotas)
 
 
 @dataclass(frozen=True, slots=True)

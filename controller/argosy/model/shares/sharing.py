@@ -103,6 +103,11 @@ class Sharing:
         return found if DEFAULT_QUEUE in found else {DEFAULT_QUEUE: ShareQueue(), **found}
 
     @property
+    def limits_queues(self) -> bool:
+        """Whether any queue has a cap or a guarantee."""
+        return any(queue.cap.is_any or queue.guarantee for queue in self.queues().values())
+
+    @property
     def usd_per_hour(self) -> float:
         """The most that all instances together may cost; infinite = no limit."""
         limits = self.latest.document.get("limits", {}) if self.latest else {}

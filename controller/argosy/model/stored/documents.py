@@ -25,10 +25,11 @@ from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
-from argosy.model.shares.sharing import Sharing
+from argosy.model.shares.recent_use import RECENT_USE
+from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.state import State
 from argosy.model.stored.damage import FORMAT, Damage, UnreadableState, check_format, tried
-from argosy.model.stored.environments import environment_records, environments_in
+from argosy.model.stored.environments import ENVIRONMENT, environment_records, environments_in
 from argosy.model.stored.packing import Unreadable
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.stored.sharing import all_sharing_in, sharing_bodies
@@ -253,7 +254,9 @@ def restore(
         if (subject := Subject.from_text(text)) is not None
     }
     _restore_capacity(state, items)
-    for each in (*environments_in(items), *all_sharing_in(items)):
+    environments = environments_in(items) if any(key.startswith(ENVIRONMENT) for key in items) else ()
+    sharing = all_sharing_in(items) if items.keys() & {SHARING, RECENT_USE} else ()
+    for each in (*environments, *sharing):
         if isinstance(each, Damage):
             state.losses.found.append(each)
             state.losses.kept.add(each.document)

@@ -18,7 +18,6 @@ from argosy.model.state import State
 from argosy.scheduler.buying.orders import OrderedPlaces
 from argosy.scheduler.placing.places import NO_PLACES, Places
 from argosy.scheduler.supply.kept_instances import idle_yields
-from argosy.scheduler.turns.caps import instances_left
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,8 @@ class Departures:
 def what_goes(moment: Moment, ordered: OrderedPlaces, *, keep_placeable: bool) -> Departures:
     """keep_placeable: keep instances that could take tasks, because services need places in the next tick."""
     places = ordered.places
-    leaving = leaving_instances(moment, places.wanted, places.no_linger | idle_yields(moment, places.wanted))
+    useless = idle_yields(moment, places.wanted) if moment.state.keeps_instances else frozenset()
+    leaving = leaving_instances(moment, places.wanted, places.no_linger | useless)
     if keep_placeable:
         leaving = [instance for instance in leaving if not instance.placeable]
     actions = (*targets(moment, places, ordered.order, leaving), *departures(moment, leaving))
@@ -89,7 +89,7 @@ class _Rises:
     not count."""
 
     def __init__(self, moment: Moment, order: Order) -> None:
-        self._order, self._room = order, instances_left(moment)
+        self._order, self._room = order, moment.instances_left()
 
     def at_most(self, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
         """`wanted`, limited in two ways. Above the present target (ours or EC2's, whichever is higher) it adds no

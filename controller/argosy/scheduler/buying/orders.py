@@ -27,7 +27,7 @@ from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
 from argosy.scheduler.buying.reasons import HELD_BY, why_nothing_is_bought
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
-from argosy.scheduler.turns.caps import instances_left, quotas_of, usd_of_all, vcpus_left
+from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
 DEPLOYMENT = "maxInstances of the deployment"
 DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"
@@ -105,7 +105,7 @@ def order_for(market: MarketView, places: Places) -> Order:
         capped = CappedDemand.of(
             places.share, [each.batch for each in backlog], [e.run.id for e in places.runs], market.offers
         )
-        limits = replace(limits, purses=capped.purses(limits, instances_left(moment)))
+        limits = replace(limits, purses=capped.purses(limits, moment.instances_left()))
         backlog = capped.backlog(backlog, limits.purses)
     order = _within_limits(market, places, Demand(backlog, limits, capped))
     return order if capped is None else capped.with_reasons(order)
@@ -154,15 +154,15 @@ def _part(backlog: Backlog, tasks: int, shut: frozenset[QuotaKey]) -> Backlog:
 
 def order_limits(moment: Moment) -> OrderLimits:
     """How many instances the deployment may still add now, and its other limits."""
-    policy = moment.policy
-    left, usd = instances_left(moment), moment.state.sharing.usd_per_hour
+    policy, quotas = moment.policy, bool(moment.policy.vcpu_quotas)
+    left, usd = moment.instances_left(), moment.state.sharing.usd_per_hour
     return OrderLimits(
         instances=min(policy.growth_per_tick, left),
         max_type_share=policy.max_type_share,
         max_cell_share=policy.max_cell_share,
         held_cpu_units=_held_cpu(moment),
-        vcpus_left=vcpus_left(moment),
-        vcpus=quotas_of(moment.policy),
+        vcpus_left=vcpus_left(moment) if quotas else {},
+        vcpus=quotas_of(policy) if quotas else {},
         instances_limit=AT_ONCE if 0 < policy.growth_per_tick < left else DEPLOYMENT,
         usd_per_hour=math.inf if math.isinf(usd) else max(0.0, usd - usd_of_all(moment)),
         usd_limit=DEPLOYMENT_USD.format(usd),

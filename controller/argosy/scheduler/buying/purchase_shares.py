@@ -21,7 +21,7 @@ from argosy.model.pools import Offer
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.capped_demand import INSTANCES_COLUMN, USD_COLUMN, CappedDemand
 from argosy.scheduler.placing.places import Places
-from argosy.scheduler.turns.caps import INSTANCES, OF_A_VCPU, SCALE, USD, instances_left, use_of_quotas
+from argosy.scheduler.turns.caps import INSTANCES, OF_A_VCPU, SCALE, USD, use_of_quotas
 from argosy.scheduler.turns.fair_order import FairOrder, Within
 from argosy.sharing.alternatives import NO_OTHER, DealtByWays, Turn, Way, dealt_by_ways
 from argosy.sharing.columns import MOST, IntArray, Limits
@@ -100,7 +100,7 @@ def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequen
     quotas = tuple(sorted({each.quota for its in offered.values() for each in its if each.quota is not None}))
     for_all = ForAll(
         max(0, limits.instances),
-        max(0, instances_left(moment)),
+        max(0, moment.instances_left()),
         max(1, moment.policy.max_instances),
         limits.usd_per_hour,
         moment.state.sharing.usd_per_hour,

@@ -21,7 +21,7 @@ def steers(moment: Moment, ordered: OrderedPlaces) -> Iterator[Steer]:
     """Only changes: most ticks have none."""
     placed = {its.run.id: (its, shortfall) for its, shortfall in ordered.runs()}
     for run in moment.state.runs.values():
-        if run.done or not _is_steered(run):
+        if run.done or not run.is_steered:
             continue
         steering = steered(run, moment)  # the steering that this tick uses for placing and buying
         if steering.stance is run.steering.stance:
@@ -30,10 +30,6 @@ def steers(moment: Moment, ordered: OrderedPlaces) -> Iterator[Steer]:
             steering = steered(run, moment, short)
         if steering != run.steering:
             yield Steer(run.id, steering)
-
-
-def _is_steered(run: Run) -> bool:
-    return run.terms.purchase.mixes or run.deadline_at is not None
 
 
 def _waits(places: Places, its: RunPlaces, shortfall: Shortfall) -> bool:

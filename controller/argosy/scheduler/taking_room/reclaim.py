@@ -131,7 +131,7 @@ class _Reclaiming:
         self._rows: IntArray = np.zeros(0, dtype=np.int64)  # of the holders, in the table of attempts
         self._uses, self._daemons = uses_by_number(state), daemons_of(state)
         self._usd_left, self._queues = _usd_left(moment, reclaim), state.sharing.queues()
-        self._caps = CapRoom.of(state)
+        self._caps = CapRoom.of(state) if state.sharing.limits_queues else None
         self._free = self._free_on(places.here)
         for launch in places.launches:
             self._count(state.runs[launch.key.run_id], state.instances[launch.instance_id])

@@ -44,15 +44,16 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     """In queue order. A run's last ask is for its ordinary tasks; the one before it, if any, for those that move to
     on-demand. at_most: by run id, the number of tasks that it may ask for."""
     shunned, until = shunned_by(moment.state), moment.now + moment.policy.linger_s
-    kept = kept_for_runs(moment.state, moment.now)
-    needed = needed_from(moment, kept)
+    kept = kept_for_runs(moment.state, moment.now) if moment.state.keeps_instances else {}
+    needed = needed_from(moment, kept) if kept else {}
     asks: list[Ask] = []
     for run in runs:
         may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
         batch = batch_of(moment.state, run, until, shunned, may_buy)
         count = min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
-        batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
+        if kept:
+            batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
         asks += _split(run, batch, moment)
     return asks
 

@@ -104,12 +104,6 @@ def _summed(run: IntArray, amounts: IntArray, runs: int) -> IntArray:
     return found
 
 
-def instances_left(moment: Moment) -> int:
-    """maxInstances less instances alive or still to be launched by fleets."""
-    alive = sum(instance.alive for instance in moment.state.instances.values())
-    return moment.policy.max_instances - alive - sum(moment.promised.values())
-
-
 def usd_of_all(moment: Moment) -> float:
     """The cost per hour of all instances that are alive or may still come."""
     state, coming = moment.state, 0.0
@@ -131,11 +125,8 @@ class CapRoom:
     leaving: IntArray  # (queues, 4) use on warned instances, which will be replaced
 
     @classmethod
-    def of(cls, state: State) -> CapRoom | None:
-        """None if no queue has a cap or a guarantee."""
+    def of(cls, state: State) -> CapRoom:
         queues = state.sharing.queues()
-        if not any(queue.cap.is_any or queue.guarantee for queue in queues.values()):
-            return None
         names = tuple(queues)
         row = {name: number for number, name in enumerate(names)}
         used, queue_of = np.zeros((len(names), 8), dtype=np.int64), queues_by_number(state)

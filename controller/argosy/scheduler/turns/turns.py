@@ -31,7 +31,7 @@ def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns
     """at_most: by run id, the number of tasks that it may ask for."""
     moment, lineup, state = present.moment, present.lineup, present.moment.state
     order = FairOrder.of(state, present.runs, latest_starts(moment, present.runs))
-    asks, room = asks_of(moment, order.runs, at_most), CapRoom.of(state)
+    asks, room = asks_of(moment, order.runs, at_most), CapRoom.of(state) if state.sharing.limits_queues else None
     if not order.is_shared and (room is None or not asks):
         return Turns(present, asks, None)
     usd_per_hour = prices(moment, lineup)
