@@ -69,7 +69,7 @@ def _capacity_lines(state: State) -> list[Line]:
     if state.changed_pools:
         for key, pool in state.pools.items():
             found += pool_lines(pool, before.pools.get(key))
-        found += [line(LineType.POOL_FORGOTTEN, pool=key) for key in before.pools.keys() - state.pools.keys()]
+        found += [line(LineType.POOL_FORGOTTEN, pool=key) for key in sorted(before.pools.keys() - state.pools.keys())]
     if state.last_order.at != before.ordered_at:
         found.append(
             line(LineType.ORDER, **{name: value for name, value in state.last_order.to_json().items() if name != "at"})

@@ -134,9 +134,9 @@ def changed(state: State) -> Documents:
         documents[STATE, POOLS] = encode(pools)
     for bucket, members in _changed_buckets(state).items():
         documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
-    for chunk in state.attempts.dirty:
+    for chunk in sorted(state.attempts.dirty):
         documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
-    for run_id in state.new_runs:
+    for run_id in sorted(state.new_runs):
         documents[run_partition(run_id), SPEC] = _spec_of(state.runs[run_id])
     for run_id, record in state.quarantined.items():
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
@@ -155,7 +155,7 @@ def _changed_runs(state: State) -> Documents:
     for run_id, run in state.runs.items():
         if run_id in state.changed_runs or run.tasks.dirty:
             documents[RUNS, sort_key(run_id)] = encode(RunRecord.of(run).to_json())
-        for chunk in run.tasks.dirty:
+        for chunk in sorted(run.tasks.dirty):
             documents[run_partition(run_id), task_chunk(chunk)] = run.tasks.pack(chunk)
         if run.series.dirty:
             documents[run_partition(run_id), SERIES] = run.series.pack()
@@ -183,7 +183,7 @@ def _course(state: State) -> Documents:
 def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
     """By bucket with a changed instance, the records of all its instances. One pass over thousands of instances."""
     buckets = {_bucket(instance_id) for instance_id in state.changed_instances} | state.losses.buckets
-    members: dict[int, list[dict[str, Any]]] = {bucket: [] for bucket in buckets}
+    members: dict[int, list[dict[str, Any]]] = {bucket: [] for bucket in sorted(buckets)}
     for instance in state.instances.values() if buckets else ():
         if (bucket := _bucket(instance.id)) in members:
             members[bucket].append(_instance_record(instance))

@@ -29,9 +29,9 @@ def environment_from(body: bytes) -> Environment | None:
 
 def environment_records(state: State) -> Iterator[tuple[str, dict[str, Any]]]:
     """By key, the documents of changed or deleted environments."""
-    for name in state.changed_environments & state.environments.keys():
+    for name in sorted(state.changed_environments & state.environments.keys()):
         yield ENVIRONMENT + name, state.environments[name].to_json()
-    for name in state.gone_environments.keys() - state.environments.keys():
+    for name in sorted(state.gone_environments.keys() - state.environments.keys()):
         yield ENVIRONMENT + name, {_DELETED: state.gone_environments[name]}
 
 

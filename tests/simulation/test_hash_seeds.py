@@ -1,0 +1,30 @@
+"""Does a trial write the same whatever Python's hash seed is? Else the order of a set reaches what is stored."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRIALS = """
+from tests.harness.commit_digests import digest_of
+for seed in (3, 4):
+    print(digest_of(seed, faulty=True))
+"""
+
+
+@pytest.mark.slow
+def test_what_trials_store_does_not_depend_on_the_hash_seed() -> None:
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", TRIALS], cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, "PYTHONHASHSEED": seed}
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = (process.communicate()[0].decode() for process in started)
+    assert first.count("faults") == 2
+    assert first == second
