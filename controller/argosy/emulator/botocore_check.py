@@ -117,7 +117,10 @@ def check_reply(operation: Any, reply: Mapping[str, Any]) -> JSON:
         if reply:
             raise ShapeMismatch(f"{operation.name}: the reply should be empty")
         return {}
-    return _conforming(reply, operation.output_shape, operation.name)  # type: ignore[no-any-return]
+    try:
+        return _copier(operation.output_shape)(reply)  # type: ignore[no-any-return]
+    except ShapeMismatch as wrong:
+        raise ShapeMismatch(f"{operation.name}{wrong}") from None
 
 
 @cache
@@ -143,40 +146,95 @@ def _pagination(service: str) -> Mapping[str, Any]:
     return Loader().load_service_model(service, "paginators-1")["pagination"]  # type: ignore[no-any-return]
 
 
-def _conforming(value: Any, shape: Any, path: str) -> Any:
-    """A copy of `value` if it has the shape."""
+Copier = Callable[[Any], Any]  # a copy of a value that has the shape, or raises ShapeMismatch
+
+
+@cache
+def _copier(shape: Any) -> Copier:
+    """Made once for each shape, for a simulation checks millions of values."""
+    return _MAKERS.get(shape.type_name, _scalar)(shape)
+
+
+def _structure(shape: Any) -> Copier:
+    members, required = shape.members, frozenset(shape.required_members)
+    copiers: dict[str, Copier] = {}  # each made at its first value: a shape may hold itself
+
+    def made(name: str) -> Copier:
+        return copiers.setdefault(name, _copier(members[name]))
+
+    def copy(value: Any) -> JSON:
+        _expect(isinstance(value, dict), value, shape)
+        if unknown := value.keys() - members.keys():
+            raise ShapeMismatch(f": AWS knows no {', '.join(sorted(unknown))} in {shape.name}")
+        if missing := required - value.keys():
+            raise ShapeMismatch(f": {', '.join(sorted(missing))} must be there in {shape.name}")
+        copied, name = {}, ""
+        try:
+            for name, each in value.items():
+                copied[name] = (copiers.get(name) or made(name))(each)
+        except ShapeMismatch as wrong:
+            raise ShapeMismatch(f".{name}{wrong}") from None
+        return copied
+
+    return copy
+
+
+def _map(shape: Any) -> Copier:
+    copier = _copier(shape.value)
+
+    def copy(value: Any) -> JSON:
+        _expect(isinstance(value, dict), value, shape)
+        name = ""
+        try:
+            return {(name := key): copier(each) for key, each in value.items()}
+        except ShapeMismatch as wrong:
+            raise ShapeMismatch(f".{name}{wrong}") from None
+
+    return copy
+
+
+def _list(shape: Any) -> Copier:
+    copier = _copier(shape.member)
+
+    def copy(value: Any) -> list[Any]:
+        _expect(isinstance(value, list), value, shape)
+        place = 0
+        try:
+            return [copier(value[place := at]) for at in range(len(value))]
+        except ShapeMismatch as wrong:
+            raise ShapeMismatch(f"[{place}]{wrong}") from None
+
+    return copy
+
+
+def _string(shape: Any) -> Copier:
+    enum = frozenset(shape.enum)
+
+    def copy(value: Any) -> Any:
+        if not isinstance(value, str) or (enum and value not in enum):
+            _expect(False, value, shape)
+        return value
+
+    return copy
+
+
+def _scalar(shape: Any) -> Copier:
     kind = shape.type_name
-    if kind == "structure":
-        return _structure(value, shape, path)
-    if kind == "list":
-        _expect(isinstance(value, list), value, shape, path)
-        return [_conforming(each, shape.member, f"{path}[{index}]") for index, each in enumerate(value)]
-    if kind == "map":
-        _expect(isinstance(value, dict), value, shape, path)
-        return {key: _conforming(each, shape.value, f"{path}.{key}") for key, each in value.items()}
-    _expect(_is_scalar(value, kind), value, shape, path)
-    if kind == "string" and shape.enum:
-        _expect(value in shape.enum, value, shape, path)
-    return value
+
+    def copy(value: Any) -> Any:
+        _expect(_is_scalar(value, kind), value, shape)
+        return value
+
+    return copy
 
 
-def _structure(value: Any, shape: Any, path: str) -> JSON:
-    _expect(isinstance(value, dict), value, shape, path)
-    members = shape.members
-    if unknown := value.keys() - members.keys():
-        raise ShapeMismatch(f"{path}: AWS knows no {', '.join(sorted(unknown))} in {shape.name}")
-    if missing := [name for name in shape.required_members if name not in value]:
-        raise ShapeMismatch(f"{path}: {', '.join(sorted(missing))} must be there in {shape.name}")
-    return {name: _conforming(each, members[name], f"{path}.{name}") for name, each in value.items()}
-
-
-_SCALARS: Mapping[str, Any] = {
-    "string": str,
-    "character": str,
-    "integer": int,
-    "long": int,
-    "blob": (bytes, bytearray, io.IOBase),
+_MAKERS: Mapping[str, Callable[[Any], Copier]] = {
+    "structure": _structure,
+    "map": _map,
+    "list": _list,
+    "string": _string,
 }
+_SCALARS: Mapping[str, Any] = {"character": str, "integer": int, "long": int, "blob": (bytes, bytearray, io.IOBase)}
 
 
 def _is_scalar(value: Any, kind: str) -> bool:
@@ -187,6 +245,6 @@ def _is_scalar(value: Any, kind: str) -> bool:
     return isinstance(value, _SCALARS.get(kind, (int, float)))
 
 
-def _expect(right: bool, value: Any, shape: Any, path: str) -> None:
+def _expect(right: bool, value: Any, shape: Any) -> None:
     if not right:
-        raise ShapeMismatch(f"{path}: {value!r:.80} is no {shape.type_name} of {shape.name}")
+        raise ShapeMismatch(f": {value!r:.80} is no {shape.type_name} of {shape.name}")
