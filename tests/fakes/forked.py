@@ -29,3 +29,9 @@ def fail() -> None:
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def import_a_library() -> None:
+    import colorsys
+
+    print(colorsys.rgb_to_hsv(0.0, 0.0, 0.0))

@@ -85,6 +85,12 @@ def test_a_fork_holds_no_pipe_of_another_one(forks: Forks) -> None:
         assert second.poll() is None
 
 
+def test_a_file_of_the_users_folder_hides_no_library(forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "colorsys.py").write_text("raise ImportError('not this one')\n")
+    with called(forks, "import_a_library", folder=tmp_path) as fork:
+        assert fork.stdout.read() == b"(0.0, 0.0, 0.0)\n"
+
+
 def server_of(fork: Fork) -> int:
     """Its watcher's parent."""
     return psutil.Process(fork.pid).parents()[1].pid
