@@ -6,21 +6,19 @@ process makes hundreds of sessions.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import boto3
-import boto3.session
 import botocore.session
-from botocore.loaders import create_loader
+from botocore.loaders import Loader
+
+
+class Folders(list[str]):
+    """Each once, although each session of boto3 adds its own."""
+
+    def append(self, folder: str) -> None:
+        if folder not in self:
+            super().append(folder)
 
 
 def keep() -> None:
     """From now on, all sessions of this process have one loader."""
-    loader = create_loader(str(Path(boto3.__file__).parent / "data"))
-
-    def set_up(session: Any) -> None:
-        session._loader = loader  # its own way adds the folder of boto3's data to the search path again
-
+    loader = Loader(extra_search_paths=Folders())
     botocore.session.create_loader = lambda _path=None: loader
-    boto3.session.Session._setup_loader = set_up
