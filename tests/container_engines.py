@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from argosy.local.containers.engine import ENGINES, EngineRuntime, NoEngineError, check
-from argosy.local.containers.leftovers import label
+from argosy.local.containers.engine_run import label
 from argosy.local.containers.process import Ended, Isolation, Program
 
 # Parameters of a fixture `engine`, beside "fake".

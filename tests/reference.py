@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.actions import REQUESTS
-from argosy.cli.late import load
-from argosy.cli.main import Commands
+from argosy.cli.main import Commands, load
 from argosy.model.attempts import AttemptKey
 from argosy.spec.parse import parse_spec, schema, to_json
 from argosy.spec.shards import task_overrides

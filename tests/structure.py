@@ -209,7 +209,7 @@ def main_path() -> MainPath:
     from argosy.api.admission.specs import DeploymentLimits, Sources
     from argosy.aws.dynamodb import DynamoStore
     from argosy.emulator.botocore_check import SimulatedClient
-    from argosy.emulator.dynamodb.service import DynamoModel
+    from argosy.emulator.dynamodb import DynamoModel
     from tests.fakes.api import SPEC, Definitions, Images, Items, Wake
     from tests.scenarios.controlled import Controlled
 

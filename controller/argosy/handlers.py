@@ -225,7 +225,7 @@ def _store_and_wake() -> tuple[DynamoStore, AwsWake]:
 def api_of_process() -> Any:
     from argosy.api.actions import Api
     from argosy.api.admission.specs import Sources, limits_of
-    from argosy.aws.images import SsmImages
+    from argosy.aws.folder_images import SsmImages
     from argosy.aws.items import S3ItemsReader
     from argosy.aws.preparation import EcsDefinitions
     from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.sharing.columns import MOST, Columns, Limits, Sharers
-from argosy.sharing.fill import fill
-from argosy.sharing.turns import turns
+from argosy.sharing.fill import fill, turns
 from tests.benchmarks.sharing_world import TICK_S, World
 
 SCALE = 1 << 16  # of launches

@@ -15,8 +15,7 @@ import pytest
 
 from argosy.sharing.bounds import LENT, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
-from argosy.sharing.fill import fill
-from argosy.sharing.turns import turns
+from argosy.sharing.fill import fill, turns
 
 RUNS, TASKS = 1_000, 1_000_000
 LAUNCHES = 2_000

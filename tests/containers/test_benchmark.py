@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.client.benchmarks.records import from_record, read
+from argosy.client.benchmarks import from_record, read
 from tests.containers import s3
 from tests.fakes.local_mode import local_aws
 from tests.readmes import Shell, command_lines, local_options

@@ -16,8 +16,7 @@ import pytest
 
 from argosy.local.containers.docker_network import APART
 from argosy.local.containers.engine import EngineRuntime
-from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
-from argosy.local.containers.leftovers import label
+from argosy.local.containers.engine_run import ContainerEngine, Door, label, run_arguments
 from argosy.local.containers.process import Ended, Isolation, Program
 from tests.container_engines import asking, calls, leave_a_container, start
 

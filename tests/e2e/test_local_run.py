@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from argosy.local.folders import package_root
+from argosy.local.options import package_root
 
 pytestmark = pytest.mark.e2e
 

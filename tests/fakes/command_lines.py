@@ -12,8 +12,7 @@ from typing import Any
 
 from typer.main import get_command, get_group
 
-from argosy.cli.late import load
-from argosy.cli.main import Commands, app
+from argosy.cli.main import Commands, app, load
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = get_group(app)

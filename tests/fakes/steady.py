@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.emulator.dynamodb.service import size_of
+from argosy.emulator.dynamodb import size_of
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.report import TickReport

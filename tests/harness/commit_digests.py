@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from argosy.emulator.dynamodb.service import Change
+from argosy.emulator.dynamodb import Change
 from tests.harness.simulation.faults import KINDS
 from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.trial import Trial

@@ -10,9 +10,9 @@ from argosy.engine import steps
 from argosy.engine import tick as tick_module
 from argosy.market import floors, release
 from argosy.market.floors import LeastSize
-from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
+from argosy.model.pools import NO_FLOOR
 from argosy.model.state import State
 from argosy.scheduler.buying import orders
 from tests.harness.simulation.campaign import run_trial

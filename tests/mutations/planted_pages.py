@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.figures import history, markup
-from argosy.loopback import strangers
+from argosy.loopback import server
 from argosy.ui import pages
 from tests.mutations.catalogue import Patch, planted, scenario
 
@@ -32,4 +32,4 @@ def amended_attempts_are_drawn_twice(patch: Patch) -> None:
 )
 def strangers_may_look(patch: Patch) -> None:
     patch.setattr(pages, "stranger", lambda environ: None)
-    patch.setattr(strangers, "stranger", lambda environ: None)
+    patch.setattr(server, "stranger", lambda environ: None)

@@ -26,7 +26,7 @@ from argosy.scheduler.turns.caps import CapRoom
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.fair_share import FairShare
 from argosy.scheduler.upkeep import upkeep
-from argosy.sharing import alternatives, fill, history, levels, turns
+from argosy.sharing import alternatives, fill, history, levels
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
 from tests.harness.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -80,13 +80,13 @@ def small_starve_large(patch: Patch) -> None:
 
 @planted("ties go by a hash instead of the sharers' order", check=ORACLE)
 def ties_by_hash(patch: Patch) -> None:
-    real = turns.keys
+    real = fill.keys
 
     def keys(starts: IntArray, steps: IntArray, task: IntArray) -> IntArray:
         found: IntArray = real(starts, steps, task) * 1_024 + (starts.sum(axis=1) + task) * 2_654_435_761 % 1_024
         return found
 
-    patch.setattr(turns, "keys", keys)
+    patch.setattr(fill, "keys", keys)
 
 
 @planted("a weight of 0 divides: such a queue gets as much as one of weight 1", check=scenario(

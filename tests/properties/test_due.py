@@ -13,7 +13,7 @@ from argosy.lifecycle.apply import pass_time
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
-from argosy.model.touched import ChangedIds
+from argosy.model.stored.columns import ChangedIds
 from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
 from tests.harness.simulation.faults import kinds_of

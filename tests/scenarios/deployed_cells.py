@@ -9,10 +9,10 @@ from argosy.aws.cell import Cell
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.teardown import DeployedCell
 from argosy.emulator.botocore_check import SimulatedClient
-from argosy.emulator.bus import BusModel
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from tests.builders import CELL
 from tests.fakes.ending import FakeTable
+from tests.harness.simulation.world.bus import BusModel
 from tests.scenarios.two_cells import AWAY, TwoCells
 
 TABLE, STAGE, TICK_RULE = "argosy-state", "main", "argosy-tick"

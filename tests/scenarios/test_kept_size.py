@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.floor import NO_FLOOR
 from argosy.model.inbox import ScaleRequest
 from argosy.model.policy import VcpuQuota
+from argosy.model.pools import NO_FLOOR
 from argosy.model.state import State
 from argosy.model.stored import documents
 from tests.builders import CELL

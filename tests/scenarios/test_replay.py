@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.layout import JOURNAL
-from argosy.recording import provenance
+from argosy.recording import recorder
 from argosy.replay.chains import NotRecorded, chains_of
 from argosy.replay.why import why
 from tests.fakes.recorded import edited, recorded
@@ -126,7 +126,7 @@ def test_different_code_and_a_different_machine_are_reported(quiet: RecordedTria
     assert not reply["exact"]
     assert [each.split(":")[0] for each in reply["differences"]] == [
         "the controller ran different code",
-        f"the controller had numpy 1.0, here it is {provenance.platform_now()['numpy']}",
+        f"the controller had numpy 1.0, here it is {recorder.platform_now()['numpy']}",
     ]
 
 

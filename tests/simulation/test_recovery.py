@@ -9,7 +9,6 @@ import pytest
 from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
-from argosy.emulator.bus import LambdaModel
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.loop import Loop, LoopReport
@@ -21,6 +20,7 @@ from tests.harness.simulation.controllers.deployment import SimulatedDeployment,
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import CallConditions, Crash
 from tests.harness.simulation.upkeep.watchdogs import Watchdogs
+from tests.harness.simulation.world.bus import LambdaModel
 from tests.harness.simulation.world.deployed_fleets import add_fleets
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

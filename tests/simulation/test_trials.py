@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.emulator.rate_limits import Buckets
 from tests.fakes.trials import SMALL, SMALL_JOB, WARM
 from tests.harness.simulation.campaign import replay_command, run_trial, shrink
 from tests.harness.simulation.faults import ALL, KINDS, kinds_of
@@ -15,6 +14,7 @@ from tests.harness.simulation.injection.boundary import SCRIPTED
 from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.trial import Trial
 from tests.harness.simulation.verdict import Verdict
+from tests.harness.simulation.world.rate_limits import Buckets
 
 QUICK_SEEDS = 12
 

@@ -155,7 +155,7 @@ def test_no_definition_holds_a_secret(examples: Template) -> None:
 
 def test_local_mode_has_the_same_definitions(examples: Template) -> None:
     from argosy.local.deployment import Names
-    from argosy.local.task_definitions import definitions as local_definitions
+    from argosy.local.deployment import definitions as local_definitions
 
     names = Names("argosy", "123456789012", "us-east-1")
     local = {each["family"]: each for each in local_definitions(ROOT / "containers", names, 90)}

@@ -18,11 +18,10 @@ from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rejected
 from argosy.model.arns import task_arn
 from argosy.model.attempts import AttemptStatus
-from argosy.model.floor import Floor
 from argosy.model.instances import Instance, Purchase
 from argosy.model.money.costs import Costs, summed
 from argosy.model.policy import Policy
-from argosy.model.pools import Pool
+from argosy.model.pools import Floor, Pool
 from argosy.model.purchases import Stance
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State

@@ -2,27 +2,40 @@
 
 Stops come first because they are urgent. Targets come before terminations, or fleets would replace the instances that
 end. Launches come last of what runs need: only they can use up all the time, and they must not starve the rest. The
-remaining time goes to task definitions that no run needs any more.
+remaining time goes to task definitions that no run needs any more. Tasks are polled one by one, by DescribeTasks, only
+for the health of their containers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from argosy.aws.cell import ALONE, TIME_WAS_UP, AwsDeployment, Cell, Coordination, HomeClients, shielded
-from argosy.aws.ecs_polls import EcsPolls
+from argosy.aws.cell import (
+    ALONE,
+    TIME_WAS_UP,
+    AwsDeployment,
+    Cell,
+    Coordination,
+    HomeClients,
+    chunks,
+    read_each,
+    shielded,
+)
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
 from argosy.aws.observer import Observer
-from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import Results
+from argosy.aws.spot_market import PlacementScores
 from argosy.aws.target_groups import TargetGroups
+from argosy.messages.ecs import task_seen
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -42,7 +55,7 @@ from argosy.model.actions import (
     Terminate,
     VerifyResult,
 )
-from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted
+from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted, TaskSeen
 from argosy.model.state import State
 
 STOPS_SHARE = 0.4  # of a tick's time: the most that stops may use
@@ -235,3 +248,35 @@ def _first_of_each_new_run(launches: Iterable[Launch], state: State) -> list[Lau
         if run is not None and run.attempts == 0:
             first.setdefault(run.id, action)
     return list(first.values())
+
+
+class EcsPolls:
+    """DescribeTasks for the tasks of every cell."""
+
+    def __init__(self, cells: Mapping[str, Cell], clock: Callable[[], float]) -> None:
+        self._cells, self._clock = cells, clock
+
+    def look(self, action: LookAtTasks, deadline: float) -> Iterator[Event]:
+        """What ECS shows, as of the time of the call. A sweep finds the tasks that ECS has forgotten."""
+        cell = self._cells.get(action.cell)
+        if cell is None:
+            yield NotCarriedOut(f"there is no cell {action.cell}")
+            return
+        for chunk in chunks(list(action.arns)):
+            if self._clock() >= deadline or not cell.rates.reads.take(deadline):
+                yield NotCarriedOut(TIME_WAS_UP)
+                return
+            at = self._clock()
+            try:
+                answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
+            except AWS_ERRORS as error:
+                fault = classify(error)
+                if fault.kind is FailureKind.THROTTLED:
+                    cell.rates.reads.throttled()
+                yield NotCarriedOut(fault.text, passing=fault.passing)
+                return
+            yield from read_each(partial(_seen, at=at), answer["tasks"])
+
+
+def _seen(task: Mapping[str, Any], at: float) -> TaskSeen:
+    return replace(task_seen(task), looked_at=at)

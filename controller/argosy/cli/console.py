@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from argosy.figures.visible_text import visible
+from argosy.figures.markup import visible
 
 
 class PlainText(Text):

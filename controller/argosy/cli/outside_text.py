@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typer
 
-from argosy.figures.visible_text import visible
+from argosy.figures.markup import visible
 
 
 def say(text: str, *, err: bool = False) -> None:

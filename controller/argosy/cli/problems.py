@@ -15,7 +15,7 @@ import typer
 
 from argosy.cli.outside_text import say
 from argosy.client.errors import ArgosyError, from_aws, is_from_aws
-from argosy.figures.visible_text import visible
+from argosy.figures.markup import visible
 
 OK = 0
 RUN_FAILED = 1

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from argosy.client.api import ApiClient
+from argosy.client.api import ApiClient, Signer
 from argosy.client.aws_clients import Connection, find_credentials, make_client
 from argosy.client.deployment import Deployment, find_deployment
-from argosy.client.identity import Signer
 
 
 @dataclass

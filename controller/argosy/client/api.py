@@ -1,15 +1,46 @@
-"""The api of a deployment: one method for each action, invoked with the user's own credentials."""
+"""The api of a deployment: one method for each action, invoked with the user's own credentials.
+
+The proof of the sender's identity is a signed call of sts:GetCallerIdentity, handed in unsent. That needs no right and
+no call, and no secret leaves the machine: only a signature does.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from argosy.client.errors import ArgosyError, error_code
-from argosy.client.identity import Signer
 from argosy.model.entrances import alias_of
-from argosy.model.signed_requests import PROOF, TEXT, WITH_SPECS
+from argosy.model.signed_requests import BODY, PROOF, TEXT, WITH_SPECS, SignedFor
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Of one deployment. credentials: returns those to sign with, as botocore has them; None = there are none. region:
+    of the
+    deployment.
+    """
+
+    signed_for: SignedFor
+    credentials: Callable[[], Any]
+    region: str
+
+    def headers(self, action: str, text: str) -> dict[str, str] | None:
+        """Of the call, for a request of this text. None if nothing can be signed."""
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        found = self.credentials()
+        if found is None:
+            return None
+        call = AWSRequest(
+            "POST", f"https://{self.signed_for.host}/", self.signed_for.headers(action, text), BODY.encode()
+        )
+        SigV4Auth(found, "sts", self.region).add_auth(call)
+        return {name.lower(): str(value) for name, value in call.headers.items()}
+
 
 PAGE_OF_RUNS = 100
 PAGE_OF_SCHEDULES = 50

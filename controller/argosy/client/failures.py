@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError, is_denied, is_from_aws
-from argosy.client.logs.streams import LogStream, stream_of
+from argosy.client.logs import LogStream, stream_of
 from argosy.model import exit_codes
 
 KINDS_READ = 5  # each takes two calls

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.model.actions import NoteFloor
-from argosy.model.floor import NO_FLOOR, Floor
 from argosy.model.inbox import ScaleRequest, SharingRequest, UpdateRequest
+from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.purchases import Stance
 from argosy.model.runs import Run
 from argosy.model.shares.recent_use import RecentUse

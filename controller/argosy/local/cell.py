@@ -15,10 +15,9 @@ from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
-from argosy.local.agents.agent import AgentOptions, Agents
-from argosy.local.agents.host import Host
+from argosy.local.agents.agent import AgentOptions, Agents, Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
-from argosy.local.containers.ports import LOOPBACK
+from argosy.local.containers.container import LOOPBACK
 from argosy.local.containers.runtime import Runtime
 from argosy.local.options import LocalOptions
 

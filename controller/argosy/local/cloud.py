@@ -22,13 +22,12 @@ from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment
 from argosy.local.containers.engine import EngineRuntime, real_gpus
-from argosy.local.containers.engine_run import Door
+from argosy.local.containers.engine_run import Door, label
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.images import ImageStore
-from argosy.local.containers.leftovers import label
 from argosy.local.containers.runtime import Runtime
 from argosy.local.delivery import EventDelivery
-from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Names, create
+from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Names, create, register
 from argosy.local.forks import Forks
 from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
@@ -47,7 +46,6 @@ from argosy.local.server.queue import OwnQueue
 from argosy.local.server.tables import OwnTable
 from argosy.local.server.target_groups import OwnTargetGroups
 from argosy.local.state_folder import StateFolder
-from argosy.local.task_definitions import register
 from argosy.loopback.server import LOOPBACK, WsgiServer
 from argosy.model.schedules.record import SCHEDULES, ScheduleState, schedule_from
 

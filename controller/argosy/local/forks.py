@@ -27,7 +27,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from argosy.local.folders import package_root
+from argosy.local.options import package_root
 
 DESCRIPTORS = 5
 # numpy's threads do not survive a fork, and would only compete with tasks for this machine's cores.

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argosy.model.stored.columns import ColumnTable
-from argosy.model.touched import Touched
+from argosy.model.stored.columns import ColumnTable, Touched
 
 LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, not promised to tasks
 

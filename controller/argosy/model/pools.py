@@ -1,11 +1,11 @@
-"""Where can capacity be bought, at what price, and how much is ordered?"""
+"""Where can capacity be bought, at what price, how much is ordered, and how much is kept?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase, pool_key
@@ -155,3 +155,45 @@ def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) 
         if name in catalogue and catalogue[name].registered_memory_mib != memory_mib
     }
     return MappingProxyType({**catalogue, **known}) if known else catalogue
+
+
+class FloorFacts(NamedTuple):
+    """The facts of the floor in the journal."""
+
+    instances: int
+    types: tuple[str, ...]
+    until: float
+    waiting: str
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The number of instances that are bought and kept, with or without work. 0 = there is no floor."""
+
+    instances: int = 0
+    types: tuple[str, ...] = ()  # only these count and are bought; () = all
+    until: float = 0.0  # epoch seconds; 0 = until another request
+    asked_at: float = 0.0  # epoch seconds
+    waiting: str = ""  # why there are fewer; "" = there are enough, or they are incoming
+
+    def facts(self) -> FloorFacts:
+        return FloorFacts(self.instances, self.types, self.until, self.waiting)
+
+    def to_json(self) -> dict[str, Any]:
+        """The stored form."""
+        return {
+            "instances": self.instances,
+            "types": list(self.types),
+            "until": self.until,
+            "asked_at": self.asked_at,
+            "waiting": self.waiting,
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Floor:
+        """Unknown members are ignored."""
+        values = {name: record[name] for name in cls.__slots__ if name in record}
+        return cls(**{**values, "types": tuple(values.get("types", ()))})
+
+
+NO_FLOOR = Floor()

@@ -10,24 +10,23 @@ from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.cluster_course import ClusterSample, PlacedOrder
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
-from argosy.model.floor import NO_FLOOR, Floor
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, Purchase, pool_key
 from argosy.model.journal.capacity import Committed
 from argosy.model.money.costs import Costs
 from argosy.model.open_ends import OpenEnds
-from argosy.model.pools import OrderNote, Pool
+from argosy.model.pools import NO_FLOOR, Floor, OrderNote, Pool
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
 from argosy.model.services.environments import Environment
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
 from argosy.model.shares.sharing import Sharing
+from argosy.model.stored.columns import ChangedIds
 from argosy.model.stored.damage import Losses
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskStatus
-from argosy.model.touched import ChangedIds
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
 BYTES_PER_WRITE = 12  # of a row, in the journal's lines, compressed

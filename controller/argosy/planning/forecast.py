@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,17 +21,65 @@ from argosy.model.instances import LEAST_BILLED_S, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, as_registered
+from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.placement.arrays import AnyArray
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Candidates, Fitness
 from argosy.placement.strategy import own_functions
-from argosy.planning.durations import Seconds
 from argosy.planning.schedule import Completion, EqualTasks, InstanceGroup, completion
 from argosy.scheduler.buying.orders import MarketView, order_for
 from argosy.scheduler.placing.places import Places, RunPlaces, assign
 from argosy.scheduler.supply.roster import Roster
+
+GUESS_S = 60.0
+# How far the mean of the next run may lie from what is known. Our choice: runs on the same images and data agree to
+# within a half; a person's estimate is off by a factor of two; a guess, by a factor of ten.
+AFTER_PAST, AFTER_ESTIMATE, AFTER_NOTHING = (0.67, 1.5), (0.5, 2.0), (0.1, 10.0)
+_PAST_RUNS = 20  # the newest that count
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Mean seconds of one task with a range, and where they come from."""
+
+    low: float
+    expected: float
+    high: float
+    source: str
+
+
+def seconds_of(terms: RunTerms, records: Iterable[RunRecord]) -> Seconds:
+    """Of a run of these terms. records: of earlier runs, newest first; those of other names do not count, and shards
+    of another size count in proportion."""
+    past = [record for record in records if record.name == terms.name and record.ended][:_PAST_RUNS]
+    ended = sum(record.ended for record in past)
+    if ended:
+        mean = sum(record.ended_seconds * _scale(record, terms) for record in past) / ended
+        runs = "an earlier run" if len(past) == 1 else f"{len(past)} earlier runs"
+        return _spread(mean, AFTER_PAST, f"{ended:,} tasks of {runs} took {mean:,.1f} s on average")
+    estimate = terms.expected_seconds
+    if estimate:
+        return _spread(estimate, AFTER_ESTIMATE, f"array.expectedSeconds says {estimate:,.1f} s")
+    return _spread(
+        GUESS_S,
+        AFTER_NOTHING,
+        f"unknown: {GUESS_S:.0f} s is assumed; set array.expectedSeconds for a useful forecast",
+    )
+
+
+def _scale(record: RunRecord, terms: RunTerms) -> float:
+    """How many times larger a shard of this run is than one of the earlier run."""
+    was, is_now = record.shard_size, terms.shard_size
+    return is_now / was if was and is_now else 1.0
+
+
+def _spread(mean: float, around: tuple[float, float], source: str) -> Seconds:
+    mean = max(mean, 0.1)  # tasks that take no time would need no instance
+    return Seconds(mean * around[0], mean, mean * around[1], source)
+
 
 # What a low and a high forecast assume, beside quick and slow tasks. Boots, in units of the policy's boot_s: from an
 # instance that needs no image to one that pulls a large one.

@@ -14,9 +14,8 @@ from argosy.model.resources import Resources
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.touched import ChangedIds
-from argosy.planning.durations import Seconds
-from argosy.planning.forecast import Forecast, forecast
+from argosy.model.stored.columns import ChangedIds
+from argosy.planning.forecast import Forecast, Seconds, forecast
 
 PLANNED = "plan-000000-000000-plan"  # the id of the run that is never stored
 

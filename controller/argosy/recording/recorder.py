@@ -1,4 +1,4 @@
-"""The recorder of a controller's facts and decisions, from which any tick can be replayed.
+"""The recorder of a controller's facts and decisions, and of the code that made them: any tick can be replayed.
 
 Segments are files of JSON lines; each line is a load, a sweep or a tick. A chain of segments begins with a load and
 ends with the next. A segment is stored once it is large or old enough, or the invocation ends, always after the commits
@@ -10,12 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import platform
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+import argosy
 from argosy.layout import JOURNAL
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed, RunClosed
@@ -23,7 +28,39 @@ from argosy.model.policy import Policy
 from argosy.model.stored.documents import Documents, Stored
 from argosy.ports import Archive, Switches
 from argosy.recording.codec import action_to_json, dumped, fact_to_json, text_of, to_text
-from argosy.recording.provenance import code_digest, platform_now
+
+# What a decision is a function of. What reads messages is not among it: facts are recorded as they were read.
+DECIDING = ("catalogue", "engine", "lifecycle", "market", "model", "placement", "scheduler")
+LIBRARIES = ("numpy", "highspy")
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the files that decide, with the catalogue's figures: 16 hexadecimal digits."""
+    root = Path(argosy.__file__).parent
+    digest = hashlib.sha256()
+    for folder in DECIDING:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".py", ".lark", ".json"):
+                digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def platform_now() -> dict[str, str]:
+    """Floating-point results, and so decisions, may differ between machines and between versions of these."""
+    return {
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in LIBRARIES},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # a bundle may leave the metadata of its packages out
+        return "unknown"
 
 
 @dataclass(slots=True)

@@ -27,8 +27,7 @@ from argosy.model.stored import documents
 from argosy.model.stored.documents import Stored
 from argosy.placement.custom import OwnFunctions
 from argosy.recording.codec import action_to_json, body_of, fact_from_json, from_text
-from argosy.recording.provenance import code_digest, platform_now
-from argosy.recording.recorder import Start, digest_of, switches_from_json
+from argosy.recording.recorder import Start, code_digest, digest_of, platform_now, switches_from_json
 from argosy.replay.chains import NotRecorded
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.spec.stored import current

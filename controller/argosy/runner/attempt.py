@@ -1,11 +1,12 @@
-"""The work before and after the program of one attempt. The caller starts the program."""
+"""The work before and after the program of one attempt, which its caller starts, and the objects that it reads."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,57 @@ from typing import TypeVar
 
 from argosy.model.exit_codes import NO_RESULT, TEMPORARY, WRONG_REQUEST
 from argosy.runner.folders import WorkFolder
-from argosy.runner.inputs import fetch_inputs
 from argosy.runner.job import PROGRAM, WHEEL, Job, read_job
-from argosy.runner.objects import Objects
-from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder
+from argosy.runner.objects import CONNECTIONS, Objects
+from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder, split_address
 from argosy.runner.result import left_in, upload_folder, upload_part
 from argosy.runner.unpacked import Unpacked, copy_of
+
+
+def fetch_inputs(addresses: Iterable[str], folder: Path, objects: Objects) -> None:
+    """Every object into a file below `folder`. Raises RunnerFault or OSError."""
+    planned: dict[str, str] = {}
+    for address in addresses:
+        for name, uri in _named(address, objects):
+            if name in planned:
+                raise RunnerFault(WRONG_REQUEST, f"two inputs would be the file {name}: {planned[name]} and {uri}")
+            planned[name] = uri
+    for name, uri in planned.items():
+        _make_room(folder, name, uri, planned)
+    with ThreadPoolExecutor(CONNECTIONS, "argosy-input") as pool:
+        list(pool.map(lambda name: objects.download(planned[name], folder / name, "the input"), planned))
+
+
+def _named(address: str, objects: Objects) -> Iterator[tuple[str, str]]:
+    """(name in the folder, address) of each object that an input names."""
+    bucket, key = split_address(address, "the input")
+    if key and not key.endswith("/"):
+        yield _name(key.rpartition("/")[2], address), address
+        return
+    found = False
+    for each in objects.below(address, "the input"):
+        found = True
+        if not each.key.endswith("/"):  # what consoles make to show an empty folder
+            uri = f"s3://{bucket}/{each.key}"
+            yield _name(each.key.removeprefix(key), uri), uri
+    if not found:
+        raise RunnerFault(WRONG_REQUEST, f"there is no object below the input {address}")
+
+
+def _name(text: str, uri: str) -> str:
+    if {"", ".", ".."} & set(text.split("/")) or "\0" in text:
+        raise RunnerFault(WRONG_REQUEST, f"the key of the input {uri} is not a file path")
+    return text
+
+
+def _make_room(folder: Path, name: str, uri: str, planned: dict[str, str]) -> None:
+    above = name.rpartition("/")[0]
+    while above:
+        if above in planned:
+            raise RunnerFault(WRONG_REQUEST, f"the input {planned[above]} is a file where {uri} needs a folder")
+        above = above.rpartition("/")[0]
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+
 
 T = TypeVar("T")
 _FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -14,7 +14,7 @@ from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError, InvalidInput, error_code
-from argosy.client.logs.streams import LogStream, stream_of
+from argosy.client.logs import LogStream, stream_of
 from argosy.client.progress import TERMINAL
 from argosy.client.task_indexes import stretches
 from argosy.client.waiting import RunPoller

@@ -19,6 +19,7 @@ from argosy.model.run_terms import (
     DEFAULT_QUEUE,
     START_FIRST,
     X86_64,
+    Changes,
     DaemonTerms,
     Deadline,
     Dependency,
@@ -206,3 +207,33 @@ def content_of(form: Mapping[str, Any]) -> str:
     content["service"] = {name: value for name, value in form.get("service", {}).items() if name not in _ROLLOUT}
     content["group"] = form.get("placement", {}).get("group")
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# By the name of a changeable field: the part of the spec that holds it.
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "priority": (),
+    "queue": (),
+    **dict.fromkeys(("budgetUsd", "maxHourlyCost", "deadline", "maxInstances"), ("capacity",)),
+    "maxConcurrentTasks": ("placement",),
+    **dict.fromkeys(("memory", "vcpus"), ("resources",)),
+}
+
+
+def path_of(name: str) -> str:
+    """The field's name in a spec's faults."""
+    return ".".join((*_PARTS[name], name))
+
+
+def changed_form(form: Mapping[str, Any], changes: Changes) -> Mapping[str, Any]:
+    """The form with the changes. Raises KeyError for a field that never changes."""
+    found = dict(form)
+    for name, value in changes.items():
+        part = found
+        for outer in _PARTS[name]:
+            part = found[outer] = dict(found.get(outer) or {})
+        part.pop(name, None)
+        if value is not None:
+            part[name] = value
+    if "budgetUsd" in changes and changes["budgetUsd"] is None:
+        found["capacity"].pop("onCap", None)  # it decides what happens to the run when the budget is used up
+    return found

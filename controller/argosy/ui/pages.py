@@ -15,8 +15,7 @@ from argosy.client.errors import ArgosyError, from_aws, is_from_aws
 from argosy.figures import document
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
-from argosy.loopback.server import Environ, StartResponse
-from argosy.loopback.strangers import stranger
+from argosy.loopback.server import Environ, StartResponse, stranger
 from argosy.ui import services
 from argosy.ui.guard import PARAMETER, Guard
 from argosy.ui.looks import SPANS, Looks, NoSuchPage

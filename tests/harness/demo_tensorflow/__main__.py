@@ -153,7 +153,7 @@ class DuringWork(RunSupervisor):
     time_limit_s = 900.0
 
     def busiest(self, view: Mapping[str, Any]) -> str | None:
-        from argosy.client.logs.streams import find_streams
+        from argosy.client.logs import find_streams
 
         running = [each for each in view["taskList"] if each["status"] == "RUNNING" and each["taskArn"]]
         instances = {each["taskArn"]: each["instance"] for each in running}

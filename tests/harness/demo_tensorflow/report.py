@@ -17,7 +17,7 @@ from argosy.cli import figures
 from argosy.cli.runs.report import of_run, table
 from argosy.cli.session import Session
 from argosy.cli.tables import PlainTable, facts_grid
-from argosy.client.benchmarks.comparison import comparison
+from argosy.client.benchmarks import comparison
 
 View = Mapping[str, Any]
 TRAINED_ON = 900  # images that the model has seen

@@ -13,7 +13,6 @@ from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup, MachineType, PriceFunction
-from argosy.emulator.rate_limits import Buckets
 from argosy.emulator.sqs import SqsModel
 from argosy.model.suspensions import MOST_S
 from tests.harness.simulation.audit.auditor import Auditor
@@ -43,6 +42,7 @@ from tests.harness.simulation.users.users import Users
 from tests.harness.simulation.verdict import Evidence, Verdict, judged
 from tests.harness.simulation.world.deployed_fleets import Bill, add_fleets, add_foreign_fleets
 from tests.harness.simulation.world.members import Members
+from tests.harness.simulation.world.rate_limits import Buckets
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.workload import Programs

@@ -16,8 +16,8 @@ from argosy.model.money.costs import Costs
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.stored import documents
 from argosy.model.stored.run_record import RunRecord
-from argosy.spec.changes import changed_form
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.terms import changed_form
 from tests.builders import NOW
 from tests.fakes.api import Desk, error_of
 

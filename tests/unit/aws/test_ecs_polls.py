@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.aws.ecs_polls import EcsPolls
+from argosy.aws.executor import EcsPolls
 from argosy.model.actions import LookAtTasks
 from argosy.model.events import NotCarriedOut, TaskSeen
 from tests.builders import CELL, NOW, task_arn

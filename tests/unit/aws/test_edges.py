@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from argosy.aws.cell import chunks, pages
 from argosy.aws.clients import AwsClients
-from argosy.aws.images import SsmImages
+from argosy.aws.folder_images import SsmImages
 from argosy.aws.wake import AwsWake
 from tests.fakes.aws import ScriptedClient, refusal, timed_out
 

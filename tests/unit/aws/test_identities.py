@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from argosy.aws.identities import StsIdentities
-from argosy.client.identity import Signer
+from argosy.client.api import Signer
 from argosy.model.signed_requests import BODY, SignedFor
 from argosy.ports import IdentityUnknown, SignatureRefused
 from tests.fakes.sts import ERROR, SPACE, Sts, credentials, sts

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from argosy.cli import main
-from argosy.cli.late import Late, LateGroup, load
+from argosy.cli.main import Late, LateGroup, load
 from tests.fakes.cli import World
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli.moments import coming_moment, moment
 from argosy.cli.problems import CliError
+from argosy.cli.typed_values import coming_moment, moment
 from tests.fakes.cli import NOW  # 2026-11-21 06:27:33 UTC
 
 MIDNIGHT = NOW - NOW % 86_400

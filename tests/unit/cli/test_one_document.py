@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.late import load
-from argosy.cli.main import Commands
+from argosy.cli.main import Commands, load
 from tests.fakes.cli import RUN_ID, Pages, World, ended, instance, run_view, task_row
 from tests.fakes.command_lines import GROUP
 from tests.fakes.environments import SERVICE, deploying, environment

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 from argosy.cli.console import PlainText, PlainTextConsole
-from argosy.figures.visible_text import visible
+from argosy.figures.markup import visible
 from tests.fakes.cli import FAILURE, RUN_ID, World, api_error, ended, instance, run_view, task_row
 
 CLI = Path(__file__).resolve().parents[3] / "controller" / "argosy" / "cli"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.client.access import Access
+from argosy.client.api import Signer
 from argosy.client.aws_clients import Connection, find_credentials
-from argosy.client.identity import Signer
 from argosy.model.signed_requests import AUTHORIZATION, PROOF, TEXT
 from tests.fakes.cli import DEPLOYMENT, World, run_view
 from tests.fakes.sts import credentials

@@ -158,8 +158,7 @@ def test_the_gpu_definitions_train_the_same_batch_on_each_gpu() -> None:
 
 
 def test_local_mode_registers_the_definitions_with_their_gpus() -> None:
-    from argosy.local.deployment import Names
-    from argosy.local.task_definitions import definitions
+    from argosy.local.deployment import Names, definitions
 
     found = {each["family"]: each for each in definitions(FOLDER.parent, Names("argosy", "1", "us-east-1"), 10)}
     assert {"tensorflow-cpu", "tensorflow-1-gpu", "tensorflow-4-gpu", "tensorflow-8-gpu"} <= set(found)

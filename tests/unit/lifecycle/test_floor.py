@@ -5,9 +5,9 @@ from __future__ import annotations
 from argosy.lifecycle.apply import pass_time
 from argosy.model.actions import NoteFloor
 from argosy.model.events import ClusterScaled
-from argosy.model.floor import NO_FLOOR, Floor
 from argosy.model.inbox import ScaleRequest, from_bytes, to_bytes
 from argosy.model.journal.commit import lines_of_commit
+from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.stored import documents
 from tests.builders import NOW, POLICY, begun, state_with, stored, told
 

@@ -10,8 +10,7 @@ import pytest
 
 from argosy.local.containers.engine import EngineRuntime
 from argosy.local.containers.images import ImageStore
-from argosy.local.deployment import Names
-from argosy.local.task_definitions import definitions
+from argosy.local.deployment import Names, definitions
 
 NAMES = Names("argosy", "123456789012", "us-east-1")
 

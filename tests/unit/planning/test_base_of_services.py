@@ -7,8 +7,7 @@ from typing import Any
 from argosy.api.waiting.explanation import explain_run
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.planning.durations import Seconds
-from argosy.planning.forecast import forecast
+from argosy.planning.forecast import Seconds, forecast
 from tests.builders import RUN_ID, fleet, moment_of, prepared, state_with, submitted
 
 SERVICE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from argosy.model.events import PoolShort
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
-from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
+from argosy.planning.forecast import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
 from argosy.spec.terms import terms_of_form

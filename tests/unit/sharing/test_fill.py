@@ -10,8 +10,7 @@ import pytest
 
 from argosy.sharing.bounds import LENT, NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
-from argosy.sharing.fill import OPEN, Filled, fill
-from argosy.sharing.turns import Promised, tasks_ahead, turns
+from argosy.sharing.fill import OPEN, Filled, Promised, fill, tasks_ahead, turns
 from tests.sharing_oracle import Case, Queues, dealt, done, drawn, drawn_queues
 
 AT_A_TIME = 10_000

@@ -18,8 +18,8 @@ from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.views import at_work_rows, floor_view, iso
 from argosy.model import inbox
-from argosy.model.floor import Floor
 from argosy.model.inbox import ScaleRequest
+from argosy.model.pools import Floor
 from argosy.model.state import State
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError

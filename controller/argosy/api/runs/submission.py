@@ -25,16 +25,15 @@ from argosy.model.runs import RunStatus
 from argosy.model.stored import documents
 from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.run_record import RunRecord
-from argosy.planning.durations import seconds_of
+from argosy.planning.forecast import seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
 from argosy.ports import AlreadyExists, Key, Store
 from argosy.spec import bounds, shards
 from argosy.spec.faults import Fault, SpecError, shown
-from argosy.spec.outputs import name_of
 from argosy.spec.overrides import length_faults
 from argosy.spec.parse import parse_spec, to_json
-from argosy.spec.templates import fill_outputs
+from argosy.spec.templates import fill_outputs, name_of
 
 ID_TRIES = 5
 # Bytes of a request as it is stored. A DynamoDB item holds 400 KB, and the ten requests that one tick folds in must fit

@@ -25,8 +25,8 @@ from argosy.model.run_terms import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Cha
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Key
-from argosy.spec.changes import changed_form, path_of
 from argosy.spec.faults import Fault, SpecError
+from argosy.spec.terms import changed_form, path_of
 
 JSON = dict[str, Any]
 Faults = list[Fault]

@@ -27,8 +27,7 @@ from argosy.scheduler.buying.orders import DEPLOYMENT
 from argosy.scheduler.buying.reasons import HELD_BY, why_all_back_off
 from argosy.scheduler.turns.queue_views import QuotaUse, quotas_by_queue
 from argosy.sharing.columns import ONE_FACTOR
-from argosy.sharing.fill import OPEN, fill
-from argosy.sharing.turns import tasks_ahead
+from argosy.sharing.fill import OPEN, fill, tasks_ahead
 
 AXES = ("cpu", "memory", "GPUs")
 SHOWN = 5  # queues, of those that use a limit

@@ -8,11 +8,10 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.counts import CountCommand
 from argosy.cli.figures import clock, counted
-from argosy.cli.moments import coming_moment, past_moment
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
+from argosy.cli.typed_values import CountCommand, coming_moment, past_moment
 from argosy.model.run_terms import duration_of
 
 

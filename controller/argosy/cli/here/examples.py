@@ -9,7 +9,7 @@ FOLDER = Path("containers")
 
 def example(name: str) -> Path:
     """The path of `digits/run.yaml` and the like: as short as possible, since users may type it again."""
-    from argosy.local.folders import images_folder
+    from argosy.local.options import images_folder
 
     here = FOLDER / name
     return here if here.exists() else images_folder() / name

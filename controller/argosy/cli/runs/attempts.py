@@ -13,10 +13,10 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.figures import counted, duration
-from argosy.cli.moments import past_moment
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
+from argosy.cli.typed_values import past_moment
 
 if TYPE_CHECKING:
     from argosy.cli.tables import PlainTable

@@ -10,12 +10,12 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.moments import past_moment
 from argosy.cli.options import AnyRunId
 from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.runs.event_sentences import sentence
 from argosy.cli.session import Session, warn
+from argosy.cli.typed_values import past_moment
 
 POLL_S = 2.0  # waiting in the api function instead would cost its memory by the second
 PAGE = 1000

@@ -12,13 +12,13 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.moments import past_moment
 from argosy.cli.options import RunsOf
 from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session, warn
+from argosy.cli.typed_values import past_moment
 from argosy.client.errors import error_code
-from argosy.client.logs.streams import LogStream, find_streams, stream_of
+from argosy.client.logs import LogStream, find_streams, stream_of
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import RunsMeant, runs_meant
 

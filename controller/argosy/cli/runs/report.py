@@ -19,8 +19,7 @@ from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 from argosy.cli.tables import PlainTable
-from argosy.client.benchmarks.comparison import comparable_groups, comparison, paid, priced
-from argosy.client.benchmarks.records import Measurement, NoRecord, read
+from argosy.client.benchmarks import Measurement, NoRecord, comparable_groups, comparison, paid, priced, read
 from argosy.client.progress import TERMINAL
 from argosy.client.results.manifest import open_manifest
 from argosy.figures.document import Page

@@ -25,10 +25,9 @@ from argosy.cli.options import WaitTimeout
 from argosy.cli.outside_text import say
 from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import OK, RUN_FAILED, CliError, reported
-from argosy.cli.runs.foreseen import foreseen, with_warnings
 from argosy.cli.runs.packed import packed
 from argosy.cli.runs.run_spec import Belongings, Split, Terms, spec_of
-from argosy.cli.runs.submission import announce, sent
+from argosy.cli.runs.submission import announce, foreseen, sent, with_warnings
 from argosy.cli.session import Session
 
 NEARLY = 0.8  # of the letters of two options, in their order: --rnage and --range have 0.86, --output and --out 0.77

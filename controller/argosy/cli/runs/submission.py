@@ -1,4 +1,4 @@
-"""The submission of a run, and the messages after it."""
+"""The submission of a run, with the plan's warnings before it and the messages after it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from argosy.cli.options import WaitTimeout
 from argosy.cli.runs.spec_source import SpecRefused
 from argosy.cli.session import Session, warn
 from argosy.client.api import ApiError
+from argosy.client.errors import answer_or
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -68,3 +69,30 @@ def sent(call: Callable[[Any], Any], spec: Any, name: str, document: Any) -> Any
             raise
         faults = [Fault(path, message) for path, message in error.faults]
         raise SpecRefused(name, document.placed(faults), spec, document) from error
+
+
+# Limits of a run, or of its places: without these a plan adds nothing to the reply to submitting.
+_LIMITS = ("capacity", "placement")
+_REASONS = 3
+
+
+def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
+    """The plan's warnings, asked for before the run is submitted, so that the run does not compete with itself. Empty
+    where nothing limits the run, and where no plan can be made: that is no reason not to submit it."""
+    if not any(spec.get(name) for name in _LIMITS):
+        return []
+    plan = answer_or(None, lambda: session.api.plan(spec))
+    if plan is None:
+        return []
+    if plan["possible"]:
+        return [str(each) for each in plan["warnings"]]
+    refusals = [f"{row['reason']} ({', '.join(row['instanceTypes'][:2])})" for row in plan["rejected"][:_REASONS]]
+    why = f": {'; '.join(refusals)}" if refusals else ""
+    return [f"nothing in this deployment can run its tasks, so they wait{why}", *map(str, plan["warnings"][1:])]
+
+
+def with_warnings(view: Mapping[str, Any], more: list[str]) -> dict[str, Any]:
+    """The reply to submitting, with these among its warnings, each once."""
+    if not view.get("created", True):
+        return dict(view)
+    return {**view, "warnings": list(dict.fromkeys([*view.get("warnings", ()), *more]))}

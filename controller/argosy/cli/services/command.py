@@ -10,7 +10,6 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.counts import CountCommand
 from argosy.cli.figures import counted, duration
 from argosy.cli.options import SpecFile, WaitTimeout
 from argosy.cli.plain_help import PlainCommand
@@ -19,6 +18,7 @@ from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
 from argosy.cli.runs.submission import sent
 from argosy.cli.session import Session, warn
+from argosy.cli.typed_values import CountCommand
 from argosy.client.deploying import followed
 from argosy.client.waiting import PatientLook, Pauses, WaitTimedOut
 

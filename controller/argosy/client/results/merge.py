@@ -2,7 +2,8 @@
 
 The manifest says which objects count, so rows of an attempt that was replaced never get in. A part whose size differs
 from the manifest, or whose rows differ from its program's count, counts as missing. Parts are copied to temporary
-files, several ahead of the one that is being written.
+files, several ahead of the one that is being written. The ending of a part's name says what it holds: JSON lines, CSV
+with a heading, or one document. A row is one line of JSON; rows of JSON lines stay as the program wrote them.
 """
 
 from __future__ import annotations
@@ -15,15 +16,67 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any, BinaryIO, TypeVar
 
 from argosy import layout
 from argosy.client.errors import ArgosyError, error_code
 from argosy.client.progress import TERMINAL
-from argosy.client.results.manifest import NoManifest, open_manifest
-from argosy.client.results.part_rows import NotRows, row_counts, rows_of
+from argosy.client.results.manifest import NoManifest, lines_of, open_manifest
+
+
+class NotRows(ValueError):
+    """The part cannot be read as rows; the message says where: `line 3 is not JSON: ...`."""
+
+
+def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
+    """Each row as one line without its end. Raises NotRows."""
+    ending = PurePosixPath(key).suffix.lower()
+    if ending == ".csv":
+        yield from _csv_rows(body)
+    elif ending == ".json":
+        yield _compact(_value(body.read(), "the document"))
+    else:
+        yield from _json_lines(body)
+
+
+def row_counts(key: str, body: BinaryIO) -> Iterator[int]:
+    """1 for each row. Cheaper than reading them: JSON lines are not parsed. Raises NotRows."""
+    lines = PurePosixPath(key).suffix.lower() not in (".csv", ".json")
+    rows = (line for line in lines_of(body) if line.strip()) if lines else rows_of(key, body)
+    yield from (1 for _ in rows)
+
+
+def _json_lines(body: BinaryIO) -> Iterator[bytes]:
+    for number, line in enumerate(lines_of(body), 1):
+        text = line.strip()
+        if text:
+            _value(text, f"line {number}")
+            yield text
+
+
+def _value(text: bytes, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as fault:
+        raise NotRows(f"{where} is not JSON: {fault}") from fault
+
+
+def _csv_rows(body: BinaryIO) -> Iterator[bytes]:
+    try:
+        with io.TextIOWrapper(body, encoding="utf-8", newline="") as text:
+            for row in csv.DictReader(text, strict=True):
+                if None in row or None in row.values():
+                    raise NotRows("a row has more or fewer values than the heading has names")
+                yield _compact(row)
+    except (csv.Error, UnicodeDecodeError) as fault:
+        raise NotRows(f"it is not CSV: {fault}") from fault
+
+
+def _compact(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
 
 PARTS_AHEAD = 16  # copied at a time
 MISSING_KEPT = 1_000  # the rest is counted

@@ -10,8 +10,8 @@ from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.fleet_requests import read_pools, read_tags, read_targets
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
-from argosy.emulator.ids_and_times import as_uuid, epoch_s, utc
 from argosy.emulator.operations import OperationGroup, Refusal, operation
+from argosy.emulator.region import as_uuid, epoch_s, utc
 
 JSON = dict[str, Any]
 

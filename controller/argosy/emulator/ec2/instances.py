@@ -9,8 +9,8 @@ from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.fleet_requests import check_tags
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import STATE_CODES, Ec2Fleet, Ec2Instance
-from argosy.emulator.ids_and_times import iso, utc
 from argosy.emulator.operations import OperationGroup, Refusal, operation
+from argosy.emulator.region import iso, utc
 
 JSON = dict[str, Any]
 

@@ -10,8 +10,8 @@ from zlib import crc32
 from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import MachineType
-from argosy.emulator.ids_and_times import epoch_s, utc
 from argosy.emulator.operations import OperationGroup, Refusal, operation
+from argosy.emulator.region import epoch_s, utc
 
 JSON = dict[str, Any]
 

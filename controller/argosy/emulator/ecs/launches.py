@@ -31,8 +31,8 @@ from argosy.emulator.ecs.records import (
 from argosy.emulator.ecs.resources import needs_of, shortfall, take
 from argosy.emulator.ecs.tags import checked
 from argosy.emulator.ecs.views import task_view
-from argosy.emulator.ids_and_times import as_uuid
 from argosy.emulator.operations import OperationGroup, Refusal, operation
+from argosy.emulator.region import as_uuid
 
 JSON = dict[str, Any]
 

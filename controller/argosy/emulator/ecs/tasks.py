@@ -9,9 +9,9 @@ from argosy.emulator.ecs.changes import changed_task, running, stopped, want_sto
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import EcsCluster, EcsContainer, EcsTask
 from argosy.emulator.ecs.views import task_view
-from argosy.emulator.ids_and_times import epoch_s
 from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page
+from argosy.emulator.region import epoch_s
 
 JSON = dict[str, Any]
 

@@ -8,7 +8,7 @@ from argosy.emulator.ecs.container_health import task_health
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import UNKNOWN, ContainerInstance, EcsCluster, EcsContainer, EcsTask, TaskDefinition
 from argosy.emulator.ecs.resources import remaining
-from argosy.emulator.ids_and_times import utc, with_iso_times
+from argosy.emulator.region import utc, with_iso_times
 
 JSON = dict[str, Any]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
-from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
+from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer, remove_leftovers
 from argosy.local.containers.images import (
     CannotPullError,
     Image,
@@ -30,9 +30,8 @@ from argosy.local.containers.images import (
     source_of,
     takes,
 )
-from argosy.local.containers.leftovers import remove_leftovers
 from argosy.local.containers.process import Ended, Program
-from argosy.local.folders import is_checkout, runner_file
+from argosy.local.options import is_checkout, runner_file
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.order import RunnerFault
 from argosy.spec.program import STOCK_PYTHON

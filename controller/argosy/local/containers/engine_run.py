@@ -22,7 +22,6 @@ from pathlib import Path
 
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
-from argosy.local.containers.leftovers import label
 from argosy.local.containers.one_port import BoxedStart
 from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
 
@@ -294,3 +293,22 @@ def _gpu_flags(engine: str, ordinals: Sequence[int]) -> list[str]:
     if engine == "podman":
         return [word for ordinal in ordinals for word in ("--device", f"nvidia.com/gpu={ordinal}")]
     return ["--gpus", f'"device={",".join(map(str, ordinals))}"']
+
+
+def label(port: int) -> str:
+    """Of every container of the local mode on this port."""
+    return f"argosy.local.port={port}"
+
+
+def remove_leftovers(engine: str, port: int) -> None:
+    """Only for the local mode that listens on the port: any earlier one is gone. Containers that the engine cannot
+    remove stay,
+    and prevent no start under podman. Raises OSError if there is no such engine.
+    """
+    found = _ask(engine, "ps", "--all", "--quiet", "--filter", f"label={label(port)}").stdout.split()
+    if found:
+        _ask(engine, "rm", "--force", *found)
+
+
+def _ask(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

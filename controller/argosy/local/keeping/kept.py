@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from argosy.emulator.dynamodb.service import Change, DynamoModel, Item
+from argosy.emulator.dynamodb import Change, DynamoModel, Item
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import TaskDefinition
 from argosy.local.keeping.database import Database

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.local.keeping.database import Database
-from argosy.local.moto.stored import KeptObject
+from argosy.local.moto.objects import KeptObject
 
 SMALL_BYTES = 16_384
 _SIZE = "bytes"  # beside what S3 knows of an object

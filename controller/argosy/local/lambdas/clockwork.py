@@ -7,16 +7,40 @@ continues with its next time.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from argosy.local.lambdas.periodic import Periodic
 from argosy.local.moto.schedules import StoredSchedule
 from argosy.model.schedules.cron import BadExpression
 from argosy.model.schedules.expressions import Rate, next_time, parsed
+
+
+class Periodic:
+    """A thread that calls `act` every `period_s` seconds, the first time after one of them."""
+
+    def __init__(self, name: str, period_s: float, act: Callable[[], None]) -> None:
+        self._period_s, self._act = period_s, act
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End and wait."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._period_s):
+            self._act()
+
 
 PERIOD_S = 1.0
 RELEASE_S = 5.0  # interval at which a firing asks whether the run that it waits for has ended

@@ -10,10 +10,9 @@ from typing import Any
 from argosy.local.clients import child_environment
 from argosy.local.containers.images import ImageStore
 from argosy.local.deployment import Names, function_environment
-from argosy.local.folders import package_root
 from argosy.local.forks import Forks
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
-from argosy.local.options import LocalOptions
+from argosy.local.options import LocalOptions, package_root
 
 API_TIMEOUT_S = 60.0
 CONTROLLER_TIMEOUT_S = 900.0

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from argosy.local.lambdas.clockwork import Periodic
 from argosy.local.lambdas.function import LambdaFunction
-from argosy.local.lambdas.periodic import Periodic
 
 QUIET_S = 10.0
 

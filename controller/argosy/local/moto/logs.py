@@ -5,12 +5,36 @@ Lines that are kept over restarts are written with each batch, and read again at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from moto.logs.models import LogEvent, LogStream
+
 from argosy.local.agents.log_shipper import LogRefusedError
+
+
+class KeptStream(LogStream):
+    """read: its earlier lines, called once and only when they are wanted; None for a new stream."""
+
+    def __init__(self, group: Any, name: str, read: Callable[[], list[dict[str, Any]]] | None = None) -> None:
+        self._read = read
+        self._events: list[LogEvent] = []
+        super().__init__(group, name)
+
+    @property
+    def events(self) -> list[LogEvent]:
+        """All its lines. moto adds new ones to this list."""
+        read, self._read = self._read, None
+        if read is not None:
+            self._events = [LogEvent(line["timestamp"], line) for line in read()]
+        return self._events
+
+    @events.setter
+    def events(self, events: list[LogEvent]) -> None:
+        self._events = events
+
 
 Entry = dict[str, Any]  # {"timestamp": epoch milliseconds, "message": text}
 
@@ -67,16 +91,12 @@ class MotoLogs:
 
     def restore(self, group: str) -> None:
         """The streams of the group that were kept. Raises LogRefusedError."""
-        from argosy.local.moto.kept_stream import KeptStream
-
         found = self._group(group)
         for name in self._store.streams(self._region, group):
             found.streams[name] = KeptStream(found, name, partial(self._store.lines, self._name(group, name)))
 
     def open(self, group: str, stream: str) -> None:
         """Make the stream; one that is there stays. Raises LogRefusedError where there is no group."""
-        from argosy.local.moto.kept_stream import KeptStream
-
         found = self._group(group)
         if stream not in found.streams:
             self._store.opened(self._name(group, stream))

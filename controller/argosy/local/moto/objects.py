@@ -7,15 +7,48 @@ request has touched; their new content is stored at the end of the request. Buck
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from moto.s3.models import FakeDeleteMarker, FakeKey, s3_backends
 from moto.s3.utils import _VersionedKeyStore
 
-from argosy.local.moto.stored import KeptObject, ObjectStore
+
+@dataclass(frozen=True, slots=True)
+class KeptObject:
+    """One object as it was stored. read: its body, or None where moto has it in memory."""
+
+    bucket: str
+    key: str
+    about: dict[str, Any]
+    size: int
+    read: Callable[[], bytes]
+
+
+class ObjectStore(Protocol):
+    """Where objects outlive the process."""
+
+    def buckets(self) -> list[tuple[str, str]]:
+        """(name, Region) of each."""
+
+    def add_bucket(self, name: str, region: str) -> None:
+        """Harmless when repeated."""
+
+    def drop_bucket(self, name: str) -> None:
+        """With all its objects."""
+
+    def objects(self) -> Iterable[KeptObject]:
+        """All that are stored."""
+
+    def put(self, bucket: str, key: str, about: dict[str, Any], body: bytes) -> Callable[[], bytes] | None:
+        """Store or replace one. How to read its body; None where it is too small to leave the memory."""
+
+    def drop(self, bucket: str, key: str) -> None:
+        """Harmless for what is not there."""
+
 
 PARTITION = "aws"
 _SAME = ("etag", "checksum_value", "checksum_type", "checksum_parts", "encryption")  # arguments and attributes of a key

@@ -1,8 +1,9 @@
 """Which service does a request to the one port go to?
 
-None unless `callers` lets it in. ECS is found by its target prefix, the EC2 actions that our fleets need by name,
-Lambda by its path, and `/argosy/...` serves what AWS has no API for. Of some services, requests about the deployment's
-own part are answered here; everything else is moto's.
+None unless it comes from a program of this machine and not from a web page (`loopback.server.stranger`): a caller of
+Lambda or ECS here can run commands as this user. ECS is found by its target prefix, the EC2 actions that our fleets
+need by name, Lambda by its path, and `/argosy/...` serves what AWS has no API for. Of some services, requests about the
+deployment's own part are answered here; everything else is moto's.
 """
 
 from __future__ import annotations
@@ -17,16 +18,64 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Protocol
+from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
 from botocore import xform_name
 
 from argosy.local.lambdas.invoke_api import LambdaApi, RestCall
-from argosy.local.server import callers
-from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
-from argosy.loopback.server import Application, Environ, StartResponse
+from argosy.loopback.server import Application, Environ, StartResponse, stranger
+
+ADMIN_PREFIX = "/argosy/"  # what AWS has no API for; needs no signature
+_CORS_REPLY = "access-control-"
+_SIGNED_BY_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")  # of a presigned URL, in the two versions that boto3 makes
+# A document shown in a browser, say an HTML file among the results, gets an opaque origin and can request nothing.
+_FOR_BROWSERS = (("Content-Security-Policy", "sandbox"), ("X-Content-Type-Options", "nosniff"))
+
+
+def refusal(environ: Environ) -> Reply | None:
+    """The reply to a request that may not be served; None for one that may."""
+    if (why := stranger(environ)) is not None:
+        return _forbidden(why)
+    if not str(environ["PATH_INFO"]).startswith(ADMIN_PREFIX) and not is_signed(environ):
+        return _forbidden(
+            "Missing Authentication Token: requests must be signed, with any key", "MissingAuthentication"
+        )
+    return None
+
+
+def is_signed(environ: Environ) -> bool:
+    """Whether it claims to be signed: nothing is verified. `Basic`, which an address with a password causes, does not
+    count.
+    """
+    if environ.get("HTTP_AUTHORIZATION", "").startswith("AWS"):
+        return True
+    presigned: Mapping[str, Any] = parse_qs(environ["QUERY_STRING"])
+    return environ["REQUEST_METHOD"] in ("GET", "HEAD", "PUT") and any(key in presigned for key in _SIGNED_BY_QUERY)
+
+
+def without_cors(environ: Environ) -> Environ:
+    """The services behind the gate do not see origins."""
+    unheard = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_")
+    return {key: value for key, value in environ.items() if not key.startswith(unheard)}
+
+
+def for_programs(start_response: StartResponse) -> StartResponse:
+    """The same with a reply that no page of another origin may read, and that is no page of this one."""
+
+    def start(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Any:
+        kept = [(name, value) for name, value in headers if not name.lower().startswith(_CORS_REPLY)]
+        return start_response(status, [*kept, *_FOR_BROWSERS])
+
+    return start
+
+
+def _forbidden(message: str, code: str = "AccessDenied") -> Reply:
+    body = json.dumps({"__type": f"{code}Exception", "message": message}).encode()
+    return Reply(403, body, {"Content-Type": "application/json"})
+
 
 QUIET_S = 60.0
 
@@ -119,14 +168,14 @@ class Front:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""
-        start_response = callers.for_programs(start_response)
+        start_response = for_programs(start_response)
         try:
-            reply = callers.refusal(environ) or self._too_early(environ) or self._own(environ)
+            reply = refusal(environ) or self._too_early(environ) or self._own(environ)
         except Exception as fault:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
             reply = self._failed(fault, environ)
         if reply is None:
             try:
-                return self._moto(callers.without_cors(environ), start_response)
+                return self._moto(without_cors(environ), start_response)
             except OSError as fault:
                 if not is_full(fault):
                     raise
@@ -152,7 +201,7 @@ class Front:
     def _own(self, environ: Environ) -> Reply | None:
         """The reply of one of our own services; None when the request is moto's."""
         path = str(environ["PATH_INFO"])
-        if path.startswith(ADMIN_PREFIX) and not callers.is_signed(environ):
+        if path.startswith(ADMIN_PREFIX) and not is_signed(environ):
             return self._administer(environ, path.removeprefix(ADMIN_PREFIX))
         service = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")[0] + "."
         if service == f"{self._ecs_wire.target_prefix}.":

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from botocore import xform_name
 
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.server.protocol import JsonWire, Reply, answer
 
 

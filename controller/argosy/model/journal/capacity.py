@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
-from argosy.model.floor import NO_FLOOR, Floor, FloorFacts
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.journal.lines import Line, LineType, line
-from argosy.model.pools import OrderNote, Pool
+from argosy.model.pools import NO_FLOOR, Floor, FloorFacts, OrderNote, Pool
 
 
 class InstanceFacts(NamedTuple):

@@ -7,12 +7,48 @@ touched chunks are written. A chunk that was never touched is not stored and rea
 from __future__ import annotations
 
 from collections.abc import KeysView, Mapping
-from typing import Any, ClassVar, NamedTuple
+from itertools import takewhile
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.stored import packing
+
+Name = TypeVar("Name", str, bytes)
+
+
+class Touched(Generic[Name]):
+    """Names in the order in which they were last touched. Reading changes nothing, so any number of readers can."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How often any name was touched."""
+        self._last: dict[Name, int] = {}
+
+    def note(self, name: Name) -> None:
+        """Mark a name: it has changed, or will change before the next look."""
+        self.count += 1
+        self._last.pop(name, None)  # a dictionary is in order of insertion
+        self._last[name] = self.count
+
+    def since(self, count: int) -> list[Name]:
+        """Names touched after `count` was reached, the last first."""
+        return [name for name, _ in takewhile(lambda entry: entry[1] > count, reversed(self._last.items()))]
+
+
+class ChangedIds(set[str]):
+    """Ids with changes that are not stored yet. `touched` continues after they are stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.touched = Touched[str]()
+
+    def add(self, name: str) -> None:
+        """Mark it as changed."""
+        super().add(name)
+        self.touched.note(name)
+
 
 GROWTH_BYTES = 8_000  # what one tick may add to a chunk: a few hundred rows that compress badly
 

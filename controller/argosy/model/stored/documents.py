@@ -16,10 +16,9 @@ from typing import Any
 
 from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
-from argosy.model.floor import Floor
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.money.costs import NO_WORK, Costs
-from argosy.model.pools import OrderNote, Pool
+from argosy.model.pools import Floor, OrderNote, Pool
 from argosy.model.resources import Resources
 from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key

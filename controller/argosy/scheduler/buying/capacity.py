@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from argosy.market.buy import Order
 from argosy.market.release import ends_daemons_first, releasable
 from argosy.model.actions import LetGo, SetTarget, Terminate
-from argosy.model.floor import NO_FLOOR
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
-from argosy.model.pools import Pool
+from argosy.model.pools import NO_FLOOR, Pool
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.scheduler.buying.orders import OrderedPlaces

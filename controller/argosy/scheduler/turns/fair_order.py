@@ -32,9 +32,8 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, Columns, IntArray, Limits, Sharers
-from argosy.sharing.fill import Filled, fill
+from argosy.sharing.fill import Filled, fill, turns
 from argosy.sharing.history import Weight, factors
-from argosy.sharing.turns import turns
 
 MINUTE_S = 60.0
 NOT_URGENT = 1 << 60  # after every minute

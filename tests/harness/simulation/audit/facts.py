@@ -11,7 +11,7 @@ from typing import Any
 from argosy.emulator.s3 import StoredObject
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
-from argosy.spec.changes import changed_form
+from argosy.spec.terms import changed_form
 from tests.harness.simulation.audit.stored_state import StoredAttempt, StoredState
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.members import Came

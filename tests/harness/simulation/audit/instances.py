@@ -16,7 +16,7 @@ from typing import Any
 
 from argosy.emulator.ec2.records import Ec2Instance
 from argosy.model.attempts import AttemptStatus
-from argosy.model.floor import NO_FLOOR, Floor
+from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.run_terms import SERVICE_GROUP
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 

@@ -10,8 +10,8 @@ from argosy.model import cluster_course, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
 from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
-from argosy.model.floor import Floor
 from argosy.model.instances import pool_key
+from argosy.model.pools import Floor
 from argosy.model.services.environments import Environment
 from argosy.model.shares.recent_use import RECENT_USE, RecentUse
 from argosy.model.shares.sharing import SHARING, Sharing

@@ -18,8 +18,7 @@ from argosy.aws.executor import AwsExecutor
 from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
-from argosy.emulator.bus import BusModel, LambdaModel
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.report import TickReport
@@ -34,6 +33,7 @@ from tests.harness.simulation.controllers.next_version import NextVersionStore
 from tests.harness.simulation.controllers.recorded import RecordedTrial
 from tests.harness.simulation.injection.boundary import Boundary, CallConditions, Crash, Life
 from tests.harness.simulation.injection.own_faults import OwnFaults
+from tests.harness.simulation.world.bus import BusModel, LambdaModel
 from tests.harness.simulation.world.deployed_fleets import STAGE, fleet_is_ours
 from tests.harness.simulation.world.members import Members
 from tests.harness.simulation.world.regions import Regions

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.sqs import SqsQueue
-from argosy.emulator.bus import BusModel, LambdaModel
 from argosy.emulator.sqs import SqsModel
 from argosy.ports import Caller, Message
+from tests.harness.simulation.world.bus import BusModel, LambdaModel
 from tests.harness.simulation.world.world import World
 
 FUNCTION, TICK_RULE = "argosy-controller", "argosy-tick"

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from argosy.emulator.rate_limits import Buckets
 from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.world.rate_limits import Buckets
 from tests.harness.simulation.world.regions import Regions
 
 JSON = dict[str, Any]

@@ -21,8 +21,7 @@ from argosy.aws.cell import PART_SIZE, Cell, Coordination, HomeClients
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.catalogue.lookup import load_catalogue
-from argosy.emulator.bus import BusModel
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
@@ -32,6 +31,7 @@ from tests.harness.simulation.controllers.deployment import DEPLOYMENT, TABLE
 from tests.harness.simulation.controllers.recorded import RecordedTrial
 from tests.harness.simulation.scale.calls import DirectQueue, TimedCalls
 from tests.harness.simulation.scale.census import Census
+from tests.harness.simulation.world.bus import BusModel
 from tests.harness.simulation.world.deployed_fleets import Bill, add_fleets
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.workload import SimulatedJob

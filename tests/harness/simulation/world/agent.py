@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.ids_and_times import as_uuid
+from argosy.emulator.region import as_uuid
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from tests.harness.simulation.world.virtual_task import VirtualTask, Workload
 

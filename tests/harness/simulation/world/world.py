@@ -14,8 +14,7 @@ from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.elbv2 import TargetGroupsModel
-from argosy.emulator.ids_and_times import counted_ids
-from argosy.emulator.region import AwsRegion
+from argosy.emulator.region import AwsRegion, counted_ids
 from tests.harness.simulation.world.agent import AgentBehaviour, VirtualAgent
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.virtual_task import TaskBehaviour, Workload

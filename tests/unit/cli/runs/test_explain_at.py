@@ -12,7 +12,7 @@ import pytest
 
 from argosy.cli.runs.explain import past_lines
 from argosy.layout import JOURNAL
-from argosy.recording import provenance
+from argosy.recording import recorder
 from argosy.replay.chains import chains_of
 from tests.fakes.cli import NOW, World, api_error
 from tests.fakes.recorded import edited, recorded
@@ -222,7 +222,7 @@ def test_a_decision_that_is_another_one_on_this_platform_is_reported(trial: Reco
     assert result.exit_code == 0, result.stderr
     said = result.stdout.splitlines()
     assert said[1] == "this may not be what the controller decided:"
-    assert f"  the controller had machine riscv64, here it is {provenance.platform_now()['machine']}" in said
+    assert f"  the controller had machine riscv64, here it is {recorder.platform_now()['machine']}" in said
     assert any("the decision is another one" in each for each in said)
 
 
@@ -233,7 +233,7 @@ def test_a_record_of_other_code_is_reported(trial: RecordedTrial) -> None:
 
     code, said, _ = read_back(edited(trial, older))
     assert code == 0
-    assert f"  the controller ran different code: 0123456789abcdef, here it is {provenance.code_digest()}" in said
+    assert f"  the controller ran different code: 0123456789abcdef, here it is {recorder.code_digest()}" in said
 
 
 def test_a_moment_that_is_none_is_the_users_fault(trial: RecordedTrial) -> None:

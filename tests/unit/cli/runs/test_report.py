@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.cli.runs.report import notes
-from argosy.client.benchmarks.comparison import comparison
-from argosy.client.benchmarks.records import NoRecord, from_record, read
+from argosy.client.benchmarks import NoRecord, comparison, from_record, read
 from tests.fakes.cli import OUTPUT, RUN_ID, World, ended, run_view, tasks
 
 RECORDED = Path(__file__).resolve().parents[4] / "containers" / "tensorflow-benchmark" / "recorded"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.ids_and_times import as_uuid, counted_ids, epoch_s, iso, utc, with_iso_times
+from argosy.emulator.region import as_uuid, counted_ids, epoch_s, iso, utc, with_iso_times
 from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, simulation_and_model
 
 

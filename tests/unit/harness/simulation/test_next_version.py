@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.dynamodb import DynamoStore
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.engine.loading import load
 from argosy.model.stored import documents
 from argosy.model.stored.damage import NewerFormat, OlderFormat

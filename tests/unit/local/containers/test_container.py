@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.local.agents.host import Host
+from argosy.local.agents.agent import Host
 from argosy.local.containers.container import Surroundings, container_of
 from argosy.local.containers.images import Image
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.local.containers.engine import no_runner
-from argosy.local.folders import is_checkout
+from argosy.local.options import is_checkout
 
 
 def test_make_is_named_where_there_is_a_makefile_and_a_checkout_where_there_is_none() -> None:

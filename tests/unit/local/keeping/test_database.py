@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.emulator.dynamodb.service import DynamoModel, Item
+from argosy.emulator.dynamodb import DynamoModel, Item
 from argosy.local.keeping.database import Database
 from argosy.local.keeping.kept import LEASE, KeptLines, from_text, keep_table, to_text
 from argosy.local.keeping.objects import SMALL_BYTES, KeptBodies
@@ -24,7 +24,7 @@ STREAM = StreamName("us-east-1", "/ecs", "a")
 COMMITS = """
 import sys
 from pathlib import Path
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.database import Database
 from argosy.local.keeping.kept import KeptLines
 from argosy.local.keeping.objects import KeptBodies

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.folder import StateRefusedError
 from argosy.local.keeping.kept import Kept
 from argosy.local.keeping.objects import SMALL_BYTES

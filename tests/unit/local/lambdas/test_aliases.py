@@ -11,11 +11,11 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from argosy.emulator.dynamodb.service import DynamoModel
-from argosy.local.folders import package_root
+from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.aliases import Aliases
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
+from argosy.local.options import package_root
 from tests.fakes.local_mode import forks
 from tests.fakes.serving import front
 from tests.fakes.waiting import until

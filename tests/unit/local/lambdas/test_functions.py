@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from argosy.local.folders import package_root
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction, ThrottledError
 from argosy.local.lambdas.ticker import Ticker
+from argosy.local.options import package_root
 from tests.fakes.local_mode import forks
 from tests.fakes.serving import front
 from tests.fakes.waiting import is_gone, until

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from argosy.local.server.callers import refusal
+from argosy.local.server.front import refusal
 from tests.fakes.serving import front, served
 
 pytestmark = pytest.mark.slow

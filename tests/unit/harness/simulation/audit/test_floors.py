@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.floor import Floor
 from argosy.model.policy import Policy
+from argosy.model.pools import Floor
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.facts import Commit, TrialFacts
 from tests.harness.simulation.audit.floors import FloorChecker

@@ -1,11 +1,13 @@
-"""The moments that users write as `10m`, `17:03` or `2026-11-21T17:03Z`."""
+"""Values that users type: moments such as `10m`, `17:03` or `2026-11-21T17:03Z`, and counts."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
-from argosy.cli.problems import CliError
+from argosy.cli.plain_help import PlainCommand
+from argosy.cli.problems import CliError, reported
 
 _AGO = re.compile(r"(\d{1,9}(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -51,3 +53,22 @@ def moment(text: str, now: float) -> float:
         raise ValueError(f"{text[:60]!r} is not {FORMS}") from None
     at = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     return at - 86_400 if clock and at > now else at
+
+
+COUNTS: dict[str | None, str] = {"desired": "tasks", "instances": "instances"}  # by the name of the parameter
+_NEGATIVE = re.compile(r"-[0-9]+", re.ASCII)
+
+
+class CountCommand(PlainCommand):
+    """A command whose only number is a count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        wrong = next((word for word in args if _NEGATIVE.fullmatch(word)), None)
+        if wrong is not None and not ctx.resilient_parsing:
+            with reported():
+                raise CliError(f"{wrong} is not a number of {self.counted(ctx)}: give 0 or more; nothing was changed.")
+        return super().parse_args(ctx, args)
+
+    def counted(self, ctx: Any) -> str:
+        """The noun that is counted."""
+        return next(COUNTS[each.name] for each in self.get_params(ctx) if each.name in COUNTS)

@@ -1,1 +1,0 @@
-"""The measurements of training benchmarks, and their comparison."""

@@ -1,1 +1,0 @@
-"""The log streams of a run's attempts."""
