@@ -31,9 +31,9 @@ from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
 from argosy.aws.observer import Observer
+from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import Results
-from argosy.aws.spot_market import PlacementScores
 from argosy.aws.target_groups import TargetGroups
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import (

@@ -19,7 +19,8 @@ from typing import Any
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
-from argosy.aws.spot_market import PlacementScores, SpotPrices
+from argosy.aws.placement_scores import PlacementScores
+from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, shortage
 from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.aws.spot_market import PRICES_FRESH_S, SCORES_FRESH_S, TRY_AGAIN_S, PlacementScores, SpotPrices
+from argosy.aws.placement_scores import SCORES_FRESH_S, PlacementScores
+from argosy.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
 from tests.builders import CELL, NOW
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal
 
