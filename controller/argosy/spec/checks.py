@@ -84,7 +84,8 @@ def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("timeout", "must have attemptDurationSeconds or runDurationSeconds")
     every_s, longest_s = _part(data, "checkpoint").get("everySeconds"), _part(data, "timeout").get(ATTEMPT_S)
     if isinstance(every_s, int) and isinstance(longest_s, int) and every_s >= longest_s:
-        yield Fault("checkpoint.everySeconds", f"must be less than timeout.{ATTEMPT_S}, or no attempt saves its work")
+        too_long = f"must be less than timeout.{ATTEMPT_S}, or no attempt reaches a checkpoint"
+        yield Fault("checkpoint.everySeconds", too_long)
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
