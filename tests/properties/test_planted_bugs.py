@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from argosy.placement import feasibility, interleaved, kernels, pass_state, place
 from tests.placement_cases import busy_cases, cases, check, plain_cases, tall_cases
 
-SEED = 4  # one with which every bug is found early; without it the search takes four times as long
 SEARCH = settings(
     max_examples=3_000, deadline=None, database=None, phases=[Phase.generate],
     report_multiple_bugs=False, suppress_health_check=list(HealthCheck),
@@ -106,28 +105,35 @@ def sees_the_past_only(query: Any, group: str, state_: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "bug", "pool", "matrix_from"),
+    ("module", "name", "bug", "pool", "matrix_from", "found_early"),
     [
-        (kernels, "fill_in_order", to_the_brim, cases, 10_000),
-        (kernels, "fill_in_order", higher_row, cases, 10_000),
-        (kernels, "water_level", level_too_low, cases, 10_000),
-        (kernels, "water_level", rest_to_the_end, cases, 10_000),
-        (kernels, "take_slots", no_running_maximum, cases, 10_000),
-        (kernels, "take_blocks", no_slack, tall_cases(), 10_000),
-        (interleaved._Board, "place_one", stale_column, plain_cases, 0),
-        (interleaved._Board, "place_one", asleep, busy_cases, 0),
-        (pass_state.PassState, "take", forgets("ports"), cases, 10_000),
-        (pass_state.PassState, "take", forgets("groups"), cases, 10_000),
-        (place, "fitting", one_gpu_more, cases, 10_000),
-        (feasibility, "_until_refused", sees_the_past_only, cases, 10_000),
+        (kernels, "fill_in_order", to_the_brim, cases, 10_000, 0),
+        (kernels, "fill_in_order", higher_row, cases, 10_000, 1),
+        (kernels, "water_level", level_too_low, cases, 10_000, 1),
+        (kernels, "water_level", rest_to_the_end, cases, 10_000, 4),
+        (kernels, "take_slots", no_running_maximum, cases, 10_000, 8),
+        (kernels, "take_blocks", no_slack, tall_cases(), 10_000, 0),
+        (interleaved._Board, "place_one", stale_column, plain_cases, 0, 11),
+        (interleaved._Board, "place_one", asleep, busy_cases, 0, 12),
+        (pass_state.PassState, "take", forgets("ports"), cases, 10_000, 4),
+        (pass_state.PassState, "take", forgets("groups"), cases, 10_000, 8),
+        (place, "fitting", one_gpu_more, cases, 10_000, 8),
+        (feasibility, "_until_refused", sees_the_past_only, cases, 10_000, 0),
     ],
 )
 def test_a_planted_bug_is_found(
-    module: Any, name: str, bug: Any, pool: st.SearchStrategy[Any], matrix_from: int, monkeypatch: pytest.MonkeyPatch
+    module: Any,
+    name: str,
+    bug: Any,
+    pool: st.SearchStrategy[Any],
+    matrix_from: int,
+    found_early: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """found_early: a seed with which a few cases show the bug; with some others it takes hundreds."""
     monkeypatch.setattr(module, name, bug)
 
-    @seed(SEED)
+    @seed(found_early)
     @SEARCH
     @given(pool)
     def search(case: Any) -> None:
