@@ -6,6 +6,8 @@ process makes hundreds of sessions.
 
 from __future__ import annotations
 
+import os
+
 import botocore.session
 from botocore.loaders import Loader
 
@@ -21,4 +23,10 @@ class Folders(list[str]):
 def keep() -> None:
     """From now on, all sessions of this process have one loader."""
     loader = Loader(extra_search_paths=Folders())
-    botocore.session.create_loader = lambda _path=None: loader
+
+    def shared(folders: str | None = None) -> Loader:
+        for folder in filter(None, (folders or "").split(os.pathsep)):  # the AWS CLI has descriptions of its own
+            loader.search_paths.append(folder)
+        return loader
+
+    botocore.session.create_loader = shared

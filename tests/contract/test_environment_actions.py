@@ -49,10 +49,12 @@ ASKED: set[str] = set()
 def invoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """What the function answers to an action, as a user's shell gets it.
 
-    The AWS CLI's own program runs in this process: to import it costs six times as much as one invocation.
+    The AWS CLI's own program runs in this process: to import it costs six times as much as one invocation, and to make
+    its table of commands as much as to invoke.
     """
     clidriver = pytest.importorskip("awscli.clidriver", reason="the AWS CLI is not installed")
     folder, count = tmp_path_factory.mktemp("replies"), itertools.count()
+    driver = clidriver.create_clidriver()
     with local_aws(local_options()) as aws:
 
         def invoked(action: str, **fields: Any) -> JSON:
@@ -61,9 +63,7 @@ def invoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
             words = ["--function-name", "argosy-api", "--payload", f"fileb://{request}", str(reply)]
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                status = clidriver.create_clidriver().main(
-                    ["--endpoint-url", aws.endpoint_url, "lambda", "invoke", *words]
-                )
+                status = driver.main(["--endpoint-url", aws.endpoint_url, "lambda", "invoke", *words])
             assert status == 0, said.getvalue()
             assert '"StatusCode": 200' in said.getvalue()  # local mode's threads print there too
             answer: JSON = json.loads(reply.read_text())
@@ -122,7 +122,7 @@ def test_a_service_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None:
     code, said, _ = refused("StartDeployment", name="web", revision=2, clientToken="once")
     assert (code, said) == (409, "ConflictException: this clientToken was already used for revision 1")
     assert ask("StartDeployment", name="web")["deploying"] == 2
-    until(lambda: status(ask) == "COMPLETED", PATIENCE_S)
+    until(lambda: ask("DescribeEnvironment", name="web")["completedRevision"] == 2, PATIENCE_S)
     assert refused("StopDeployment", name="web")[0] == 409
     assert ask("RollBackDeployment", name="web")["deploying"] == 1
     until(lambda: ask("DescribeEnvironment", name="web")["completedRevision"] == 1, PATIENCE_S)
@@ -239,6 +239,7 @@ def test_an_open_run_is_changed(ask: Ask, refused: Ask) -> None:
     code, _, members = refused("UpdateRun", runId=run_id, changes={"array": {"size": 3}})
     assert (code, members[0].partition(":")[0]) == (400, "changes.array")
     ask("CancelRun", runId=run_id)
+    until(lambda: ask("DescribeRun", runId=run_id)["status"] == "CANCELLED", PATIENCE_S)
     assert refused("UpdateRun", runId=run_id, changes={"priority": 6})[0] == 409
 
 
