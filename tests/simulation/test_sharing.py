@@ -118,35 +118,38 @@ def within_a_queue(seeds: range) -> int:
     return judged
 
 
+# Seed 0 is left out: its trial is recorded and replayed as well, which test_trials does with other seeds.
+
+
 @pytest.mark.slow
 def test_within_a_queue_no_run_overtakes_a_higher_priority_or_an_older_run() -> None:
-    assert within_a_queue(range(2)) > 20
+    assert within_a_queue(range(1, 3)) > 20
 
 
 @pytest.mark.slow
 def test_in_saturation_every_waiting_sharer_has_its_share() -> None:
-    waited, compared = all_have_what_is_due(range(1))
+    waited, compared = all_have_what_is_due(range(1, 2))
     assert waited > 100
     assert compared > 100
 
 
 @pytest.mark.slow
 def test_no_sharer_overtakes_where_recent_use_counts() -> None:
-    assert with_memory(range(2)) > 20
+    assert with_memory(range(1, 3)) > 20
 
 
 @pytest.mark.slow
 def test_no_queue_gets_more_than_its_cap() -> None:
-    assert within_caps(range(1)) > 10
+    assert within_caps(range(1, 2)) > 10
 
 
 @pytest.mark.slow
 def test_no_sharer_overtakes_one_that_uses_less_for_its_weight() -> None:
-    assert trials_find_nothing(range(2)) > 100
+    assert trials_find_nothing(range(1, 3)) > 100
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_so_it_is_where_calls_and_instances_fail(seed: int) -> None:
     plan = replace(trial(seed).plan, kinds=kinds_of("queue,crash,reply-lost,effect-lost,interruption,host-loss"))
     assert Trial(plan).run().violations == []

@@ -94,7 +94,7 @@ def test_every_shape_that_is_sent_and_answered_is_one_that_aws_knows() -> None:
     assert verdict.ok, told(verdict)
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [4, 6])
 def test_a_seed_replays_bit_for_bit(seed: int) -> None:
     first, second = run_trial(TrialPlan(seed, every_kind=True)), run_trial(TrialPlan(seed, every_kind=True))
     assert first == second

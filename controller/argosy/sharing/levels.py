@@ -94,7 +94,9 @@ class Heights:
         """(runs,) how many tasks come before `level`: one for all runs, or one for each."""
         counts = -((self.starts - level) // self.steps)
         counts = np.where(self.nothing & (counts > 0), FULL, counts)
-        found: IntArray = np.clip(counts.min(axis=0, initial=FULL), 0, self.wants)
+        found: IntArray = np.minimum(
+            np.maximum(counts.min(axis=0, initial=FULL), 0), self.wants
+        )  # np.clip takes longer
         return found
 
     def last(self) -> int:
