@@ -221,7 +221,7 @@ class MemoryStore:
         self.stored_version = 0
         self.lease: tuple[str, float] | None = None
         self.heartbeat: float | None = None
-        self.is_asked_for = False  # whether somebody was refused the lease
+        self.is_asked_for = False  # whether the lease was refused to a controller
         self.at_rest = False
         self.expires_at: dict[Key, float] = {}
         self.killed: str | None = None

@@ -1,7 +1,7 @@
 """What do the reference pages say? `python -m tests.reference` writes them from the code that they are about.
 
-Fields come from the models of specs and requests, commands from their parsers, variables from what a task is told. A
-test compares: nobody edits these pages by hand.
+Fields come from the models of specs and requests, commands from their parsers, variables from what a task gets. A test
+compares them: do not edit these pages by hand.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def names_page() -> str:
 
 
 def variables_told() -> set[str]:
-    """The variables that tasks of runs of every kind are really told, beside the user's own."""
+    """The variables that tasks of runs of every kind really get, in addition to the user's own."""
     base = {"version": 1, "name": "x", "array": {"range": "0:9"}, "compat": "aws-batch"}
     plain = {**base, "container": {"image": "argosy/x"}}
     own = {**base, "run": ["x"], "job": "s3://bucket/job.json", "inputs": ["s3://bucket/in/"]}

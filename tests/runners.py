@@ -121,14 +121,14 @@ class RunnerUnderTest:
     s3: SignedS3
     folder: Path
     stopped: list[Callable[[], None]] = field(default_factory=list)
-    forks: Forks | None = None  # runs what `run` is given, if it is not the runner itself that is told to stop
+    forks: Forks | None = None  # runs what `run` is given, if it is not the runner itself that is stopped
 
     @property
     def roots(self) -> Path:
         return self.folder / "roots"
 
     def environment(self) -> dict[str, str]:
-        """What every task is told, without the protocol."""
+        """The variables of every task, without the protocol."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -144,7 +144,7 @@ class RunnerUnderTest:
     def protocol(
         self, result: str = "none", job: Mapping[str, Any] | None = None, inputs: Iterable[str] = ()
     ) -> dict[str, str]:
-        """What a task of a run with a program is told."""
+        """The variables of a task of a run with a program."""
         told = {
             "ARGOSY_RUNNER": "1",
             "ARGOSY_RESULT": result,
@@ -158,7 +158,7 @@ class RunnerUnderTest:
         return told
 
     def start(self, *words: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Started:
-        """With the protocol if anything is told (`result`, `job`, `inputs`). changes: of variables; None removes."""
+        """With the protocol if any of `result`, `job` and `inputs` is given. changes: of variables; None removes."""
         environment = self._told(changes, told)
         process = subprocess.Popen(
             [*self.command, *words],

@@ -139,7 +139,7 @@ class Dealing:
         return self.counts[run] < tasks and not waits and not any(s and c is not None and t for s, c, t in caps)
 
     def keep(self) -> None:
-        """What those lack who do not lend is not free for others."""
+        """The missing part of a guarantee that is not lent is not free for others."""
         assert self.case.queues
         for queue, (_, limit) in enumerate(self.case.queues.guarantees):
             if limit is not None:

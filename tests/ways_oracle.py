@@ -10,7 +10,7 @@ from tests.sharing_oracle import Case, drawn, level_of
 
 @dataclass(frozen=True)
 class WaysCase:
-    """Of the runs of `case`, whose own takings are of the limits that nobody can avoid: by run, its ways: which of the
+    """Of the runs of `case`, whose own takings are of the unavoidable limits: by run, its ways: which of the
     further limits, and how much of it."""
 
     case: Case

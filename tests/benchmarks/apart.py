@@ -1,4 +1,4 @@
-"""Measurements in a process of their own, whose peak of memory is that of nothing else."""
+"""Measurements in a separate process, so that its peak memory is its own."""
 
 from __future__ import annotations
 

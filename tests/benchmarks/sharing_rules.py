@@ -1,4 +1,4 @@
-"""What are the rules of others by which it is decided whose task is next?
+"""The rules of other systems for choosing the next task.
 
 Each is written from its project's own description, as far as it says who is next where nothing is preempted; where a
 description leaves something open, the choice that serves the rule best. `test_sharing_rules.py` holds each of them
@@ -32,7 +32,7 @@ def oldest_of_each(world: World) -> list[int]:
 
 
 class Fifo:
-    """The oldest job is first, whoever's it is, and what does not fit holds up all behind it."""
+    """The oldest job is first, of any owner, and a job that does not fit holds up all behind it."""
 
     def starts(self, world: World) -> Iterator[int]:
         """See `Rule`."""

@@ -43,7 +43,7 @@ class Mix:
 
 
 class Rule(Protocol):
-    """Who is next? It is asked again until it says that nobody is, or until the launches of the tick are used up."""
+    """The next run. Asked again until none is left or the launches of the tick are used up."""
 
     def starts(self, world: World) -> Iterable[int]:
         """The job of each task that starts in this tick, one after the other; the world follows between them."""

@@ -40,7 +40,7 @@ def billed_s(one: Invocation) -> float:
 
 def usd_a_day(day: list[Invocation]) -> Counter[str]:
     """By service."""
-    seconds = sum(map(billed_s, day)) + CALLED_A_DAY * 2 * 5.0  # a tick of 5 s, and one more for whoever is turned away
+    seconds = sum(map(billed_s, day)) + CALLED_A_DAY * 2 * 5.0  # a tick of 5 s, and one more for a refused invocation
     calls = sum((one.calls for one in day), Counter[tuple[str, str]]())
     return Counter(
         {

@@ -39,7 +39,7 @@ def test_batch_gives_a_weight_factor_of_an_eighth_eight_times_the_compute_resour
 
 
 def blocked_by_a_large_job(strict: bool) -> World:
-    """A queue whose older job needs more than is free, and whose newer one would fit."""
+    """A queue with an older job that needs more than is free and a newer one that would fit."""
     jobs = [Job(0, 0, 1, (6 * VCPU, 0), 600), Job(0, 10, 1, (8 * VCPU, 0), 600), Job(0, 20, 1, (VCPU, 0), 600)]
     return World(cluster(10, 0, jobs, (1,), 0.1)).run(Kueue(strict))
 

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class Full:
-    """A cluster without room: the tasks of eleven sharers, and one who has nothing."""
+    """A full cluster: the tasks of eleven sharers, and one sharer that has nothing."""
 
     def __init__(self, seed: int) -> None:
         random = Random(seed)

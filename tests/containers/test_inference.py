@@ -178,7 +178,7 @@ def test_dead_addresses_and_broken_images_are_rows_and_the_others_are_classified
         f"s3://{s3.BUCKET}/none.png",
         bucket.put("good.png", good),
         "ftp://127.0.0.1/x.png",
-        "http://127.0.0.1:9/away.png",  # nobody listens there, and the others answer
+        "http://127.0.0.1:9/away.png",  # no server listens there, and the others answer
     ]
     with web(tmp_path) as address:
         urls = bucket.put("urls.txt", "\n".join(listed).replace("ADDRESS", address).encode())

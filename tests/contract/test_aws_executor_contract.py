@@ -134,7 +134,7 @@ def test_gpus_that_a_task_was_given_are_known_from_the_answer() -> None:
 
 
 class Forgetful:
-    """An ECS client that does as it is told and loses its answers."""
+    """An ECS client that carries calls out and loses their answers."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

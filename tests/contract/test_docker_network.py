@@ -84,7 +84,7 @@ def test_under_docker_connections_from_another_network_are_closed(
 def test_a_docker_whose_bridge_is_on_another_machine_starts_nothing_and_says_so(
     behind: EngineRuntime, fake: Path, addresses: str, why: str
 ) -> None:
-    """Docker Desktop's is in a virtual machine. 192.0.2.0/24 is nobody's (RFC 5737)."""
+    """Docker Desktop's is in a virtual machine. 192.0.2.0/24 is unassigned (RFC 5737)."""
     (fake / "addresses").write_text(addresses)
     with pytest.raises(OSError, match=why):
         start(behind, "exit 0")
@@ -125,7 +125,7 @@ def test_a_network_with_a_foreign_container_is_left_alone(behind: EngineRuntime,
 
 
 class Unservable(Exception):
-    """What no listener is expected to raise."""
+    """Errors that no listener may raise."""
 
 
 def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(fake: Path, images: Path, door: Door) -> None:

@@ -97,7 +97,7 @@ def test_a_task_that_does_not_run_is_refused(cloud: EcsCloud, status: str) -> No
 
 
 def test_an_unconnected_agent_is_reported(cloud: EcsCloud) -> None:
-    """Nobody in this cloud runs containers."""
+    """Nothing in this cloud runs containers."""
     with refused("TargetNotConnectedException"):
         execute(cloud, started(cloud))
 

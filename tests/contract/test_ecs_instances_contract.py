@@ -159,7 +159,7 @@ def test_a_filter_that_is_no_query_is_refused(cloud: EcsCloud) -> None:
 
 
 def test_two_records_of_one_ec2_instance_can_still_be_filtered(cloud: EcsCloud) -> None:
-    """An agent that lost its state registers anew; the old record stays until it is deregistered."""
+    """An agent that lost its state registers again; the old record stays until it is deregistered."""
     document = '{"instanceId": "i-0aa"}'
     old, _ = (cloud.register(instanceIdentityDocument=document)["containerInstanceArn"] for _ in range(2))
     query = "ec2InstanceId in [i-0aa]"

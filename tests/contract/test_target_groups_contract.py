@@ -56,7 +56,7 @@ def motos(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
         elbv2 = boto3.client("elbv2", region_name="us-east-1")
         vpc = boto3.client("ec2", region_name="us-east-1").describe_vpcs()["Vpcs"][0]["VpcId"]
         made = elbv2.create_target_group(Name="web", Protocol="HTTP", Port=80, VpcId=vpc, TargetType="instance")
-        yield Group(elbv2, made["TargetGroups"][0]["TargetGroupArn"])  # it takes instances of whom it does not know
+        yield Group(elbv2, made["TargetGroups"][0]["TargetGroupArn"])  # it accepts unknown instances
 
 
 @pytest.fixture(params=["ours", "motos"])

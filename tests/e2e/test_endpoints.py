@@ -110,7 +110,7 @@ def test_endpoints_answer_while_a_deployment_replaces_them_and_an_ill_task_is_re
     local.until(is_replaced, patience_s=120)
     assert answers(local) == ["two", "two"]
     ill = endpoints(local)[0]
-    process_at(ill["hostPort"]).send_signal(signal.SIGSTOP)  # it runs, and answers nobody
+    process_at(ill["hostPort"]).send_signal(signal.SIGSTOP)  # it runs and answers no request
     local.until(
         lambda: answers(local) == ["two", "two"] and ill["hostPort"] not in {e["hostPort"] for e in endpoints(local)},
         patience_s=120,

@@ -1,4 +1,4 @@
-"""`argosy exec` in local mode: a person's terminal in a task that runs, and nobody else's."""
+"""`argosy exec` in local mode: a terminal in a running task, for its owner only."""
 
 from __future__ import annotations
 

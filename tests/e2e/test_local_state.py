@@ -90,7 +90,7 @@ def test_runs_results_and_logs_outlive_a_kill_and_what_ran_is_tried_again(tmp_pa
     with serving(tmp_path) as first:
         run_id = first.ask("SubmitRun", clientToken="kept", spec=spec(go))["runId"]
         pids = first.pids(2)
-        # Who is killed before he has stored what came of a launch starts it again, as the same attempt.
+        # A controller killed before it stored a launch's outcome starts it again, as the same attempt.
         until(lambda: first.ask("DescribeRun", runId=run_id)["tasks"]["running"] == 2, PATIENCE_S)
         first.clients("s3").put_object(Bucket="argosy-results", Key="mine", Body=b"x" * 50_000)
         first.process.kill()

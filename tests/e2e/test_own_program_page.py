@@ -58,7 +58,7 @@ def test_every_command_of_the_page_works_as_it_is_typed(tmp_path: Path, environm
     for block in blocks:
         if block["language"] == "python":
             (folder / str(block["file"])).write_text(block["text"])
-        elif not block["language"]:  # `console` does not match the terminal, or for somebody's bucket
+        elif not block["language"]:  # `console` does not match the terminal, or for a user's bucket
             typed = re.sub(r"^export ARGOSY_ENDPOINT_URL=.*$", "", block["text"], flags=re.MULTILINE)
             shell(typed, folder if folder.is_dir() else home, environment)
     assert len((folder / "primes.jsonl").read_text().splitlines()) == PRIMES_BELOW_200

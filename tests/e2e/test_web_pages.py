@@ -135,7 +135,8 @@ def test_a_page_of_another_origin_neither_does_nor_reads_anything(
 
 
 def test_a_name_that_was_rebound_to_this_machine_is_refused(attacked: Attacked, tmp_path: Path) -> None:
-    """To the browser it is all one origin: it sends every header, asks nobody and lets the page read the replies."""
+    """To the browser it is all one origin: it sends every header, makes no preflight and lets the page read the
+    replies."""
     attacker = Attacker(attacked.marker, rebound_to=attacked.port, target=f"http://{EVIL}:{attacked.port}")
     with (
         serving(attacker, "127.0.0.2", attacked.port),
@@ -149,7 +150,7 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(attacked: Attacked, 
 
 
 def test_the_attack_would_work_on_a_server_without_a_gate(tmp_path: Path) -> None:
-    """So the other tests can fail: the same page, and a server that does whatever it is told."""
+    """So the other tests can fail: the same page, and a server that accepts every request."""
     marker = tmp_path / "invoked"
     heard: set[str] = set()
 

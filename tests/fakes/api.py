@@ -73,7 +73,8 @@ class Definitions:
 
 
 class Desk:
-    """An api over a store in memory, a clock that is set by hand, and a controller that folds in when it is told."""
+    """An api over a store in memory, a clock that is set by hand, and a controller that takes requests in when
+    called."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()

@@ -86,7 +86,7 @@ class AuditedRuns:
                 world.ec2.recommend_rebalance(self.first_instance)
 
     def _ask(self) -> None:
-        """As a user would who watches the victim."""
+        """Like a user who watches the victim."""
         record, trial = self.record(VICTIM), self.trial
         if not self._cancelled and record is not None and record.status == "RUNNING":
             trial.deployment.cancel(VICTIM)

@@ -50,7 +50,7 @@ def operations(service: str) -> dict[str, Any]:
 
 
 class Clock:
-    """Time that passes only where somebody sleeps."""
+    """Time that passes only in `sleep`."""
 
     def __init__(self, at: float = NOW) -> None:
         self.at = at

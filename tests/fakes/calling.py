@@ -83,7 +83,7 @@ class CalledRun:
 
 
 class CallingWorld:
-    """Runs start when they are submitted. A look at them waits until something has happened, so that nobody spins.
+    """Runs start when they are submitted. Reading them waits until something has happened, so that no test spins.
 
     folder: where programs are unpacked. held: no task starts while it is clear.
     """

@@ -1,4 +1,4 @@
-"""Certificates that nobody trusts but who is told to: an authority of a test's own, and what it has signed."""
+"""An authority of the tests' own and certificates that it has signed; only clients that get it trust them."""
 
 from __future__ import annotations
 

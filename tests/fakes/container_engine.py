@@ -171,7 +171,7 @@ def inspect(words: list[str]) -> int:
     if not state.exists():
         return 125
     status, _, out_of_memory, *_ = state.read_text().split()
-    # A process of this machine has its network: that of whoever asks.
+    # A process of this machine has its network: that of the caller.
     print(os.getppid() if "Pid" in words[1] else f"{status} {out_of_memory}")
     return 0
 

@@ -38,7 +38,7 @@ class Row:
     last_host: str = ""
     due: int = 0  # from which tick it may start, or its task's next status is reached
     so_far: SlotStatus = SlotStatus.STARTING
-    ends_at: int = 0  # when a task that was told to stop is gone; 0 = it was not
+    ends_at: int = 0  # when a stopping task is gone; 0 = it was not
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class DaemonWorld:
     def _change_daemon(self) -> None:
         if self.draw.random() >= self.change:
             return
-        self.pauses.clear()  # what is thawed, or wanted again, begins anew
+        self.pauses.clear()  # a task that is thawed or wanted again starts again
         what = self.draw.choice(("deploy", "deploy", "freeze", "query"))
         if what == "freeze":
             self.is_frozen = not self.is_frozen
@@ -167,7 +167,7 @@ class DaemonWorld:
             machine.matches = self.draw.random() < 0.9
         for (revision, _), row in self.rows.items():
             if revision != self.revision and row.status == "pending":
-                row.status = "parked"  # whoever asks for the step sees to that
+                row.status = "parked"  # the caller of the step ensures that
 
     def grow_calm(self) -> None:
         """From now on nothing happens by itself."""

@@ -148,7 +148,7 @@ class FakeTable:
 
 
 def beaten_at(moment: float) -> FakeTable:
-    """The lease tells nothing: somebody takes it and dies with it, again and again."""
+    """The lease proves nothing: a controller takes it and dies with it, repeatedly."""
     return FakeTable({"LEASE": {"until": {"N": str(NOW + 60)}}, "HEARTBEAT": {"at": {"N": str(moment)}}})
 
 

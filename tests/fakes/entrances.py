@@ -1,4 +1,4 @@
-"""A desk with queues, and who comes through the entrance of one of them."""
+"""A desk with queues, and callers through the entrance of one of them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def shared_desk() -> Desk:
 
 
 def through(desk: Desk, action: str, alias: str = "q-research", request_id: str = "r", **fields: Any) -> dict[str, Any]:
-    """The answer to somebody who comes through the alias."""
+    """The answer to a call through the alias."""
     return desk.api.handle({"action": action, **fields}, request_id, alias)
 
 
 def let(desk: Desk, action: str, **fields: Any) -> dict[str, Any]:
-    """The body of the answer to somebody who is let in."""
+    """The body of the answer to an admitted call."""
     answer = through(desk, action, **fields)
     assert answer["statusCode"] == 200, answer
     return dict(answer["body"])

@@ -197,8 +197,8 @@ def _view(columns: JSON, lives: list[JSON], series: JSON) -> JSON:
 
 
 def cluster_history(samples: int, seed: int = 0, orders: int = 40) -> JSON:
-    """`history` of DescribeCluster: five minutes between two samples, with an hour of rest after the first third and an
-    hour in which nobody looked after the second."""
+    """`history` of DescribeCluster: five minutes between two samples, with an hour of rest after the first third and
+    an hour without samples after the second."""
     rng = np.random.default_rng(seed)
     pools = [f"us-east-1/{kind}/{zone}" for kind in KINDS for zone in ZONES]
     found: list[ClusterSample] = []

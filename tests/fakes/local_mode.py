@@ -1,4 +1,5 @@
-"""Local mode whose functions are forks of one server for each test process: a second one would import all again."""
+"""Local mode whose functions are forks of one server for each test process: a second server would import everything
+again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The api with a clock of schedules that remembers what it was told, and with what it announces."""
+"""The api with a clock of schedules that remembers its calls, and with its announcements."""
 
 from __future__ import annotations
 

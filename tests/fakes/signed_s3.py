@@ -1,4 +1,4 @@
-"""An S3 on 127.0.0.1 that checks every signature with botocore's own signer, and that can be told to fail.
+"""An S3 on 127.0.0.1 that checks every signature with botocore's own signer, and that can fail on request.
 
 It keeps objects in memory, knows one region per bucket, pages its listings, and holds multipart uploads until they are
 completed, so that a test sees what was left half done. Paths only: no bucket in the host's name.
@@ -67,7 +67,7 @@ class SignedS3:
     def __init__(self) -> None:
         self.buckets: dict[str, dict[str, Stored]] = {BUCKET: {}}
         self.regions: dict[str, str] = {}
-        self.redirect_status = 301  # what the wrong region is told: 301 or 400
+        self.redirect_status = 301  # the answer to the wrong region: 301 or 400
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.requests: list[tuple[str, str, str]] = []
         self.refused: list[str] = []  # why requests were not let in
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         store = self.store
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
-        if len(body) < length:  # who sent it has given up
+        if len(body) < length:  # the sender has given up
             return self._hang_up()
         parts = urlsplit(self.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")

@@ -48,7 +48,7 @@ class Invocation:
 
 
 class SteadyService:
-    """`desired` tasks, which run until somebody ends them."""
+    """`desired` tasks, which run until they are stopped."""
 
     def __init__(
         self,

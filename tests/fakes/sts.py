@@ -1,4 +1,4 @@
-"""STS on this machine: checks signatures as AWS does, over a real socket, and says whose they are."""
+"""STS on this machine: checks signatures as AWS does, over a real socket, and names the signer."""
 
 from __future__ import annotations
 

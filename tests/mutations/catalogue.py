@@ -40,7 +40,7 @@ Check = Callable[[], Found | None]
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """plant: how it is planted; what: what it breaks; check: who has to find it."""
+    """plant: how it is planted; what: what it breaks; check: the test that must find it."""
 
     plant: Callable[[Patch], None]
     what: str

@@ -35,7 +35,7 @@ def leave_out_branch(node: cst.If) -> Iterable[cst.If]:
 
 
 def change_word(node: cst.SimpleString) -> Iterable[cst.BaseString]:
-    """What programs read; what has a space is for people, and how it is worded is nobody's contract."""
+    """What programs read; what has a space is for people, and its wording is no contract."""
     return [] if " " in node.value else operator_string(node)
 
 

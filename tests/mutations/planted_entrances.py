@@ -1,4 +1,4 @@
-"""Which bugs are planted? Part of them: who may use a queue, and whose a run is."""
+"""Planted bugs about who may use a queue and who owns a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The eleventh part: what starts runs by the clock."""
+"""Planted bugs of schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The fifteenth part: who comes first where a limit is reached."""
+"""Planted bugs about the order at a limit."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Copy:
         )  # fmt: skip
 
     def check(self, covering: Covering | None) -> None:
-        """Nobody may find anything where there is nothing."""
+        """No test may fail where nothing is changed."""
         order: dict[str, Any] = {"trials": TRIALS, "cpu_s": TRIALS_CPU_S}
         if covering is not None:
             tests = dict(sorted(covering.seconds.items(), key=lambda each: each[1]))
@@ -144,7 +144,7 @@ class Results:
 
 
 def of_suite(mutants: list[Mutant], results: Results, again: bool) -> list[Mutant]:
-    """Those that have not been asked about yet, or instead those that nobody has found."""
+    """Those that have not been tried yet, or instead those that no test has found."""
     known = [(mutant, results.of.get(mutant.name)) for mutant in mutants]
     return [mutant for mutant, result in known if (result is None if not again else result and not result["found"])]
 

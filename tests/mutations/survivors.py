@@ -1,8 +1,8 @@
-"""Which of the sampled mutants did nobody find at first, and which can nobody find? By hand, for `sampled.json`."""
+"""The sampled mutants that no test found at first, and those that none can find. By hand, for `sampled.json`."""
 
 from __future__ import annotations
 
-# They change nothing that anybody could see: why.
+# They change nothing observable: why.
 EQUIVALENT: dict[str, str] = {
     "engine/tick.py:325.0": "a short cut: without sightings nothing has ended, and the sum below is 0",
     "engine/loop.py:54.3": "`float` reads infinity in capitals too",

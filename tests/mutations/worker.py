@@ -1,4 +1,4 @@
-"""Does somebody find the mutant that lies in this copy of the tree? Tests or trials, each order in a forked process.
+"""Finds out whether a test finds the mutant in this copy of the tree. Tests or trials, each order in a forked process.
 
     cd COPY && python tests/mutations/worker.py     orders and answers are lines of JSON
 
@@ -89,7 +89,7 @@ def carry_out(order: dict[str, Any], answer: int) -> None:
 
 
 def ask(order: dict[str, Any]) -> str:
-    """Who found the mutant; "" = nobody. Time by the clock is generous: tests may wait, and machines are busy."""
+    """The test that found the mutant; "" = none. The time limit is generous: tests may wait, and machines are busy."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -326,7 +326,7 @@ def test_they_add_up_while_lost_instances_are_settled_run_by_run(steps: list[Any
 
 
 def test_the_steps_of_the_property_reach_what_they_are_about() -> None:
-    """A long mixed sequence charges every kind of cost, closes runs and leaves something to nobody."""
+    """A long mixed sequence charges every kind of cost, closes runs and leaves something to no run."""
     books = Books()
     chance = Random(4)
     rare = {"go": 0.3, "go-late": 0.1, "cancel": 0.02, "warn": 0.3, "launch": 5, "start": 5, "succeed": 2, "lose": 0.5}

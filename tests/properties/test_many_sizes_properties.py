@@ -189,7 +189,7 @@ def test_thousands_of_distinct_sizes_are_planned_near_a_valid_bound() -> None:
 
 
 def test_the_fluid_bound_knows_that_cpu_and_memory_of_a_task_stay_together() -> None:
-    """Two sizes that suit nobody alone: cut apart, the tasks would fit for half the price."""
+    """Two sizes that fit no type well alone: separately, the tasks would fit for half the price."""
     offered = Offered.of([(1024, 64, 0), (64, 1024, 0)], [0.1, 0.1], [100, 100], [0, 1])
     problem = Problem(offered, TaskShapes.of([(64, 64, 0)], [16]))
     assert FluidPlanner(problem, 4).bound(problem.backlog.count) == pytest.approx(1.6, rel=1e-3)

@@ -125,7 +125,7 @@ def test_of_a_base_what_spot_cannot_take_stays_and_what_stands_in_for_it_serves_
 
 
 def test_an_unhealthy_task_goes_although_others_only_stand_in_for_those_of_the_base() -> None:
-    """World 540: they serve all the same, and on-demand instances may not come for hours."""
+    """World 540: they still serve, and on-demand instances may not come for hours."""
     terms = updating(100, 100, desired=3)
     spot = [Slot("run1", n, SlotStatus.HEALTHY, is_target=True) for n in range(3)]
     pending = [Slot("run1", 3 + n, SlotStatus.PENDING, is_target=True) for n in range(2)]

@@ -1,4 +1,4 @@
-"""After every event and every action, does who has followed a state see what one sees who looks for the first time?"""
+"""After every event and action, a roster that has followed the state equals one made from scratch."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
 
 
 class FollowedState:
-    """A state to which anything happens, and who follows it."""
+    """A state with random events, and a roster that follows it."""
 
     def __init__(self) -> None:
         self.state, self.roster, self.at = State(epoch="e"), Roster(), NOW

@@ -1,4 +1,4 @@
-"""Whatever is done to the simulated ECS: is anything given out twice, lost, or told out of order?"""
+"""Whatever is done to the simulated ECS, nothing is given out twice, lost or reported out of order."""
 
 from __future__ import annotations
 

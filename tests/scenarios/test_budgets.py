@@ -78,7 +78,7 @@ def succeeded(watch: Watch) -> int:
 @pytest.mark.parametrize("on_cap", ["drain", "finish"])
 @pytest.mark.parametrize("expected_s", [None, 120])
 def test_a_run_never_costs_more_than_its_budget(on_cap: str, expected_s: int | None) -> None:
-    """Whether the spec says how long a task takes, or nobody knows."""
+    """Whether the spec says how long a task takes, or it is unknown."""
     watch = Watch(cluster())
     array: dict[str, Any] = {"size": 400} | ({"expectedSeconds": expected_s} if expected_s else {})
     watch.controlled.submit(400, array=array, capacity={"budgetUsd": 5, "onCap": on_cap})
@@ -298,7 +298,7 @@ def test_a_run_that_its_budget_stopped_continues_with_a_higher_one() -> None:
 
 
 def test_idle_instances_of_others_are_used_within_the_hourly_cap_only() -> None:
-    """Twelve instances linger that somebody else has paid for; the run may keep two of them busy."""
+    """Twelve instances linger that another run has paid for; the run may keep two of them busy."""
     watch = Watch(cluster(work_s=60.0, linger_s=3000.0, cool_down_s=0.0))
     watch.controlled.submit(48, run_id=OTHER_ID)
     watch.until(

@@ -207,7 +207,7 @@ def _lived(cluster: Controlled, instance_type: str) -> list[float]:
 
 
 def test_what_strangers_take_of_our_instances_is_seen_and_bought_around() -> None:
-    """Somebody starts a big task of his own on our only instance: ours find room elsewhere, without a storm of
+    """A user starts a large foreign task on our only instance: ours find room elsewhere, without a storm of
     refusals."""
     cluster = Controlled(zones=("us-east-1a",), work_s=60.0, linger_s=600.0)
     cluster.submit(4)

@@ -39,7 +39,7 @@ def test_a_deployment_that_leaves_out_a_busy_cell_is_refused_and_the_work_contin
 
 
 def test_six_hours_after_a_cell_was_dropped_behind_the_guards_back_nothing_is_left_of_it() -> None:
-    """The settings lost a cell, as before there was a guard: its instances stayed for as long as anybody looked."""
+    """The settings lost a cell, as before there was a guard: its instances stayed indefinitely."""
     cluster = at_work()
     cluster.named = (CELL,)
     cluster.controllers = [cluster.controller()]

@@ -1,4 +1,4 @@
-"""What does a service cost to which nothing happens? Whoever looks is told, although no attempt ends for days."""
+"""The cost of a steady service is visible although no attempt ends for days."""
 
 from __future__ import annotations
 

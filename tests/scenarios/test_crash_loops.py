@@ -1,4 +1,4 @@
-"""Tasks that fail again and again when their deployment is over: users are told, until that is over too."""
+"""Tasks that keep failing after their deployment: users are informed until the tasks recover."""
 
 from __future__ import annotations
 

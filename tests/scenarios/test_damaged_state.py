@@ -20,7 +20,7 @@ OTHER = "other-261121-062733-aaaa"
 
 
 def two_runs(endless: bool = False) -> Controlled:
-    """Both are at work; `endless`: the first one's tasks run until somebody stops them."""
+    """Both are at work; `endless`: the first one's tasks run until they are stopped."""
     cluster = Controlled(zones=("us-east-1a",), work_s=300.0)
     if endless:
         cluster.world.workload = lambda task, instance: TaskBehaviour(300.0 if OTHER in task["group"] else float("inf"))
@@ -84,7 +84,7 @@ def test_a_record_that_is_gone_is_set_aside_too_and_its_tasks_are_stopped() -> N
 
 
 def set_aside_and_restored() -> Controlled:
-    """A chunk of the first run's tasks was damaged, both runs have ended, and somebody has restored it."""
+    """A chunk of the first run's tasks was damaged, both runs have ended, and it has been restored."""
     cluster = two_runs()
     key = documents.run_partition(RUN_ID), "TASKS#00000"
     good = cluster.store.items[key]
@@ -135,7 +135,8 @@ def test_a_record_that_cannot_be_read_is_kept_byte_for_byte_and_its_place_is_rep
 
 
 def put_back() -> tuple[Controlled, Any]:
-    """A record that was set aside and then put back by hand as it was: it says RUNNING, and nobody works at it."""
+    """A record that was set aside and then put back by hand as it was: it says RUNNING, and no controller works on
+    it."""
     cluster = two_runs()
     good = cluster.store.items[RECORD]
     rot(cluster, *RECORD)
@@ -148,7 +149,7 @@ def put_back() -> tuple[Controlled, Any]:
 
 class Woken:
     def controller(self) -> None:
-        """Somebody ticks anyway."""
+        """A tick runs anyway."""
 
 
 def asked(api: Any, action: str, **fields: Any) -> str:

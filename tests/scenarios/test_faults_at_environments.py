@@ -1,4 +1,4 @@
-"""Our own code fails at an environment: it is left as it is, and everybody else goes on."""
+"""Our own code fails at an environment: it is left unchanged, and everything else continues."""
 
 from __future__ import annotations
 

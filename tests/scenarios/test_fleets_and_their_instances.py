@@ -1,4 +1,4 @@
-"""Whose instance is it, and who may ask a fleet for more? Second, replaced and deleted fleets;
+"""To which pool does an instance belong, and what may raise a fleet's target? Second, replaced and deleted fleets;
 instances that EC2 does not end; the kill switch while instances idle."""
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ def behind_a_bad_line(**options: Any) -> tuple[Controlled, Unreliable]:
 
 
 def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() -> None:
-    """No event arrives, listings lag and then fail for half an hour: until then nobody knows what became of the
-    launches."""
+    """No event arrives, listings lag and then fail for half an hour: until then the outcome of the launches is
+    unknown."""
     cluster, line = behind_a_bad_line(work_s=4000.0, lose=lambda message: True)
     line.replies_lost = line.blind = True
     cluster.submit(8)

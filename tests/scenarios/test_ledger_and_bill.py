@@ -55,7 +55,7 @@ def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_can
     assert spent_on.pop("displaced") == 0.0  # nothing was stopped to make room
     assert all(value > 0 for value in spent_on.values())
     assert ledgers[2].failed > 0  # what was cancelled is of no use
-    assert state.unattributed.total > 0  # everybody's linger at the end
+    assert state.unattributed.total > 0  # the linger of all instances at the end
     for run_id, charged in zip((RUN_ID, OTHER_ID, THIRD_ID), ledgers, strict=True):
         assert controlled.record(run_id).cost_usd == pytest.approx(charged.total)
 

@@ -1,4 +1,4 @@
-"""What ECS no longer has in its cluster takes no work, although no message told of it; what registers anew does."""
+"""An instance missing from ECS takes no work, even without a message; one that registers again does."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_instance_that_was_deregistered_unheard_is_replaced_and_its_run_ends(
 
 
 class Partly:
-    """ECS whose listings of container instances show nothing, or break off, while they are told to."""
+    """ECS whose listings of container instances show nothing, or break off, on request."""
 
     def __init__(self, real: Any) -> None:
         self.real, self.blind, self.broken = real, False, False

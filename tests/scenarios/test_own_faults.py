@@ -1,4 +1,4 @@
-"""What the controller's own code fails at is left out, and everybody else finishes: what becomes of each kind of it."""
+"""What the controller's own code fails at is left out and everything else finishes, for each kind of fault."""
 
 from __future__ import annotations
 

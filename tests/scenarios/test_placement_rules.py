@@ -68,7 +68,7 @@ class RecordingExecutor:
 
 
 class Census:
-    """Who ran where at the same time, from what ECS itself says while the cluster lives."""
+    """Which tasks ran where at the same time, from ECS's own view while the cluster runs."""
 
     def __init__(self, cluster: Controlled) -> None:
         self.cluster, self.until = cluster, cluster.world.now + 3600
@@ -258,7 +258,8 @@ def test_a_zone_that_does_not_deliver_holds_no_task_of_a_spread_back_for_ever() 
 
 
 def test_an_attribute_that_a_setting_gives_decides_what_is_bought() -> None:
-    """The dearer type is bought for the team whose instances have the attribute; nothing is for the other team."""
+    """The more expensive type is bought for the team whose instances have the attribute; nothing is for the other
+    team."""
     given = (("c5.2*", (("team", "vision"),)),)
     cluster = Controlled(types=("c5.xlarge", "c5.2xlarge"), attributes_by_type=given)
     cluster.world.agent_behaviour = lambda instance: AgentBehaviour(

@@ -1,4 +1,4 @@
-"""A retry or a cancellation at which our own code fails stops nobody, and its run says that it is refused."""
+"""A retry or a cancellation at which our own code fails blocks no other run, and its run says that it is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that has ended is tried again: what succeeded stays, what failed runs anew, the results are whole."""
+"""An ended run is retried: succeeded tasks stay, failed ones run again, and the results are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several queues on one cluster, from the inbox to the tasks: who starts when, and what is bought for it."""
+"""Several queues on one cluster, from the inbox to the tasks: the order of starts, and the purchases."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_an_instance_whose_agent_is_silent_is_ended_before_its_tasks_are_started
     took = until(cluster, lambda: not is_alive(cluster, silent), 1800.0)
     assert took >= 600.0
     assert max(cluster.starts().values()) == 1
-    assert all(attempt == "1" for _, attempt in cluster.starts())  # nothing was started anew while it lived
+    assert all(attempt == "1" for _, attempt in cluster.starts())  # nothing was restarted while it lived
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED

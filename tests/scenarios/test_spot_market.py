@@ -115,7 +115,7 @@ def interrupt_all(cluster: Controlled) -> None:
 
 
 def test_an_interruption_sends_the_replacement_to_a_calm_pool_that_costs_about_the_same() -> None:
-    cluster = two_zones(0.12, work_s=2000.0)  # too dear to share a purchase, not too dear to flee to
+    cluster = two_zones(0.12, work_s=2000.0)  # too expensive to share a purchase, not too expensive to flee to
     cluster.submit(4)
     cluster.run_for(400)
     assert cluster.fleet_targets() == {A: 1, B: 0}

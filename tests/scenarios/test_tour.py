@@ -38,7 +38,7 @@ def seconds_until(cluster: Controlled, holds: Callable[[], bool]) -> float:
 
 
 def spread_over(cluster: Controlled, instances: int) -> bool:
-    """A task runs on each of so many instances, and there are no others."""
+    """A task runs on each of that many instances, and there are no others."""
     state = state_of(cluster)
     on = Counter(bytes(state.attempts["instance"][row]).decode() for row in state.attempts.live().tolist())
     alone = sorted(on.values()) == [1] * instances

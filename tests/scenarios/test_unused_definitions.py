@@ -36,7 +36,7 @@ def active(ecs: Any) -> list[str]:
 
 
 def deregister(cluster: Controlled) -> list[str]:
-    """What somebody else does to every definition of ours, and which these are."""
+    """Foreign changes to every one of our definitions, and which these are."""
     names = active(cluster.ecs)
     for name in names:
         cluster.ecs.deregister_task_definition(taskDefinition=name)

@@ -1,4 +1,4 @@
-"""Who pays for the time in which a warm instance waits: who was there before, and never a run that comes later."""
+"""The time in which a warm instance waits is paid by the runs before it, never by a later run."""
 
 from __future__ import annotations
 

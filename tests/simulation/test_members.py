@@ -1,4 +1,5 @@
-"""Users come through entrances of queues, prove who they are or do not, and nothing goes where it may not (S11)."""
+"""Users come through entrances of queues, with and without proof of identity, and nothing reaches another queue
+(S11)."""
 
 from __future__ import annotations
 

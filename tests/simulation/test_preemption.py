@@ -1,4 +1,5 @@
-"""Several queues on three instances, of which one may take room: only what may be stopped is, and nobody unjustly."""
+"""Several queues on three instances, of which one may take room: only preemptible tasks are stopped, and only within
+the rules."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def trial(seed: int) -> Trial:
         )
     )
     found.queues.capped = 0.0  # what is capped takes no room
-    found.queues.remembers = 0.0  # who used much lately takes less
+    found.queues.remembers = 0.0  # a queue with much recent use takes less
     return found
 
 

@@ -1,4 +1,4 @@
-"""Several queues of tasks that are alike on two instances: nobody overtakes who uses less for his weight."""
+"""Several queues of equal tasks on two instances: no queue overtakes one that uses less for its weight."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def trial(seed: int) -> Trial:
 
 
 def trials_find_nothing(seeds: range) -> int:
-    """For planted bugs: raises AssertionError at the first violation. How often somebody else waited at a launch."""
+    """For planted bugs: raises AssertionError at the first violation. How often another sharer waited at a launch."""
     judged = 0
     for seed in seeds:
         each = trial(seed)
-        each.queues.capped = 0.0  # with caps and guarantees others decide who starts
+        each.queues.capped = 0.0  # with caps and guarantees other rules decide what starts
         assert each.run().violations == []
         judged += each.auditor.sharing.judged
     return judged
@@ -76,7 +76,7 @@ def saturated(seed: int) -> Trial:
 
 
 def all_have_what_is_due(seeds: range) -> tuple[int, int]:
-    """The same in saturation: how often somebody waited with all places taken, and how often two that had waited for
+    """The same in saturation: how often a sharer waited with all places taken, and how often two that had waited for
     long were compared."""
     waited = compared = 0
     for seed in seeds:
@@ -93,7 +93,7 @@ def nothing_breaks(invariant: str, seeds: range) -> None:
 
 
 def with_memory(seeds: range) -> int:
-    """The same where what was used lately counts. How often that decided."""
+    """The same with recent use. How often that decided."""
     judged = 0
     for seed in seeds:
         each = trial(seed)

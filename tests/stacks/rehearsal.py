@@ -1,4 +1,4 @@
-"""How are the synthesised templates deployed into an AWS that nobody here wrote? By moto's CloudFormation.
+"""Deploys the synthesised templates into an AWS that others wrote, moto's CloudFormation.
 
 What moto does not know (`Rehearsal.unknown`) is left out, but for the fleets: these are made by its EC2 with the very
 properties of the template. What moto itself gets wrong is mended in `_as_moto_takes_it`, each with its reason.

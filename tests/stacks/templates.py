@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Statement:
-    """One IAM statement: whose it is (logical id of the policy) and what it says, always as lists."""
+    """One IAM statement: its policy (logical id) and its content, always as lists."""
 
     policy: str
     actions: list[str]

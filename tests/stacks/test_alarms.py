@@ -1,4 +1,5 @@
-"""The alarm of the events' age in the life of a deployment: quiet at rest, loud when nobody reads while there is work.
+"""The alarm of the events' age in the life of a deployment: quiet at rest, in alarm when events are not read while
+there is work.
 
 The template's own expression is evaluated here as CloudWatch documents its functions ("Using metric math"): FILL puts
 a value where a metric has no data, IF chooses.

@@ -1,4 +1,5 @@
-"""Byte code in the functions' zips: who writes it, that Lambda takes it unasked, and what is said when nobody can."""
+"""Byte code in the functions' zips: what writes it, that Lambda uses it as is, and the message when nothing can write
+it."""
 
 from __future__ import annotations
 

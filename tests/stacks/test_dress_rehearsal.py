@@ -1,6 +1,7 @@
-"""The templates, deployed into an independent CloudFormation (moto's), and what then stands there when AWS is asked.
+"""The templates, deployed into an independent CloudFormation (moto's), and what AWS then reports.
 
-Template tests read what we wrote; here somebody else resolves references, conditions and the order of creation.
+Template tests read what we wrote; here another implementation resolves references, conditions and the order of
+creation.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ UNKNOWN_TO_MOTO = {
     "AWS::Scheduler::ScheduleGroup",
     "AWS::SQS::QueuePolicy",
 }
-# Nobody runs here: what is invoked answers at once. moto would start a container otherwise.
+# Nothing runs here: an invoked function answers at once. moto would start a container otherwise.
 NOBODY_RUNS: Any = {"lambda": {"use_docker": False}}
 
 

@@ -24,7 +24,7 @@ MODEL = {"MODEL": "ResNet50"}
 
 @pytest.fixture(scope="session")
 def templates() -> dict[str, Template]:
-    """Images and examples of an owner who wants a model in the image; cdk-nag's findings make this raise."""
+    """Images and examples with a model in the image; cdk-nag's findings make this raise."""
     return synthesised(images=True, examples=True, inferenceModel="ResNet50", baseImage=BASE["BASE"])
 
 

@@ -1,4 +1,5 @@
-"""What AWS publishes about those who act on our templates: EC2 Fleet's role, the agent's policy and its settings.
+"""What AWS publishes about the services that act on our templates: EC2 Fleet's role, the agent's policy and its
+settings.
 
 Managed policies are moto's copies of AWS's own (`moto.iam.aws_managed_policies`, with version and date); the agent's
 settings are those of its README (`tests/data/ecs-agent-variables.json`, with version and commit). See

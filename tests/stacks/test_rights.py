@@ -1,4 +1,4 @@
-"""Who may do what, as it stands in the templates (no rule pack knows these rules)."""
+"""The rights in the templates (no rule pack has these rules)."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_tasks_and_users_have_the_rights_of_exec_where_the_owner_allows_it(wide:
 
 
 def test_the_right_to_call_the_function_does_not_open_an_entrance(wide: dict[str, Template]) -> None:
-    """IAM matches a name with a wildcard against every alias. Only who is granted an alias may come through it."""
+    """IAM matches a name with a wildcard against every alias. Only callers with a grant for an alias may use it."""
     invoking = [
         (each.policy, resource)
         for template in wide.values()

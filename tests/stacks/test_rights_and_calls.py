@@ -57,7 +57,7 @@ TARGETS = {
 EMPTYING = {"s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"}  # only of a bucket that goes too
 TICK = {"events:DisableRule"}  # of home; and `rest` is also the name of a field that the api reads
 
-EXEC = {"ecs:ExecuteCommand"}  # of those who use the deployment, where the owner allows it
+EXEC = {"ecs:ExecuteCommand"}  # of users of the deployment, if the owner allows it
 
 FUNCTIONS = {
     ("home", "argosy-api"): TICK,

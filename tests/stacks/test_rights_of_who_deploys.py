@@ -50,7 +50,7 @@ def rights_for(target: str) -> set[str]:
 
 
 def documented() -> dict[str, set[str]]:
-    """By target, the rights that its users are told of."""
+    """By target, the documented rights."""
     _, _, section = PAGE.read_text().partition("## Rights for deploying\n")
     found: dict[str, set[str]] = {target: set() for target in TARGETS}
     for row in ROW.finditer(section.partition("\n## ")[0]):

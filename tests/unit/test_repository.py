@@ -1,7 +1,7 @@
 """The rules that the source keeps: what may stand in a file, what a start may load, what the documents promise.
 
-A rule is checked on the files of the tree and, where it searches text, on a planted offence: one that sees nothing is
-noticed.
+A rule is checked on the files of the tree and, where it searches text, on a planted offence: a check that sees nothing
+fails.
 """
 
 from __future__ import annotations
@@ -409,7 +409,7 @@ def test_documents_wrap() -> None:
 
 PACKAGE = ROOT / "controller" / "argosy"
 OPTIONAL = {"catalogue/overrides.json"}  # users write it
-MADE_HERE = {"out", "build"}  # by demos and builds, if anybody ran them
+MADE_HERE = {"out", "build"}  # by demos and builds
 
 
 def wrong_paths(text: str, folder: Path = ROOT) -> list[str]:

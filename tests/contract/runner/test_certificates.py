@@ -1,4 +1,4 @@
-"""Whom does a runner believe to be S3? Who shows a certificate of those that it trusts, and nobody else."""
+"""A runner accepts only servers with a certificate that it trusts as S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runner that is told no protocol is a plain init: it starts the program, passes signals on, and ends as it does."""
+"""A runner without a protocol is a plain init: it starts the program, passes signals on, and ends as it does."""
 
 from __future__ import annotations
 

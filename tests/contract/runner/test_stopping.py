@@ -1,4 +1,4 @@
-"""A runner that is told to stop ends with 143, whatever it is at, and leaves nothing half written."""
+"""A runner that is stopped ends with 143 in any phase and leaves nothing half written."""
 
 from __future__ import annotations
 

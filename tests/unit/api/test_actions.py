@@ -143,7 +143,7 @@ def test_from_the_request_to_cancel_it_to_its_end_a_run_is_cancelling(desk: Desk
         return [desk.body("DescribeRun", runId=run_id)["status"], listed[run_id], explained, listed[other]]
 
     desk.body("CancelRun", runId=run_id)
-    assert shown()[:2] == ["CANCELLING", "CANCELLING"]  # nobody has taken the request in yet
+    assert shown()[:2] == ["CANCELLING", "CANCELLING"]  # the request is not taken in yet
     desk.fold_in()
     assert shown() == ["CANCELLING", "CANCELLING", "CANCELLING", "SUBMITTED"]
     refused = desk.ask("RetryRun", runId=run_id)["body"]["error"]["message"]

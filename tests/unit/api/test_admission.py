@@ -80,7 +80,7 @@ def test_a_program_runs_in_the_stock_image_unless_it_names_another() -> None:
 
 @pytest.mark.parametrize("fields", [{"workdir": "."}, {"setup": "make"}, {"packages": ["numpy"]}])
 def test_an_unpacked_program_is_refused_with_the_commands_that_pack_it(fields: dict[str, Any]) -> None:
-    """Whoever invokes the function without the command meets this."""
+    """Direct invocations of the function, without the command, get this."""
     (name,) = fields
     assert faults(own_program(**fields)) == [
         f"{name}: must be packed before submission: `argosy submit`, `argosy run` and the SDK pack it and"

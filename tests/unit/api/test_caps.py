@@ -1,4 +1,4 @@
-"""Caps on money that no price allows are refused at once; a small budget is warned of and accepted all the same."""
+"""Caps on money that no price allows are refused at once; a small budget gets a warning and is accepted."""
 
 from __future__ import annotations
 

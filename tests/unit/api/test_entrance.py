@@ -1,4 +1,4 @@
-"""Who comes through the alias of a queue acts within that queue and nowhere else, and looks everywhere."""
+"""A call through the alias of a queue changes that queue only and may read everything."""
 
 from __future__ import annotations
 

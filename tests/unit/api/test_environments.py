@@ -171,7 +171,7 @@ def test_a_token_that_has_deployed_another_revision_is_refused_where_one_is_name
     updated(desk, 1, "two")
     said = refused(desk, "StartDeployment", name="web", revision=2, clientToken="t")
     assert said == "this clientToken was already used for revision 1"
-    assert deployed(desk, clientToken="t")["deploying"] == 1  # whoever names none asks again
+    assert deployed(desk, clientToken="t")["deploying"] == 1  # a request without one asks again
     assert len(desk.state.environments["web"].deployments) == 1
 
 

@@ -17,7 +17,7 @@ HOME, AWAY = "us-east-1", "eu-west-1"
 LEDGER = {
     f"{HOME}/c5.large/{HOME}a|spot": Costs(useful=1.0, instance_seconds=3600.0),
     f"{AWAY}/c5.large/{AWAY}a|spot": Costs(useful=1.0, instance_seconds=3 * 3600.0),
-    "(other pools)": Costs(useful=9.0, instance_seconds=9e9),  # nobody knows any more where
+    "(other pools)": Costs(useful=9.0, instance_seconds=9e9),  # its place is no longer known
 }
 RECORD = replace(
     RunRecord.of_unreadable(RUN_ID),

@@ -45,7 +45,7 @@ def test_a_time_starts_one_run_however_often_it_is_delivered(desk: ScheduleDesk)
     assert [desk.fire("often", nth(1))["runId"] for _ in range(3)] == [first["runId"]] * 3
     assert desk.run_ids() == [first["runId"]]
     assert desk.verdicts() == ["ran"]
-    assert desk.wake.calls == 4  # whoever decided may have ended before waking
+    assert desk.wake.calls == 4  # the process that decided may have ended before waking
 
 
 def test_of_two_deliveries_at_once_one_decides(desk: ScheduleDesk) -> None:

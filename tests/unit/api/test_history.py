@@ -82,7 +82,7 @@ def test_attempts_are_listed_as_columns_and_those_that_are_alive_come_last(desk:
     assert found["attempt"] == [1, 2, 1, 3]
     assert found["outcome"] == [Outcome.FAILED, Outcome.INTERRUPTED, Outcome.SUCCEEDED, attempt_history.ALIVE]
     assert found["exitCode"] == [3, -32768, 0, -32768]
-    assert found["started"] == [10, 10, 20, 1]  # a start at the very origin is told from "not known"
+    assert found["started"] == [10, 10, 20, 1]  # a start at the very origin differs from "not known"
     assert found["stopped"] == [600, 600, 600, 0]
     assert [view["instances"][row] for row in found["instance"]] == [instance_id(1)] * 4
     assert view["reasons"][found["reason"][0]]

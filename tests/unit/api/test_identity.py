@@ -1,4 +1,5 @@
-"""Who sends a request is who AWS says, for this request, this deployment, here and now; everything else is refused."""
+"""The sender of a request is the identity that AWS confirms for this request and deployment now; all else is
+refused."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ JSON = dict[str, Any]
 
 
 class Said:
-    """STS, which says what it is told to."""
+    """STS with prepared answers."""
 
     signed_for = SIGNED_FOR
 
@@ -84,7 +85,7 @@ def test_an_unsigned_request_proves_no_owner(desk: Desk, sts: Said) -> None:
 
 
 def test_without_an_sts_to_ask_a_signature_proves_nothing(desk: Desk) -> None:
-    """As in local mode, which asks nobody."""
+    """As in local mode, which has no STS to ask."""
     desk.api.identities = None
     view = body(desk, signed(desk, submit(owner="alice")))
     assert (view["owner"], view["ownerProven"]) == ("alice", False)
@@ -193,7 +194,7 @@ def test_what_aws_does_not_accept_is_refused(desk: Desk, sts: Said) -> None:
 
 
 def test_while_aws_cannot_be_asked_the_request_is_to_be_sent_again(desk: Desk, sts: Said) -> None:
-    """An owner is kept with the run for ever: a moment's trouble must not decide who it is."""
+    """An owner is kept with the run for ever: a passing fault must not decide who it is."""
     sts.answer = IdentityUnknown("Throttling")
     refused(desk, signed(desk, submit()), "try again, or send the request unsigned", "ThrottlingException")
     assert ask(desk, signed(desk, submit()))["statusCode"] == 429
@@ -241,7 +242,7 @@ def test_a_schedules_runs_belong_to_the_author_of_its_spec(desk: Desk, sts: Said
     update = {"action": "UpdateSchedule", "name": "nightly", "revision": 2, "spec": {**SPEC, "priority": 1}}
     body(desk, signed(desk, update))
     assert desk.body("RunScheduleNow", name="nightly", clientToken="3")["owner"] == "bob"
-    desk.body("UpdateSchedule", name="nightly", revision=3, spec=SPEC)  # nobody has proven to have written that
+    desk.body("UpdateSchedule", name="nightly", revision=3, spec=SPEC)  # its author is unproven
     assert desk.body("RunScheduleNow", name="nightly", clientToken="4")["owner"] is None
 
 

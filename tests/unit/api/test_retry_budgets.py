@@ -28,7 +28,7 @@ from tests.fakes.api import Desk, error_of
 
 PRICES = {"c5.xlarge": 0.05, "c5.4xlarge": 0.3, "c6g.xlarge": 0.04, "g4dn.xlarge": 0.2, "g5.xlarge": 0.5}
 SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
-CELLS = {"us-east-1": 1.0, "eu-west-1": 3.0}  # how dear they are
+CELLS = {"us-east-1": 1.0, "eu-west-1": 3.0}  # their price
 asked = st.fixed_dictionaries(
     {
         "resources": st.sampled_from(
@@ -39,7 +39,7 @@ asked = st.fixed_dictionaries(
                 {**SHAPE, "gpus": 1},
                 {**SHAPE, "gpus": 1, "gpuModel": "A10G"},
                 {**SHAPE, "gpus": 1, "gpuMemoryMib": 20_000},
-                {**SHAPE, "gpus": 8},  # nothing has so many
+                {**SHAPE, "gpus": 8},  # no type has that many
             ]
         ),
         "placement": st.sampled_from([{}, {"constraints": ["attribute:ecs.instance-type =~ .*5.*"]}]),

@@ -37,7 +37,7 @@ def test_a_submitted_run_is_stored_for_the_controller_which_is_woken(desk: Desk)
 
 
 def test_nothing_is_stored_of_a_run_whose_warnings_cannot_be_worked_out(desk: Desk) -> None:
-    """Else an error would answer a submission that runs, and whoever submits it again would pay twice."""
+    """Else an error would answer a submission that runs, and a user who submits it again would pay twice."""
     desk.store.items[documents.STATE, documents.ROOT] = documents.encode({"format": 99, "runs": []})
     with pytest.raises(NewerFormat):
         desk.ask("SubmitRun", spec={**SPEC, "capacity": {"budgetUsd": 0.01}})

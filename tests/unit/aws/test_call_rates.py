@@ -1,4 +1,4 @@
-"""The token buckets, on a clock that passes only where somebody sleeps."""
+"""The token buckets, on a clock that advances only in `sleep`."""
 
 from __future__ import annotations
 

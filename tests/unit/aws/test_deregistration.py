@@ -1,4 +1,4 @@
-"""Definitions that no run needs any more, and those that somebody else has deregistered."""
+"""Definitions that no run needs any more, and those that were deregistered by others."""
 
 from __future__ import annotations
 

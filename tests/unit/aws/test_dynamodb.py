@@ -251,7 +251,7 @@ def test_only_items_with_an_expiry_expire(client: Any) -> None:
 
 
 class Refusing:
-    """A table that nobody may touch."""
+    """A table that must not be accessed."""
 
     def __getattr__(self, operation: str) -> Any:
         return raising_any(refusal("AccessDeniedException", "no"))

@@ -1,4 +1,4 @@
-"""ECS is asked about tasks by a hundred, and every way in which that fails is told."""
+"""ECS is asked about a hundred tasks at a time, and every failure is reported."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_host_ports_are_mapped_to_the_same_ports_of_the_container() -> None:
 
 
 def test_a_definition_without_host_ports_is_what_it_always_was() -> None:
-    """Its hash is its family: a new key would register every definition anew."""
+    """Its hash is its family: a new key would register every definition again."""
     assert "portMappings" not in definition_content(run_of(), CELL, DEPLOYMENT)["containerDefinitions"][0]
 
 

@@ -152,7 +152,7 @@ def test_an_instance_whose_fleet_still_wants_it_stays() -> None:
     unconfirmed.pools[POOL].spot_target = 0
     assert isinstance(fleets(ec2).terminate(action, unconfirmed, {}, SOON)[0], NotCarriedOut)
     assert ec2.calls == []
-    assert fleets(ec2).terminate(action, state_of(), {}, SOON)  # the fleet was told at an earlier tick
+    assert fleets(ec2).terminate(action, state_of(), {}, SOON)  # the fleet's target was set at an earlier tick
     fleetless = state_of()
     del fleetless.pools[POOL]
     assert isinstance(fleets(ec2).terminate(action, fleetless, {}, SOON)[0], HostStateChanged)

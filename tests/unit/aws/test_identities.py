@@ -1,4 +1,4 @@
-"""STS over a real socket: whose signature it is, by real signatures; and what happens when it does not say."""
+"""STS over a real socket: the signer of real signatures, and what happens when STS does not answer."""
 
 from __future__ import annotations
 

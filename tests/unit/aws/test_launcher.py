@@ -233,7 +233,7 @@ def test_nothing_is_sent_again_before_a_listing_was_complete() -> None:
 
 
 def test_a_task_that_our_code_cannot_read_is_logged_and_keeps_no_other_launch_in_doubt() -> None:
-    """Whose it is, the answer to the same request tells."""
+    """The answer to the same request says which attempt it belongs to."""
     answers = {"tasks": [{"taskArn": "not an ARN"}, shown(KEY._replace(index=1), 2, "RUNNING")]}
     ecs = ScriptedClient(
         "ecs", list_tasks=listing([task_arn(1), task_arn(2)], []), describe_tasks=answers, run_task=STARTED
@@ -276,7 +276,7 @@ def test_a_refusal_is_proof_for_an_instance_that_is_gone_and_for_a_request_that_
 
 
 def missed_before(times: int) -> State:
-    """The launch is in doubt, and so many complete listings have not shown it."""
+    """The launch is in doubt, and that many complete listings have not shown it."""
     state = begun(state_with_instance(), [LAUNCH])
     return told(state, LaunchInDoubt(KEY, "no reply"), *[LaunchMissed(KEY)] * times)
 

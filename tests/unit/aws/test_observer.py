@@ -109,7 +109,7 @@ def test_container_instances_are_described() -> None:
         ({"list_tasks": {"taskArns": [task_arn(1)]}, "describe_tasks": timed_out()}, {}, "tasks_complete"),
         ({"list_container_instances": refusal("ServerException", status=500)}, {}, "container_instances_complete"),
         ({}, {"describe_instances": timed_out()}, "hosts_complete"),
-        ({}, {"describe_fleets": timed_out()}, "hosts_complete"),  # whose instances they are, the fleets say
+        ({}, {"describe_fleets": timed_out()}, "hosts_complete"),  # the fleets say to which pool instances belong
     ],
 )
 def test_a_listing_that_breaks_off_is_marked_and_spoils_no_other(
@@ -118,7 +118,7 @@ def test_a_listing_that_breaks_off_is_marked_and_spoils_no_other(
     observed, _ = sweep(ecs, ec2)
     flags = ("tasks_complete", "container_instances_complete", "hosts_complete")
     assert [name for name in flags if not getattr(observed, name)] == [incomplete]
-    # Only of a cell whose fleets and hosts were all listed is a fleet that was not shown gone.
+    # A fleet that was not listed is gone only if all fleets and hosts of its cell were listed.
     assert observed.whole_cells == (frozenset() if incomplete == "hosts_complete" else {CELL})
 
 

@@ -153,7 +153,7 @@ def test_a_run_that_succeeded_is_closed_with_its_manifest_and_the_marker_last(s3
 
 
 def test_a_run_that_did_not_wholly_succeed_is_marked_failed(s3: Any) -> None:
-    put(s3, "parts/part-0000001.jsonl")  # of a task that failed all the same
+    put(s3, "parts/part-0000001.jsonl")  # of a task that still failed
     state = finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED], [1, 0, 0])
     assert Results(HomeClients(s3, announcing()), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
     keys = {each["Key"] for each in s3.list_objects_v2(Bucket="results", Prefix=ROOT)["Contents"]}
@@ -188,7 +188,7 @@ def test_a_manifest_that_another_writer_stored_in_the_meantime_stays_and_no_mark
         put(s3, "manifest.json", before)
 
     class Meanwhile:
-        """The bucket, in which somebody else works while we list it."""
+        """The bucket, which another process changes while we list it."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(s3, name)
@@ -219,7 +219,7 @@ def test_a_reopened_run_loses_the_marker_of_an_earlier_try_only(s3: Any, named: 
 
 
 def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3: Any) -> None:
-    """The store may say otherwise only where somebody has meddled with it."""
+    """The store may say otherwise only if it was changed by hand."""
     answers = iter([0, 0, 1])
     results = Results(HomeClients(s3, announcing()), Clock(), Coordination(retries_of=lambda run_id: next(answers)))
     assert isinstance(results.close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1])), NotCarriedOut)

@@ -1,4 +1,4 @@
-"""What EventBridge Scheduler is told of a schedule, and what becomes of its refusals."""
+"""The requests to EventBridge Scheduler for a schedule, and its refusals."""
 
 from __future__ import annotations
 

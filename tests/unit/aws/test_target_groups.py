@@ -1,4 +1,4 @@
-"""Targets are registered and deregistered at AWS, and every way in which that fails is told."""
+"""Targets are registered and deregistered at AWS, and every failure is reported."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_a_cell_that_is_created_again_is_opened() -> None:
 
 
 def test_the_end_of_home_frees_every_recorded_cell_too() -> None:
-    """Nobody would steer their fleets any more: the table and the controller go next."""
+    """Nothing would manage their fleets any more: the table and the controller go next."""
     left_out = busy_ec2()
     there = cell(dynamodb=FakeTable().open("us-east-1"), ec2=Regions(FakeEc2(), eu_west_1=left_out))
     there.dynamodb.close("eu-west-1", cell_records.LEFT_OUT)

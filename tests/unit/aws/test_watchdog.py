@@ -51,7 +51,7 @@ def test_before_the_first_tick_is_through_silence_counts_from_the_oldest_instanc
     young, away = FakeEc2(templates={"lt-ours": "main"}), FakeEc2(templates={"lt-ours": "main"})
     ours = {"argosy:stage": "main", TEMPLATE_TAG: "lt-ours"}
     young.add_instance("i-1", age_s=600.0, **ours)
-    young.add_instance("i-strange", age_s=1e6, **{"argosy:stage": "main"})  # whose age is nobody's business
+    young.add_instance("i-strange", age_s=1e6, **{"argosy:stage": "main"})  # whose age does not matter
     answer, _ = look(never_beaten(), home=young, away=away)
     assert answer == {"acted": False, "silentSeconds": 600}
     away.add_instance("i-2", age_s=watchdog.DEAD_AFTER_S + 1, **ours)

@@ -14,7 +14,7 @@ from tests.fakes.cli import CLEAN_SHELL, RUN_ID, World, refusal, run_view
 
 
 def completed(world: World, line: str, shell: str = "bash", **environment: str) -> list[str]:
-    """What the shell is told to propose for the last word."""
+    """The completions of the last word."""
     words = line.split(" ")
     asked = {
         "_ARGOSY_COMPLETE": f"complete_{shell}",

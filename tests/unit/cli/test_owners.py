@@ -1,4 +1,4 @@
-"""Whose a run is, is shown with whether that is proven: in `status`, `runs`, `queues` and on pages."""
+"""The owner of a run is shown, and whether it is proven: in `status`, `runs`, `queues` and on pages."""
 
 from __future__ import annotations
 

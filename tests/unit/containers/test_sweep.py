@@ -78,7 +78,7 @@ def test_lambda_and_alpha_do_what_they_do_in_glmnet(program: dict[str, ModuleTyp
         return int(found.nonzero)
 
     assert nonzero(0, 0.1) == 100  # ridge drops nothing
-    assert nonzero(1, 9) == 0  # everything is too dear
+    assert nonzero(1, 9) == 0  # everything is too expensive
     assert 0 < nonzero(1, 0.1) < nonzero(0.3, 0.1) < 100
 
 

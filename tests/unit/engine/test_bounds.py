@@ -153,7 +153,7 @@ def test_an_instance_that_worked_for_many_runs_is_lost_over_several_commits(coun
     total = sum(run.cost_usd for run in state.runs.values()) + state.unattributed.total
     assert total == pytest.approx(600 / 3600)
     costs = [run.cost_usd for run in state.runs.values()]
-    assert max(costs) == pytest.approx(min(costs))  # who is charged first pays no other part
+    assert max(costs) == pytest.approx(min(costs))  # the run that is charged first pays no other part
     assert instance.is_settled
     assert not instance.work
 

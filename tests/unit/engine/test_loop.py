@@ -159,7 +159,7 @@ def test_ticks_that_are_carried_through_beat_now_and_then_and_the_heart_outlives
 
 
 class Blind(IdleExecutor):
-    """Never sees all instances, so that nobody goes to rest."""
+    """Never sees all instances, so that the controller does not rest."""
 
     def observe(self, now: float) -> Event:
         return Observed(now, hosts_complete=False)
@@ -246,7 +246,7 @@ class Quiet(MemoryStore):
 
 
 def quiet_loop(store: MemoryStore, wake: RecordingWake, due_in_s: float = math.inf, **overrides: Any) -> Loop:
-    """Whose ticks find that nothing is to be done for so long."""
+    """Its ticks report that nothing is due for this long."""
     loop = loop_with(store, wake, **overrides)
     engine = loop.engine
     assert isinstance(engine, Engine)

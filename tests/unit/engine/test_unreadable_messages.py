@@ -1,4 +1,4 @@
-"""Messages that nobody can read stay in the queue, which sets them aside; their neighbours are applied and deleted."""
+"""Unreadable messages stay in the queue, which sets them aside; their neighbours are applied and deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cluster has gone: rest is zero, what nobody saw is a hole, sums become counts by time."""
+"""The cluster's history: rest is zero, time without samples is a gap, sums become counts by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who pays for which time of an instance, and what does the ledger call it?"""
+"""Which run pays for which time of an instance, and under which use?"""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_launch_charges_the_waiting_before_it_to_the_runs_present_then() -> No
     begin(state, Claim(OTHER_ID, (instance_id(1),)), NOW + 250, POLICY)  # it has come already
     assert the_instance(state).waiting == waited
     told(state, stopped(1, 200))
-    assert gone(state, 300) == Costs(boot=BOOT, failed=20, useful=50, idle=130 + 100)  # nobody worked from 200 to 300
+    assert gone(state, 300) == Costs(boot=BOOT, failed=20, useful=50, idle=130 + 100)  # no run worked from 200 to 300
     assert not other.costs
 
 
@@ -278,7 +278,7 @@ def test_live_attempts_of_others_count_when_a_run_ends() -> None:
 
 
 def test_an_end_that_is_reported_late_takes_nothing_back() -> None:
-    """EC2 ended it before the run did, and told us afterwards: what was charged stays charged, and billed."""
+    """EC2 ended it before the run ended, and reported it afterwards: what was charged stays charged, and billed."""
     state = cluster(tasks=1)
     launched(state)
     told(state, stopped(1, 100), RunClosed(RUN_ID), now=NOW + 300)
@@ -360,7 +360,7 @@ def test_costs_are_priced_and_added_up_by_kind() -> None:
 
 
 def test_a_boot_that_is_paid_in_parts_is_paid_once() -> None:
-    """Both runs end while the instance boots, and it goes on for nobody."""
+    """Both runs end while the instance boots, and it continues for no run."""
     state = cluster(OTHER_ID)
     instance, costs = the_instance(state), Costs()
     for run_id, begins, ends in ((RUN_ID, -100, -60), (OTHER_ID, -60, -30)):

@@ -1,4 +1,4 @@
-"""What becomes of launches of which nobody knows whether they happened?"""
+"""Launches in doubt: what happens until their outcome is known?"""
 
 from __future__ import annotations
 

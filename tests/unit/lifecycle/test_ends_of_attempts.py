@@ -1,4 +1,4 @@
-"""How does an attempt end: with which exit code, by whom it was stopped, and whether its result is there?"""
+"""How does an attempt end: with which exit code, stopped by which party, and with or without a result?"""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_ecs_says_of_every_ordinary_end_is_replaced_by_what_the_exit_code_s
 
 
 def silent_end(state: State, **how: object) -> tuple[TaskStatus, int, int, int]:
-    """The task ends with exit code 0, the controller starts anew, and no result is found: what the task's status, user
+    """The task ends with exit code 0, the controller restarts, and no result is found: what the task's status, user
     failures and losses and the run's interruptions are then."""
     told(state, task(1, "STOPPED", 3, exit_code=0, **how))
     assert status_of(state) is TaskStatus.VERIFYING

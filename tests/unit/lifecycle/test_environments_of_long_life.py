@@ -303,7 +303,7 @@ def test_a_freeze_of_an_earlier_version_has_no_user() -> None:
 
 
 def test_a_controller_does_not_stay_for_a_deployment_that_is_frozen() -> None:
-    """Nobody thaws it for weeks: until then nothing is to be done."""
+    """It is not thawed for weeks: until then nothing is due."""
     state = deployed()
     run, env = only_run(state), state.environments["web"]
     told(state, prepared(run.id))

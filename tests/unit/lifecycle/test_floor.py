@@ -1,4 +1,4 @@
-"""A user's wish for a size of the cluster: how it is taken in, told, stored, and how it ends."""
+"""A minimum size of the cluster: how it is taken in, shown, stored and ended."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_hosts_absent_from_a_complete_listing_are_gone_after_the_quiet_time_only
     told(state, Observed(NOW + 400, hosts_complete=False), Observed(NOW + 401))
     assert state.instances[instance_id(1)].alive
     told(state, Observed(NOW + 600, hosts=(host(1),)), Observed(NOW + 700), Observed(NOW + 900))
-    assert state.instances[instance_id(1)].alive  # it was seen in between: the quiet time begins anew
+    assert state.instances[instance_id(1)].alive  # it was seen in between: the quiet time restarts
     told(state, Observed(NOW + 1000))
     assert not state.instances[instance_id(1)].alive
 

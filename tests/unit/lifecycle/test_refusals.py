@@ -175,7 +175,7 @@ def test_what_passes_by_itself_is_given_up_only_after_an_hour_in_which_it_was_tr
     told(state, task(1, "STOPPED", 3, exit_code=0))
     overload = NotCarriedOut("SlowDown", about=Subject(What.VERIFY, RUN_ID), passing=True)
     told(state, overload)
-    told(state, overload, now=NOW + 7200)  # nobody tried meanwhile
+    told(state, overload, now=NOW + 7200)  # nothing was tried in the meantime
     for minute in range(1, 18):
         told(state, overload, now=NOW + 7200 + 60 * minute)
     assert status_of(state) is TaskStatus.VERIFYING

@@ -1,4 +1,4 @@
-"""What does a run start anew with when it is tried again?"""
+"""What does a retried run start with?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a suspended run's tasks it is taken in that they have stopped; what nobody watches over is stopped."""
+"""The ends of a suspended run's tasks are taken in; its unsupervised tasks are stopped."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def running(**spec: object) -> tuple[State, Run]:
 
 
 def in_doubt() -> tuple[State, Run]:
-    """One launch whose outcome nobody has taken in; its run is suspended."""
+    """One launch whose outcome was not taken in; its run is suspended."""
     state = state_with_instance(tasks=3)
     begun(state, [Launch(KEY, 1, state.started_by(1), instance_id(1), CELL)])
     run = left_alone(state)

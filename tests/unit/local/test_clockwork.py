@@ -32,7 +32,7 @@ class Here:
         self.clock = Clockwork(around, since)
 
     def at(self, seconds: float) -> list[str]:
-        """The times that are fired at a look so many seconds later."""
+        """The times that are fired this many seconds later."""
         self.now, self.calls = NOW + seconds, []
         self.clock.look()
         return [call.get("scheduledTime", call["action"]) for call in self.calls]

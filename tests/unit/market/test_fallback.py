@@ -1,4 +1,4 @@
-"""Where a run stands, which way it turns, what its user is told, and that all of it is stored."""
+"""A run's stance, its changes, the reason shown to its user, and that all of it is stored."""
 
 from __future__ import annotations
 

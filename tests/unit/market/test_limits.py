@@ -1,4 +1,4 @@
-"""What the settings, the account and the budgets allow to be bought, and what users are told about it."""
+"""What the settings, the account and the budgets allow to be bought, and what users see of it."""
 
 from __future__ import annotations
 

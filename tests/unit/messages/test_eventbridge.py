@@ -1,4 +1,4 @@
-"""One table: every kind of message is parsed, what nobody uses is passed over, what nobody can read is poison."""
+"""One table: every kind of message is parsed, unused ones are skipped, unreadable ones are poison."""
 
 from __future__ import annotations
 

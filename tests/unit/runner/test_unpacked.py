@@ -1,4 +1,4 @@
-"""Archives are unpacked once for all attempts that need them, and go when nobody does and room is wanted."""
+"""Archives are unpacked once for all attempts that need them, and are removed when unused and room is needed."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_an_interruption_stops_the_tasks_and_buys_the_shortfall_in_the_same_tick
     assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 2}
     begun(state, decided(state, SetTarget))
     told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2, 0), host(2))
-    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 1}  # it has come: nobody replaces the other one
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 1}  # it has come: no replacement for the other one
 
 
 def test_a_rebalance_recommendation_only_stops_placing() -> None:
@@ -447,7 +447,7 @@ def test_a_run_that_waits_for_ordered_instances_says_so() -> None:
 
 
 def test_a_run_whose_tasks_all_wait_for_a_retry_says_after_what() -> None:
-    """Otherwise a disk that is full, or an image that is gone, looks like a run that nobody works on."""
+    """Otherwise a disk that is full, or an image that is gone, looks like a run without a controller."""
     state = state_with_instance(tasks=2)
     reason = "CannotCreateContainerError: no space left on device"
     first = launched(state)

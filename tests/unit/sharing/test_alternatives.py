@@ -1,4 +1,4 @@
-"""Who may take any of several limits: by hand and by the thousand."""
+"""Runs that may use any of several limits: by hand and by the thousand."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def asking(runs: list[tuple[int, int, tuple[tuple[int | None, int], ...]]], free
 
 
 def test_a_large_task_that_waits_for_one_limit_holds_back_no_run_that_does_not_need_it() -> None:
-    """The hardest case: whoever may take either limit stands between one who needs the full one and one who needs the
-    other. None of them waits for a limit that he can avoid, and what is left of the full one stays for the first."""
+    """The hardest case: a run that may use either limit is between one that needs the full limit and one that needs
+    the other. None of them waits for a limit that it can avoid, and what is left of the full one stays for the
+    first."""
     runs = [(0, 1, ((0, 96),)), (1, 40, ((0, 1), (1, 1))), (2, 40, CPU)]
     found = by_ways(asking(runs, (50, 80)))
     assert found.counts.tolist() == [[0, 0], [0, 40], [40, 0]]
@@ -67,7 +68,7 @@ def test_a_run_with_another_quota_uses_it_when_its_turn_in_the_first_ends() -> N
 
 
 def test_what_was_given_on_one_way_counts_on_the_next() -> None:
-    """The one who came by way of another limit stands higher there than who had nothing yet."""
+    """The run that came through another limit has a higher level there than one that had nothing yet."""
     found = by_ways(asking([(0, 60, ((0, 1), (1, 1))), (1, 30, ((1, 1),))], (40, 30)))
     assert found.counts.tolist() == [[40, 0], [30, 0]]
 

@@ -1,4 +1,4 @@
-"""Who makes room for whom, by hand and in random worlds: exchanging always ends, and what is lost is least."""
+"""Which task makes room for which, by hand and in random worlds: exchanges always end, and the loss is least."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class World:
     def level(
         self, sharer: int, without: tuple[int, ...] = (), more: tuple[int, int] = (0, 0)
     ) -> tuple[bool, Fraction]:
-        """Who has no weight stands above all others."""
+        """A sharer without weight is above all others."""
         mine = [each[2] for number, each in enumerate(self.live) if each[1] == sharer and number not in without]
         sums = [sum(each[axis] for each in mine) + more[axis] for axis in (0, 1)]
         part = max(Fraction(used, whole * self.instances) for used, whole in zip(sums, self.size, strict=True))
@@ -94,7 +94,7 @@ class World:
         return exchange(wish, holders, self.standing(), everywhere) if self.live else None
 
     def start(self) -> None:
-        """Whoever stands lowest has what room there is."""
+        """The lowest sharer has the available room."""
         while True:
             able = [
                 (self.level(sharer), sharer, place)
@@ -112,7 +112,7 @@ class World:
         self.live.append((place, sharer, self.shapes[sharer], 0.0))
 
     def take_room(self) -> bool:
-        """One exchange for whoever stands lowest of those who find any."""
+        """One exchange for the lowest sharer that finds any."""
         for sharer in sorted(range(len(self.weights)), key=self.level):
             made = self.exchange(sharer) if self.waiting[sharer] else None
             if made is not None:
@@ -127,7 +127,7 @@ class World:
 
 
 def two_queues(weights: tuple[int, int], live: tuple[int, int], waiting: int = 1) -> World:
-    """One instance with so many tasks of each; one of the first waits."""
+    """One instance with this many tasks of each; one of the first waits."""
     world = World(Random(0), equal=True)
     world.size, world.instances, world.weights, world.parts = (sum(live), sum(live)), 1, [*weights], [1, 1]
     world.shapes, world.waiting = [(1, 1)] * 2, [waiting, 0]

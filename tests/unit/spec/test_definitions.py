@@ -76,7 +76,7 @@ def test_every_value_of_awss_own_enumerations_that_says_host_is_refused() -> Non
 
 
 def test_every_field_that_aws_has_for_a_host_is_judged_or_known_to_be_harmless() -> None:
-    """A field that AWS adds makes this fail, and somebody has to look at it."""
+    """A field that AWS adds makes this fail, so that it gets reviewed."""
     model = botocore.session.get_session().get_service_model("ecs")
     judged = {"capabilities", "devices"}
     harmless = {"initProcessEnabled", "sharedMemorySize", "tmpfs", "maxSwap", "swappiness"}

@@ -1,4 +1,4 @@
-"""Which run specs are taken, and what the others are told."""
+"""Which run specs are accepted, and the refusals of the others."""
 
 from __future__ import annotations
 

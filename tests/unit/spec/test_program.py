@@ -1,4 +1,4 @@
-"""What is a task with a program of the user's own told, and which specs of such runs are refused?"""
+"""The variables of a task with the user's own program, and refused specs of such runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a spec may say of a container's health and ports, and what it is told otherwise."""
+"""What a spec may say of a container's health and ports, and the refusals."""
 
 from __future__ import annotations
 

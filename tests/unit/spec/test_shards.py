@@ -1,4 +1,4 @@
-"""What each task of a run is told."""
+"""The variables of each task of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service may say of a target group, and what it is told otherwise."""
+"""What a service may say of a target group, and the refusals."""
 
 from __future__ import annotations
 

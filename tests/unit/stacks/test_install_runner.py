@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("curl") is None,
 
 
 class Metadata(BaseHTTPRequestHandler):
-    """The instance metadata service, version 2: a token first. `late`: so many questions are refused."""
+    """The instance metadata service, version 2: a token first. `late`: this many requests are refused."""
 
     late = 0
 

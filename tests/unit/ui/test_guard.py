@@ -1,4 +1,4 @@
-"""Who may look: nobody but the browser that opened the printed address, and nobody may do anything else."""
+"""Only the browser that opened the printed address may read, and no request may change anything."""
 
 from __future__ import annotations
 

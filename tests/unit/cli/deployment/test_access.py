@@ -1,4 +1,4 @@
-"""`argosy access`: who may use a queue; and how commands come through its entrance."""
+"""`argosy access`: who may use a queue, and commands through its entrance."""
 
 from __future__ import annotations
 

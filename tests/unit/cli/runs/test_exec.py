@@ -38,7 +38,7 @@ print("\\r\\n\\r\\nExiting session with sessionId: ecs-execute-command-1.\\r\\n"
 
 
 class Ecs:
-    """One task with two containers, of which the second is told what it is to do."""
+    """One task with two containers, of which the second gets a command."""
 
     meta = SimpleNamespace(endpoint_url="https://ecs.us-east-1.amazonaws.com")
 
@@ -127,7 +127,7 @@ def test_the_plugin_is_started_as_the_aws_cli_starts_it(ecs: Ecs, told: Path) ->
 
 
 def test_without_a_command_a_shell_is_opened(ecs: Ecs, told: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What it and the plugin say is left as it is; nobody can tell with which code the shell ends."""
+    """Its output and the plugin's are passed through; the shell's exit code is unknown."""
     result = world(ecs).argosy("exec", RUN_ID, "17")
     assert (result.exit_code, ecs.asked["command"]) == (0, "/bin/sh")
     assert "Starting session" in capfd.readouterr().out

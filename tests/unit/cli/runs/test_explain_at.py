@@ -1,4 +1,4 @@
-"""`argosy explain RUN 17 --at TIME`: a decision of the past, told; and what cannot be had is said."""
+"""`argosy explain RUN 17 --at TIME`: a past decision, and messages for what cannot be reproduced."""
 
 from __future__ import annotations
 

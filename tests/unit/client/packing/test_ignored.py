@@ -46,7 +46,7 @@ def kept_by_git(root: Path, files: Sequence[str]) -> set[str]:
 
 
 def quiet() -> dict[str, str]:
-    """Without the settings of whoever runs the tests."""
+    """Without the settings of the person who runs the tests."""
     return {
         **os.environ,
         "GIT_CONFIG_GLOBAL": os.devnull,

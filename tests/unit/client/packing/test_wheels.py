@@ -17,7 +17,7 @@ AWS = Target("3.12")
 
 
 class Pip:
-    """Writes the wheels that it is told, and counts how often it is asked."""
+    """Writes the given wheels and counts the calls."""
 
     def __init__(self, *names: str, refuses: str = "") -> None:
         self.names, self.refuses, self.asked = names, refuses, 0

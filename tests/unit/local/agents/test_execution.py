@@ -92,7 +92,7 @@ def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
         if said.status == "STOPPED":
             stopped.set()
         else:
-            assert not stopped.wait(WAITED_S)  # RUNNING takes its time to be told
+            assert not stopped.wait(WAITED_S)  # the report of RUNNING takes time
         told.append(said.status)
 
     execution = TaskExecution(TASK, DEFINITION, report)

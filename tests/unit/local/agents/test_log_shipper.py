@@ -47,7 +47,7 @@ def test_lines_are_stored_in_order_by_the_time_flush_returns(clients: LocalClien
     shipper = LogShipper(MotoLogs(ACCOUNT, REGION), complaints.append)
     try:
         shipper.open(group, "a")
-        shipper.open(group, "a")  # a second start is no fault
+        shipper.open(group, "a")  # a second start is allowed
         shipper.open(group, "b")
         for number in range(300):
             shipper.put(group, "ab"[number % 2], f"line {number}")

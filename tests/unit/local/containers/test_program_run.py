@@ -38,7 +38,7 @@ class Tasks:
     """Local mode's processes, as the agent starts them: from a task definition and its overrides."""
 
     def __init__(self, s3: SignedS3, folder: Path) -> None:
-        self.given = RunnerUnderTest([], s3, folder)  # what a runner is told is the contract's
+        self.given = RunnerUnderTest([], s3, folder)  # the runner's variables are tested in the contract
         self.scratch = folder / "scratch"
         self.scratch.mkdir()
         self.followers = Followers()

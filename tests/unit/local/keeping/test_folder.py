@@ -1,4 +1,4 @@
-"""The folder of local mode's state is one process's at a time, of one format, and nobody else's."""
+"""The folder of local mode's state belongs to one process at a time and has one format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""moto is composed once per process, and ends when it is told to."""
+"""moto is composed once per process and ends when it is stopped."""
 
 from __future__ import annotations
 

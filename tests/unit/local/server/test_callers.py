@@ -1,4 +1,4 @@
-"""Who may call the embedded AWS: programs of this machine, and no web page, whatever name it reaches us by."""
+"""Programs of this machine may call the embedded AWS; web pages may not, under any host name."""
 
 from __future__ import annotations
 

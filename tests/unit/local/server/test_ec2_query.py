@@ -18,7 +18,7 @@ SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=KEY/20261121/us-east-1/e
 
 
 class Ec2:
-    """Remembers its last call and answers what it was told to."""
+    """Remembers its last call and gives a prepared answer."""
 
     def __init__(self, reply: dict[str, Any] | Exception | None = None) -> None:
         self.reply = {} if reply is None else reply

@@ -1,4 +1,4 @@
-"""The one port: who gets which request, and that connections stay in step and end."""
+"""The one port: routing of requests, and connections that stay in step and end."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ STARTED = datetime(2026, 11, 21, 6, 40, 17, 250000, UTC)
 
 
 class Ecs:
-    """Remembers its last call and answers what it was told to."""
+    """Remembers its last call and gives a prepared answer."""
 
     def __init__(self, reply: dict[str, Any] | Exception | None = None) -> None:
         self.reply = {} if reply is None else reply

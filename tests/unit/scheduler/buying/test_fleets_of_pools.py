@@ -1,4 +1,4 @@
-"""Which fleet is a pool's, whom does its target count, and how far may it rise?"""
+"""Which fleet belongs to a pool, which instances does its target count, and how far may it rise?"""
 
 from __future__ import annotations
 

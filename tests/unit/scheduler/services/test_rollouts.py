@@ -1,4 +1,4 @@
-"""Which tasks of services are told to stop in one and the same tick, by whomever?"""
+"""Which tasks of services are stopped in the same tick?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room that is taken for a queue: for whom, from whom, and what becomes of those who had it."""
+"""Room that is taken for a queue: for which run, from which tasks, and what happens to those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose turn is first within a queue: priority, then who can still make his deadline, then age."""
+"""The order within a queue: priority, then runs that can still meet their deadline, then age."""
 
 from __future__ import annotations
 

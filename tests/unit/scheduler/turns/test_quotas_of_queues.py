@@ -1,4 +1,4 @@
-"""Who comes first where a vCPU quota is reached, and who does not wait for it."""
+"""The order at a reached vCPU quota, and which runs do not wait for it."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def bought(state: State, *known: VcpuQuota, **policy: Any) -> tuple[Counter[str]
 
 
 def test_a_gpu_run_that_waits_for_its_quota_holds_no_cpu_run_back() -> None:
-    """The hardest case: the run of the one who stands lowest needs a whole quota that others have used a part of, one
+    """The hardest case: the run of the lowest sharer needs a whole quota that others have used a part of, one
     run could use either quota, and one needs the other quota alone."""
     state = deployment("c5.xlarge", "g4dn.xlarge", "g4dn.12xlarge")
     large = run(state, 1, 1, queue="research", resources={"vcpus": 40, "memory": 150_000, "gpus": 4})
     either, small = run(state, 2, 40), run(state, 3, 40, queue="night", **CPU_ONLY)
     types, short = bought(state, *quotas(g=40, standard=48), max_type_share=1.0)
-    assert types == {"c5.xlarge": 12}  # nobody takes what is left of the quota that the first one waits for
+    assert types == {"c5.xlarge": 12}  # no run takes the rest of the quota that the first one waits for
     assert short[large] == (1, f"the vCPU quota of spot G and VT in {CELL} (40)")
     assert short[either][0] + short[small][0] == 80 - 48
     assert short[small][1] == f"the vCPU quota of spot Standard in {CELL} (48)"

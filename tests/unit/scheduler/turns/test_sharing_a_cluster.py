@@ -1,4 +1,4 @@
-"""Who comes first where a limit is reached: queues, owners, priorities."""
+"""The order at a limit: queues, owners, priorities."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_owners_divide_the_weight_of_their_queue() -> None:
 
 
 def test_unproven_owners_count_as_one() -> None:
-    """However many names somebody makes up."""
+    """However many names a user invents."""
     state = shared(cluster(4), OWNERS)
     alice = run(state, 1, 900, queue="team", owner="alice")
     made_up = [run(state, number, 900, queue="team", owner=f"name-{number}") for number in range(2, 6)]
@@ -188,7 +188,7 @@ def test_of_two_documents_that_follow_one_revision_the_first_counts() -> None:
 
 
 def test_a_daemon_is_of_no_queue() -> None:
-    """Its owner divides no weight, and what it uses lifts nobody."""
+    """Its owner divides no weight, and its use raises no level."""
     state = shared(cluster(4), OWNERS)
     daemon, alice, other = (run(state, n, 900, queue="team" if n < 3 else "other") for n in (1, 2, 3))
     state.daemons.add(state.runs[daemon].number)

@@ -1,4 +1,4 @@
-"""Who is placed first of those to whom room was dealt out."""
+"""The order of placement among runs with an allotted share."""
 
 from __future__ import annotations
 

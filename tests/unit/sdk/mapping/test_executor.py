@@ -1,7 +1,7 @@
 """The contract of `concurrent.futures.Executor`, after the cases of CPython's own tests of it (Lib/test/
 test_concurrent_futures: executor, as_completed, wait, shutdown, deadlock), over tasks that are real processes.
 
-What applies to processes is here, written anew; what is about threads, forks, initializers and weak references is not.
+What applies to processes is here, rewritten; what is about threads, forks, initializers and weak references is not.
 """
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ def test_a_program_that_never_used_or_shut_it_down_ends() -> None:
 
 
 def test_a_ctrl_c_in_its_block_cancels_what_runs_and_what_waits(deployment: CallingWorld) -> None:
-    """ProcessPoolExecutor's workers get the signal too. Here nobody else would end the runs, and they cost money."""
+    """ProcessPoolExecutor's workers get the signal too. Here nothing else would end the runs, and they cost money."""
     deployment.held.clear()
     pool = argosy.Executor(client=deployment.client, collect=0.05)
     sent = pool.submit(abs, -1)
