@@ -1,4 +1,4 @@
-"""How does a test open a page in a real browser? In Debian's chromium, without a window, in a profile of its own."""
+"""Opens a page in a real browser: Debian's chromium, headless, with its own profile."""
 
 from __future__ import annotations
 

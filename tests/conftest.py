@@ -1,4 +1,4 @@
-"""What holds for every test: no network but loopback, no AWS but invented keys, and chance that repeats itself."""
+"""Rules for every test: loopback only, invented AWS keys, and seeded randomness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does each task go when they are placed one at a time, by plain Python, as docs/concepts/placement.md says?
+"""Places tasks one at a time in plain Python, as docs/concepts/placement.md says.
 
 The oracle of the fast kernels.
 """

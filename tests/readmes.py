@@ -1,4 +1,4 @@
-"""How are the command lines of a container's README run, in a copy of its folder and against an embedded AWS?"""
+"""Runs the command lines of a container's README in a copy of its folder, against an embedded AWS."""
 
 from __future__ import annotations
 

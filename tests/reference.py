@@ -1,4 +1,4 @@
-"""What do the reference pages say? `python -m tests.reference` writes them from the code that they are about.
+"""The reference pages. `python -m tests.reference` writes them from the code that they are about.
 
 Fields come from the models of specs and requests, commands from their parsers, variables from what a task gets. A test
 compares them: do not edit these pages by hand.

@@ -1,4 +1,4 @@
-"""How do the contract's tests start a runner, whichever it is, and what do they give it to run?"""
+"""Starts a runner for the contract's tests, in either implementation, with something to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What else a state must not contradict itself in, beside `argosy.model.invariants`: it costs a pass over everything.
+"""Further invariants of a state, in addition to `argosy.model.invariants`: they cost a pass over everything.
 
 The unit tests ask after every test, of every state that they build.
 """

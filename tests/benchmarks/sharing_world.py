@@ -1,6 +1,6 @@
-"""What becomes of the same users' runs in a cluster that is full, under one rule or another?
+"""The same users' runs in a full cluster, under one rule or another.
 
-A cluster of fixed size, as every elastic one is at its limits: so much cpu, so many GPUs, so many launches a tick. Runs
+A cluster of fixed size, as every elastic one is at its limits: a fixed amount of CPU, GPUs and launches per tick. Runs
 arrive; a rule says whose task is next. Nothing else differs between the rules: time passes in ticks of two seconds, a
 task takes as long as its run says, and no rule stops a task that runs.
 """

@@ -1,4 +1,4 @@
-"""How long does a tick think about services: 200 environments of 50 tasks each, quiet and in the middle of updates?"""
+"""How long does a tick spend on services: 200 environments of 50 tasks each, quiet and in the middle of updates?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon does local mode answer a burst: 300 submits by 10 clients, behind a run of 150 tasks that is at work?
+"""How soon does local mode answer a burst: 300 submits by 10 clients, behind a running run of 150 tasks?
 
 Floor: 95 of 100 answers within a second, and a page of the list as well. `make bench` prints the figures.
 """

@@ -1,4 +1,4 @@
-"""How quick is local mode with tiny tasks: 1,000 x `true`, and the first task of a run on a local mode that runs?
+"""How quick is local mode with tiny tasks: 1,000 x `true`, and the first task of a run on a running local mode?
 
 Side by side with xargs and GNU parallel on the same machine, whose processes know nothing of results, retries or
 limits. `make bench` prints the figures. The floors leave room for a machine that is busy with other things.

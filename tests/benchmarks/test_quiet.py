@@ -1,6 +1,6 @@
-"""What does the controller of a steady service cost a month, and how late does it hear of what cannot wait?
+"""What does the controller of a steady service cost a month, and how late does it learn of urgent messages?
 
-A virtual day of a service that nothing happens to: invocations, ticks, calls and units are counted, processor time is
+A virtual day of a steady service: invocations, ticks, calls and units are counted, processor time is
 measured, and how long calls take at AWS is assumed. List prices of us-east-1, without free tiers.
 """
 

@@ -1,4 +1,4 @@
-"""What would the rules of others have made of the same users' runs? `make bench ARGS="-k rules"` prints the table.
+"""The same users' runs under the rules of other systems. `make bench ARGS="-k rules"` prints the table.
 
 Each rule is first held against what its project publishes of it.
 """

@@ -1,5 +1,5 @@
-"""Does a huge run over several cells end exactly, is the launch rate of AWS used up while there is work and room, and
-what does it cost to tell what happened?
+"""Does a huge run over several cells end exactly, is AWS's launch rate fully used while there is work and room, and
+what does recording cost?
 
 Floors: 98 % of the rate (DESIGN section 6); journal and history together 0.25 write units a task at a million tasks,
 and what is recorded gives every commit again. `make bench` runs 20,000 tasks, of which a run's course takes a greater

@@ -1,4 +1,4 @@
-"""How soon is a burst of 15,000 interruption warnings dealt with? Anchor: Karpenter's benchmark of 15,000 messages.
+"""How soon is a burst of 15,000 interruption warnings handled? Anchor: Karpenter's benchmark of 15,000 messages.
 
 Floor (reliability.md R12): 60 s of the controller's own time until nothing is placed on any of the instances any more.
 """

@@ -1,4 +1,5 @@
-"""How much paid work does taking room lose, beside stopping the youngest first? `make bench ARGS="-k work_lost"`.
+"""How much paid work does taking room lose, compared with stopping the youngest first? `make bench ARGS="-k
+work_lost"`.
 
 5,000 instances of four kinds, full of 80,000 tasks of one to eight vCPUs that began within the last three hours; fifty
 tasks of eight vCPUs take room, one after the other. The rule of others: the youngest tasks of an instance go until

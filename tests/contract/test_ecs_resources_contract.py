@@ -1,4 +1,4 @@
-"""What does a task take, what does it get, and what is refused for want of room?"""
+"""Which resources does a task take and get, and what is refused for lack of room?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the events of ECS and EC2 as AWS publishes them, and do we read AWS's samples as what they say?
+"""Are the events of ECS and EC2 as AWS publishes them, and do we read AWS's samples correctly?
 
 `tests/data/eventbridge.json` has the members and types of each kind of event, a sample of each, and the agent's words,
 with their sources.

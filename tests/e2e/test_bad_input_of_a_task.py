@@ -1,4 +1,4 @@
-"""What a task refuses reaches the user: one sentence in the log, the exit code in `argosy status`, and no part."""
+"""A task's refusal reaches the user: one sentence in the log, the exit code in `argosy status`, and no part."""
 
 from __future__ import annotations
 

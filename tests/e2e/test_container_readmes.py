@@ -1,4 +1,4 @@
-"""What the READMEs of the images digits and sweep say can be typed, and a sweep ends in one table."""
+"""The commands in the READMEs of the images digits and sweep work as typed, and a sweep ends in one table."""
 
 from __future__ import annotations
 

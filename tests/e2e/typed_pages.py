@@ -1,4 +1,4 @@
-"""How is every command of a page of docs/guides/ typed against an embedded AWS with real processes?"""
+"""Types every command of a page of docs/guides/ against an embedded AWS with real processes."""
 
 from __future__ import annotations
 

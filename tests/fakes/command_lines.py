@@ -1,4 +1,4 @@
-"""How do tests understand a command line without running it? `argosy` by its parser, `make` and `aws` by asking."""
+"""Checks a command line without running it: `argosy` by its parser, `make` and `aws` by a dry run."""
 
 from __future__ import annotations
 

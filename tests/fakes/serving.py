@@ -1,4 +1,4 @@
-"""How do these tests reach an application over a real socket, and wait without sleeping?"""
+"""Reaches an application over a real socket, and waits without sleeping."""
 
 from __future__ import annotations
 

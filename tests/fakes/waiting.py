@@ -1,4 +1,4 @@
-"""How do tests wait for what other processes do? On a condition, with a time-out."""
+"""Waits for other processes: on a condition, with a time-out."""
 
 from __future__ import annotations
 

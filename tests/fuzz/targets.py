@@ -1,4 +1,4 @@
-"""What reads text from outside, and what must hold whatever that text is?
+"""The readers of outside text, and what must hold for any text.
 
 Each target takes the bytes of one input and returns. An exception out of it is a fault: a refusal is an answer, and a
 target knows its refusals. An input that needs more than a few seconds or too much memory is a fault as well, which the

@@ -1,4 +1,4 @@
-"""Does what reads text from outside stand a minute of a fuzzer that looks for new branches?"""
+"""Readers of outside text withstand a minute of a coverage-guided fuzzer."""
 
 from __future__ import annotations
 

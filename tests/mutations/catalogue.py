@@ -1,4 +1,4 @@
-"""How is a bug planted, and which check is to find it? Random trials of the simulation, or a scenario."""
+"""A planted bug and the check that must find it: random trials of the simulation, or a scenario."""
 
 from __future__ import annotations
 

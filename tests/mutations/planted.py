@@ -1,4 +1,4 @@
-"""Which bugs are planted? Small switches in the protocol, each a mistake that one could make. The first half."""
+"""Planted bugs of the protocol, first half: small switches, each a plausible mistake."""
 
 from __future__ import annotations
 

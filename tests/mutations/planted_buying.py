@@ -1,5 +1,5 @@
-"""Which bugs are planted? AwsFleets that are asked for too much, instances that are never given back, money that is
-charged to the wrong run or forgotten."""
+"""Planted bugs: fleet targets that are too high, instances that are never released, money that is charged to the wrong
+run or forgotten."""
 
 from __future__ import annotations
 

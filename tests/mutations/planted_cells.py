@@ -1,4 +1,4 @@
-"""Which bugs are planted? The fifth part: cells that come and go."""
+"""Planted bugs: cells that come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The part about open runs that are changed, and about retries that choose their tasks."""
+"""Planted bugs: changes to open runs, and retries of chosen tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The sixteenth part: one task on each instance, with room that is kept, and no work."""
+"""Planted bugs: daemons and their reserved room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The twelfth part: runs that wait for each other, or for a time."""
+"""Planted bugs: runs that wait for each other, or for a time."""
 
 from __future__ import annotations
 

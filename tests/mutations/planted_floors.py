@@ -1,4 +1,4 @@
-"""Which bugs are planted? The fourteenth part: the number of instances that a user wants kept."""
+"""Planted bugs: the minimum number of instances."""
 
 from __future__ import annotations
 

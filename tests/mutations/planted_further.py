@@ -1,4 +1,4 @@
-"""Which bugs are planted? The second half: guards of the protocol, sick instances, damaged and reopened state."""
+"""Planted bugs of the protocol, second half: guards, sick instances, damaged and reopened state."""
 
 from __future__ import annotations
 

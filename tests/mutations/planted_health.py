@@ -1,4 +1,4 @@
-"""Which bugs are planted? Those of the health of services' tasks, and of where they are reached."""
+"""Planted bugs: the health of services' tasks, and their endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The ninth part: what the journal says of commits, and what its readers get."""
+"""Planted bugs: the journal's lines about commits, and its readers."""
 
 from __future__ import annotations
 

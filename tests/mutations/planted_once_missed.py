@@ -1,6 +1,5 @@
-"""Which bugs are planted? The eighth part: those of a stranger to the code that nothing had found when he planted them.
-
-Fourteen survived then. The other four are `advice_is_not_stored`, `warnings_are_not_stored`,
+"""Planted bugs that no test found when a stranger to the code planted them. Fourteen survived then. The other four are
+`advice_is_not_stored`, `warnings_are_not_stored`,
 `hourly_caps_bind_orders_only` and `messages_are_deleted_before_the_commit`.
 """
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The third part: what outages of S3, lost registrations and lagging listings lead to."""
+"""Planted bugs: outages of S3, lost registrations and lagging listings."""
 
 from __future__ import annotations
 

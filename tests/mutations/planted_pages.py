@@ -1,4 +1,4 @@
-"""Which bugs are planted? Those of pages and reports: what their readers would not notice."""
+"""Planted bugs of pages and reports that a reader would not notice."""
 
 from __future__ import annotations
 

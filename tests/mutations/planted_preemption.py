@@ -1,4 +1,4 @@
-"""Which bugs are planted? Part of them: room that is taken for a queue."""
+"""Planted bugs: room that is taken for a queue."""
 
 from __future__ import annotations
 

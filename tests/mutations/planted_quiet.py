@@ -1,4 +1,4 @@
-"""Which bugs are planted? What lets a controller leave while there is nothing to do, and brings it back."""
+"""Planted bugs: how a controller leaves while nothing is due, and returns."""
 
 from __future__ import annotations
 

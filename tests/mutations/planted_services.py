@@ -1,4 +1,4 @@
-"""Which bugs are planted? The twelfth part: what keeps services up, and moves them to another revision."""
+"""Planted bugs: services and their deployments."""
 
 from __future__ import annotations
 

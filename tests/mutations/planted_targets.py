@@ -1,4 +1,4 @@
-"""Which bugs are planted? Those of tasks behind load balancers."""
+"""Planted bugs: tasks behind load balancers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bugs are planted? The sixth part: what trials find since their users, programs and owners do more."""
+"""Planted bugs that trials find since their users, programs and owners do more."""
 
 from __future__ import annotations
 

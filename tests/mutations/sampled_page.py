@@ -1,4 +1,4 @@
-"""What does the page say of the sampled mutants? It is made of `sampled.json` and of what is kept by hand."""
+"""The page about sampled mutants, made from `sampled.json` and the judgements kept by hand."""
 
 from __future__ import annotations
 

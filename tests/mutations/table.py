@@ -1,4 +1,4 @@
-"""What does the page of planted bugs look like? `python -m tests.mutations.table` runs them all and prints it.
+"""The page of planted bugs. `python -m tests.mutations.table` runs them all and prints it.
 
 Below the table stands what is recorded of the sampled mutants.
 

@@ -1,4 +1,4 @@
-"""Does a daemon come to one healthy task on each instance, whatever happens, and does no act of ours break its laws?"""
+"""A daemon reaches one healthy task on each instance, whatever happens, and no act of ours breaks its rules."""
 
 from __future__ import annotations
 

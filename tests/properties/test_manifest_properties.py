@@ -1,4 +1,4 @@
-"""However a manifest is cut into parts: together they name what committed attempts have left, and nothing else."""
+"""However a manifest is divided, its parts together name the objects of committed attempts and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever lies in the queue is a fact, nothing, or poison; and no fact makes the state too large to be stored."""
+"""Any message is a fact, nothing or poison; and no fact makes the state too large to be stored."""
 
 from __future__ import annotations
 

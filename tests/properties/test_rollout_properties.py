@@ -1,4 +1,4 @@
-"""Does no act of ours leave an environment with fewer healthy tasks, or with more of them, than its update allows?"""
+"""No act of ours leaves an environment with fewer healthy tasks, or more tasks, than its update allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scenarios of services share: a cluster, how they are asked for, and what runs of them."""
+"""Shared parts of scenarios of services: a cluster, requests, and the running tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is bought, what is let go, and do the two ever fight? The real engine in a simulated AWS."""
+"""Purchases and releases, which must not work against each other. The real engine in a simulated AWS."""
 
 from __future__ import annotations
 

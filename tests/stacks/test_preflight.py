@@ -1,4 +1,4 @@
-"""What `make deploy` asks and says before it begins, for the arguments that it was given."""
+"""What `make deploy` checks and prints before it begins, for its arguments."""
 
 from __future__ import annotations
 

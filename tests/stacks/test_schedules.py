@@ -1,4 +1,5 @@
-"""What schedules need of AWS: a group, a role that may call one function, and rights of the api on that group only."""
+"""What schedules need from AWS: a group, a role that may call one function, and rights of the api on that group
+only."""
 
 from __future__ import annotations
 

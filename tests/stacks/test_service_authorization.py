@@ -1,4 +1,4 @@
-"""Can what our roles are granted take effect at AWS? Held against AWS's own list of actions, resources and conditions.
+"""Can the grants of our roles take effect at AWS? Checked against AWS's own list of actions, resources and conditions.
 
 `tests/data/service-authorization.json` is the part of the Service Authorization Reference that our actions are in. A
 right on a resource that an action does not know, or under a condition that it does not know, is no right at all, and

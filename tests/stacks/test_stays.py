@@ -1,4 +1,4 @@
-"""What `make destroy` says before it begins, for the arguments that it was given."""
+"""What `make destroy` prints before it begins, for its arguments."""
 
 from __future__ import annotations
 

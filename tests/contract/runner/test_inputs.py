@@ -1,4 +1,4 @@
-"""What a program reads lies in $ARGOSY_IN before it starts."""
+"""A program's inputs are in $ARGOSY_IN before it starts."""
 
 from __future__ import annotations
 

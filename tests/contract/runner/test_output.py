@@ -1,4 +1,4 @@
-"""What a program prints passes through as it is, however much and whatever it is."""
+"""A program's output passes through unchanged, however much and whatever it is."""
 
 from __future__ import annotations
 

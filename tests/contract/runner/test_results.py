@@ -1,4 +1,4 @@
-"""What a program leaves becomes its result, when it ends well."""
+"""The files of a program become its result if it succeeds."""
 
 from __future__ import annotations
 

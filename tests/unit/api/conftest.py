@@ -1,4 +1,4 @@
-"""What the tests of the api start from."""
+"""Fixtures of the api's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What any request is answered: unknown ones, lists, cancels, explanations, and faults of ours."""
+"""Answers to any request: unknown ones, lists, cancels, explanations, and faults of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cluster came along is shown from what commits appended: thinned where it is long, gaps named."""
+"""The cluster's history is shown from what commits appended: thinned where it is long, gaps named."""
 
 from __future__ import annotations
 

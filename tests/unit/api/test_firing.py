@@ -1,4 +1,4 @@
-"""What becomes of a time of a schedule: one verdict, at most one run, and nothing that vanishes."""
+"""A time of a schedule gets one verdict and at most one run, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users are shown of what has happened: attempts as columns, a task's attempts, a run's course and failures."""
+"""What users see of the past: attempts as columns, a task's attempts, a run's course and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of schedules, and answered: made, changed, paused, deleted, listed; and every refusal."""
+"""Requests about schedules and their answers: made, changed, paused, deleted, listed; and every refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ECS is asked for follows from the intent and the spec alone."""
+"""Requests to ECS follow from the intent and the spec alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commits have appended comes to lie beside a run's results, part by part, and is read from there."""
+"""The rows that commits appended are stored next to a run's results, part by part, and read from there."""
 
 from __future__ import annotations
 

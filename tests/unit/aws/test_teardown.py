@@ -1,4 +1,4 @@
-"""What does a stack's deletion end, in which order, and when is it through?"""
+"""What does a stack's deletion end, in which order, and when is it complete?"""
 
 # ruff: noqa: N803 - the fakes take boto3's own argument names
 

@@ -1,4 +1,4 @@
-"""What comes from outside is shown as it is: no markup is looked up in it, and no terminal obeys it."""
+"""Text from outside is shown literally: it is not parsed as markup, and it cannot control the terminal."""
 
 # ruff: noqa: N803 - boto3's names
 

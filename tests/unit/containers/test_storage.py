@@ -1,4 +1,4 @@
-"""What the images share: where inputs come from and results go, and that every image has it."""
+"""The images' shared code for inputs and results, which every image has."""
 
 from __future__ import annotations
 

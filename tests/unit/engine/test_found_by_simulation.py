@@ -1,4 +1,4 @@
-"""What the simulation found, each as the smallest case that shows it."""
+"""Faults that the simulation found, each as its smallest case."""
 
 from __future__ import annotations
 

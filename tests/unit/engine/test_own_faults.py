@@ -1,4 +1,4 @@
-"""What a tick goes on without, where no other test can bring its cause about."""
+"""What a tick leaves out, for causes that no other test can produce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what EC2 announces about an instance known when it is met, whatever came first?"""
+"""An announcement about an instance is kept until the instance is found, in either order."""
 
 from __future__ import annotations
 

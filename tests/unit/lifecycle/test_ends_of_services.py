@@ -1,4 +1,4 @@
-"""What does exit code 0 mean for a task that is never done?"""
+"""What does exit code 0 mean for a task that should never end?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose fault is it when attempts fail at once: the instance's or the program's?"""
+"""Is the instance or the program at fault when attempts fail at once?"""
 
 from __future__ import annotations
 

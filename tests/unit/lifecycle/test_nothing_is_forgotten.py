@@ -1,4 +1,4 @@
-"""What a fact changes is stored: a controller that starts after it knows what the one before knew.
+"""A fact's changes are stored: a controller that starts later has the state of the previous one.
 
 One case at least for every kind of fact. Between two facts everything is committed, so that each has to mark what it
 changes by itself.

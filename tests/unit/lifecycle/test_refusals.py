@@ -1,4 +1,4 @@
-"""What becomes of a run that AWS refuses to prepare or to launch: for good, for the moment, again and again?"""
+"""What happens to a run that AWS refuses to prepare or launch: permanently, temporarily, repeatedly?"""
 
 from __future__ import annotations
 

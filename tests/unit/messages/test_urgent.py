@@ -1,4 +1,4 @@
-"""What a service's users would feel calls the controller; what it can hear a minute later does not."""
+"""Messages that matter to a service's users call the controller; those that can wait a minute do not."""
 
 from __future__ import annotations
 

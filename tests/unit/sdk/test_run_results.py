@@ -1,4 +1,4 @@
-"""What a run has left, task by task, as rows and as a data frame."""
+"""The results of a run, by task, as rows and as a data frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much does what was used lately raise or lower a weight?"""
+"""How much does recent use raise or lower a weight?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large and how deep may a spec be, and how much is said of one that is not?"""
+"""How large and how deep may a spec be, and how much is reported of a bad one?"""
 
 from __future__ import annotations
 

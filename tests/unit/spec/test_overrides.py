@@ -1,4 +1,4 @@
-"""Do a task's overrides fit into what ECS takes?"""
+"""Do a task's overrides fit into ECS's limit?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the published schema say what the parser takes?"""
+"""Does the published schema match the parser?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does `argosy query` answer for a file, for a cluster, and for an expression that is none?"""
+"""What does `argosy query` answer for a file, for a cluster, and for an invalid expression?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user gets wrong about environments and schedules: through the command and the real api, each refused in one
+"""Users' mistakes about environments and schedules: through the command and the real api, each refused in one
 sentence, and nothing is changed."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a session says is cut down to what the command wrote, in whatever pieces it comes."""
+"""A session's output is reduced to the command's output, in whatever pieces it arrives."""
 
 from __future__ import annotations
 

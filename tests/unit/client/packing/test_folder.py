@@ -1,4 +1,4 @@
-"""What of a folder travels, in which bytes, and what cannot."""
+"""Which files of a folder are packed, in which bytes, and which cannot be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the ECS model is not AWS's API: the agents' side, threads, ids, times."""
+"""The parts of the ECS model outside AWS's API: the agents' side, threads, ids, times."""
 
 from __future__ import annotations
 

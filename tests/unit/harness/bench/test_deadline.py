@@ -1,4 +1,4 @@
-"""What does `bench deadline` measure on recorded traces, and what does it say of files that are none?"""
+"""What does `bench deadline` measure on recorded traces, and what does it say of invalid files?"""
 
 from __future__ import annotations
 

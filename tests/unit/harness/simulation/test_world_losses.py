@@ -1,4 +1,4 @@
-"""What becomes of tasks and instances of a world when hosts, networks and warnings come in between?"""
+"""What happens to tasks and instances of a world when hosts, networks or warnings interfere?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was committed is there after any kill; what was half written is not."""
+"""Committed data survives any kill; half-written data does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue may use at most: cpu, GPUs, instances and dollars an hour, placed and bought."""
+"""The most that a queue may use: cpu, GPUs, instances and dollars an hour, placed and bought."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function takes along to another machine, and what is refused by name."""
+"""What is sent with a function to another machine, and what is refused by name."""
 
 from __future__ import annotations
 

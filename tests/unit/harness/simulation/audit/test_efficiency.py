@@ -1,4 +1,4 @@
-"""Does the auditor see what is done, said or waited for in vain?"""
+"""Does the auditor see useless calls, messages and waits?"""
 
 from __future__ import annotations
 
