@@ -4,7 +4,7 @@
     python requirements/export.py --upgrade   with the newest versions that pyproject.toml allows
     python requirements/export.py --check     say whether pyproject.toml has changed since (needs no network)
 
-The files are the project's lock. They name no registry (everybody uses their own) and serve every platform and every
+The files are the project's lock. They name no registry (users have their own) and serve every platform and every
 Python from 3.11 on by markers. `dev.txt` comes first and holds all the others to its versions, but for
 those of environments that stand apart.
 """

@@ -108,7 +108,7 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         allow(["lambda:InvokeFunction"], [arns.function("controller")]),
         allow(["events:EnableRule"], [arns.tick]),
         allow(["ssm:GetParameter"], [arns.images]),
-        allow(["ecs:DescribeTaskDefinition"], ["*"]),  # knows no resource
+        allow(["ecs:DescribeTaskDefinition"], ["*"]),  # has no resource
         *_clock(arns),
         *_reads(arns, bucket),
     ]
@@ -193,7 +193,7 @@ def _task_roles(arns: Arns) -> list[str]:
 def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     return [
         *_ending(arns, arns.settings.cells),
-        # EC2's list calls know no resource. Launch templates: whether a fleet launches from the newest version.
+        # EC2's list calls have no resource. Launch templates: whether a fleet launches from the newest version.
         allow([*_market(arns), "ec2:DescribeLaunchTemplates"], ["*"]),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
     ]
@@ -269,7 +269,7 @@ def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.Policy
         allow([f"ecs:{name}" for name in reports], [cluster]),
         allow(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"], [hosts], ArnEquals=ours),
         allow(["ecs:TagResource"], [hosts], StringEquals={"ecs:CreateAction": "RegisterContainerInstance"}),
-        allow(["ecs:DiscoverPollEndpoint"], ["*"]),  # knows no resource
+        allow(["ecs:DiscoverPollEndpoint"], ["*"]),  # has no resource
         allow(["s3:GetObject"], runners),
     ]
 

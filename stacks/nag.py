@@ -33,7 +33,7 @@ WILDCARDS = (
     ("/*", "The members of one bucket or one cluster come and go."),
     ("-instance-*", "The instances' roles of all cells, those that the settings have forgotten too; for EC2 only."),
     ("-*", "The controller registers a definition for each distinct content, under this prefix."),
-    ("*", "These are calls that know no resource: lists, prices, tokens, definitions."),
+    ("*", "These are calls without a resource: lists, prices, tokens, definitions."),
 )
 
 _PROVIDER = "CDK's own provider framework makes this; nothing but it may invoke the two functions."

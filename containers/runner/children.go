@@ -34,7 +34,7 @@ type command struct {
 
 // supervisor runs one child at a time, and knows to whom a signal belongs.
 type supervisor struct {
-	stopped context.Context // over once the runner itself was told to stop
+	stopped context.Context // done once the runner itself is being stopped
 	stop    context.CancelFunc
 
 	guard sync.Mutex

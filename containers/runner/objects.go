@@ -30,7 +30,7 @@ func (s *store) read(ctx context.Context, at address, what string) (text []byte,
 	return text, err
 }
 
-// download an object into a file. size: what it has to have; -1 = any. A try that breaks off goes on where it was.
+// download an object into a file. size: what it has to have; -1 = any. A try that breaks off resumes where it stopped.
 func (s *store) download(ctx context.Context, at address, what, path string, size int64) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

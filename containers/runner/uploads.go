@@ -199,7 +199,7 @@ func (u upload) isThere(ctx context.Context) bool {
 	return err == nil && (u.onlyNew || size == u.size)
 }
 
-// abort even when the runner was told to stop: what was sent would be paid for until the bucket's rule removes it.
+// abort even when the runner is being stopped: what was sent would be paid for until the bucket's rule removes it.
 func (u upload) abort(ctx context.Context, id string) {
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
 	defer cancel()

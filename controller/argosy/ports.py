@@ -180,7 +180,7 @@ class ImageResolver(Protocol):
 
 
 class SignatureRefused(Exception):
-    """AWS knows no signature like that. Its message is AWS's code."""
+    """AWS rejects the signature. Its message is AWS's code."""
 
 
 class IdentityUnknown(Exception):

@@ -1,4 +1,4 @@
-"""Adds numbers, saves how far it is in S3, and goes on from there in the next attempt."""
+"""Adds numbers, saves its progress in S3, and resumes from there in the next attempt."""
 
 import json
 import os

@@ -119,7 +119,7 @@ def test_a_stopped_task_is_taken_up_by_its_retry_and_no_image_is_done_twice(digi
 
     ended = inference("100:300", **task(2))
     assert ended.code == 0, ended.err
-    assert f"goes on after {len(kept)} of 200 images" in ended.out
+    assert f"continues after {len(kept)} of 200 images" in ended.out
     found = bucket.rows("stop/parts/part-0000004.jsonl")
     assert [row["index"] for row in found] == list(range(100, 300))
     assert found[: len(kept)] == kept
@@ -157,7 +157,7 @@ def test_a_task_whose_host_dies_without_a_warning_resumes_from_its_last_kept_row
 
     ended = inference("100:300", **task(2))
     assert ended.code == 0, ended.err
-    assert f"goes on after {len(kept)} of 200 images" in ended.out
+    assert f"continues after {len(kept)} of 200 images" in ended.out
     found = bucket.rows("dies/parts/part-0000000.jsonl")
     assert [row["index"] for row in found] == list(range(100, 300))
     assert found[: len(kept)] == kept

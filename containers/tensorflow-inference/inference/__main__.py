@@ -73,7 +73,7 @@ def _classify(request: Request) -> int:
     used = devices.use(tf, request.gpus, request.device)
     classifier = model.Classifier(tf, folder, request.model, request.image_size)
     if kept.rows:
-        print(f"goes on after {len(kept.rows)} of {request.count} images, from {kept.address}", flush=True)
+        print(f"continues after {len(kept.rows)} of {request.count} images, from {kept.address}", flush=True)
     pipeline = Pipeline(tf, pictures, classifier, request.batch_size, fetching.fetcher_of(request))
     work = Work(request, classifier, pipeline, kept.rows)
     WORKING.set()

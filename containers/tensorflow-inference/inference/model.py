@@ -34,7 +34,7 @@ def _downloaded(address: str) -> Path:
     target = Path(tempfile.mkdtemp(prefix="model-"))
     names = [name for name in storage.names_below(prefix) if not name.endswith("/")]
     if not names:
-        raise UnusableModel(f"there is no model at {prefix}: nothing lies below it")
+        raise UnusableModel(f"there is no model at {prefix}: the prefix is empty")
     for name in names:
         storage.write(str(target / name.removeprefix(prefix)), storage.read(name))
     return target

@@ -57,7 +57,7 @@ class Work:
     def finish(self, stopped: threading.Event) -> bool:
         """True when all is done; False when `stopped` was set first, and then no row is added any more.
 
-        Raises what the classification raised; the rows are kept first when another attempt may go on behind them.
+        Raises what the classification raised; the rows are kept first when another attempt may continue after them.
         """
         self._stopped = stopped
         self._thread.start()

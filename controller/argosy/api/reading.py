@@ -75,7 +75,7 @@ def spec_of(store: Store, run_id: str) -> dict[str, Any]:
 
 
 def submitted(store: Store, run_id: str) -> tuple[dict[str, Any], RunTerms]:
-    """Likewise, with what it asks for."""
+    """The same, with what it asks for."""
     key = (documents.run_partition(run_id), documents.SPEC)
     body, request = store.read(key), None
     if body is None:

@@ -29,7 +29,7 @@ class Records:
     heartbeat: float | None = None  # None: no tick was ever completed
     cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
     is_torn_down: bool = False  # whether the kill switch is on: nothing is launched any more
-    awaits_tick: bool = False  # whether the controller was to go on after its last tick; an older version does not say
+    awaits_tick: bool = False  # whether the controller was to continue after its last tick; unset in old versions
     is_leased: bool = False  # whether a controller is at work, or died at work
 
     @property

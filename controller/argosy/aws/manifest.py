@@ -96,8 +96,8 @@ def _cut(begin: ManifestBound, found: list[StoredObject], after: str) -> Manifes
 
 
 def _rest_after(name: str, task: int, committed: int) -> str:
-    """The name after which the task's objects go on, when all are known up to `name`; "" = there are no more. Objects
-    of other attempts are skipped."""
+    """The name after which the task's objects continue, when all are known up to `name`; "" = there are no more.
+    Objects of other attempts are skipped."""
     if not committed:
         return ""
     part, own = f"{_PARTS}part-{numbered(task)}", f"{_ATTEMPTS}{numbered(task)}/{committed}/"

@@ -105,7 +105,7 @@ def begin(event: Mapping[str, Any], cell: DeployedCell, now: float) -> dict[str,
     """Delete stops all launches, or those of a further cell; Create opens a cell that was destroyed before; an Update
     has no effect. The id never changes: with a new one CloudFormation would delete the old resource.
 
-    The work of the other cells goes on while a further cell is deleted, and if its deletion fails.
+    The work of the other cells continues while a further cell is deleted, and if its deletion fails.
     """
     name = event.get("PhysicalResourceId") or f"teardown-{cell.stage}-{cell.region}"
     identity: dict[str, Any] = {"PhysicalResourceId": name}

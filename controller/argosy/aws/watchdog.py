@@ -22,7 +22,7 @@ from argosy.aws.cell_records import Records
 from argosy.aws.shutdown import Freed, ec2_client, first_launch, free
 
 DEAD_AFTER_S = 3600.0
-SILENT_S = 180.0  # a controller that is to go on ticks every minute; what it beats is at most half a minute late
+SILENT_S = 180.0  # an active controller ticks every minute; its heartbeat is at most half a minute late
 DEAD = "the controller's heartbeat is older than an hour"
 Say = Callable[[dict[str, Any]], None]
 
@@ -85,7 +85,7 @@ def _turn() -> WatchTurn:
 
 def wake(home: HomeTick, records: Records, *, now: float) -> bool:
     """Enable the tick where a request waits: a controller going to rest may have died after it disabled the tick and
-    before it read the inbox once more (DESIGN D12a). Also where the controller was to go on and does not: it leaves
+    before it read the inbox once more (DESIGN D12a). Also where the controller should continue and does not: it leaves
     while there is nothing to do, and an update of the stack then disables the tick. A controller that died in its very
     first tick recorded nothing, and left its lease. Where the tick is enabled already, or another controller is about
     to take the request, this costs one invocation at most. Returns whether there is a reason."""

@@ -18,7 +18,7 @@ def deadline(view: Mapping[str, Any], now: float | None = None) -> str:
     at, ended = instant(view["deadline"]), view["status"] in TERMINAL
     text = clock(view["deadline"])
     if view.get("late"):
-        return f"{text}, missed" + ("" if ended else ": the run goes on")
+        return f"{text}, missed" + ("" if ended else ": the run continues")
     left = 0.0 if at is None or now is None else at.timestamp() - now
     return f"{text}, met" if ended else text + (f", in {duration(left)}" if left > 0 else "")
 

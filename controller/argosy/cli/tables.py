@@ -153,7 +153,7 @@ def _one_line(text: str) -> str:
 
 
 def _wrapped(console: Any, cell: PlainText, width: int) -> list[PlainText]:
-    """Break at blanks where there are some; a longer word goes on in the next line."""
+    """Break at blanks where there are some; a longer word continues on the next line."""
     if cell_len(cell.plain) <= width:
         return [cell]
     return cast("list[PlainText]", list(cell.wrap(console, width, overflow="fold")))

@@ -165,7 +165,7 @@ def _structure(shape: Any) -> Copier:
     def copy(value: Any) -> JSON:
         _expect(isinstance(value, dict), value, shape)
         if unknown := value.keys() - members.keys():
-            raise ShapeMismatch(f": AWS knows no {', '.join(sorted(unknown))} in {shape.name}")
+            raise ShapeMismatch(f": AWS has no {', '.join(sorted(unknown))} in {shape.name}")
         if missing := required - value.keys():
             raise ShapeMismatch(f": {', '.join(sorted(missing))} must be there in {shape.name}")
         copied, name = {}, ""

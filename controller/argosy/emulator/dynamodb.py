@@ -199,7 +199,7 @@ class DynamoModel(EmulatedService):
         """Every item, in one page: for a person who looks at a small table."""
         unknown = set(request) - {"TableName", "ConsistentRead"}
         if unknown:
-            raise Refusal("ValidationException", f"this model's Scan knows no {', '.join(sorted(unknown))}")
+            raise Refusal("ValidationException", f"this model's Scan has no {', '.join(sorted(unknown))}")
         items = [dict(item) for rows in self.tables.get(request["TableName"], {}).values() for item in rows.values()]
         return {"Items": items, "Count": len(items), "ScannedCount": len(items)}
 

@@ -136,7 +136,7 @@ def _kept_for(kinds: tuple[type[Action], ...], actions: Sequence[Action], state:
 
 
 def is_progress(outcome: Event) -> bool:
-    """Whether the outcome is a reason to go on at once. A setback waits for its pause."""
+    """Whether the outcome is a reason to continue at once. A setback waits for its pause."""
     set_back = isinstance(outcome, LaunchInDoubt | LaunchMissed)
     return not (set_back or (isinstance(outcome, NotCarriedOut) and outcome.about))
 

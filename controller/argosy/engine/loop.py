@@ -35,7 +35,7 @@ SOON_S = 70.0
 class LoopReport:
     """Why the loop ended, and its totals."""
 
-    reason: str  # "no lease" | "rest" | "quiet" | "time" | "lease lost" | "" = it goes on
+    reason: str  # "no lease" | "rest" | "quiet" | "time" | "lease lost" | "" = it continues
     ticks: int = 0
     events: int = 0
     poison: int = 0
@@ -79,8 +79,8 @@ class Loop:
         return self.report
 
     def begin(self) -> None:
-        """Take the lease. `report.reason` says whether the loop goes on. At rest, a message concerns something outside
-        the deployment."""
+        """Take the lease. `report.reason` says whether the loop continues. At rest, a message concerns something
+        outside the deployment."""
         if self.caller is Caller.RULE and self.store.is_at_rest():
             self.report.reason = "rest"
             return
@@ -122,7 +122,7 @@ class Loop:
         return not self.lost
 
     def _step(self, remaining_s: float) -> str:
-        """Why the loop ends; "" = it goes on."""
+        """Why the loop ends; "" = it continues."""
         report = self.report
         if remaining_s <= self.reserve_s:
             return "time"

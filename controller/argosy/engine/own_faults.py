@@ -157,7 +157,7 @@ class Exclusions:
 
     @contextmanager
     def tolerating(self, what: str) -> Iterator[None]:
-        """Note an exception raised in here; the tick goes on."""
+        """Note an exception raised in here; the tick continues."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - whatever it is

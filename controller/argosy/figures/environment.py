@@ -177,7 +177,7 @@ def _steps(view: View) -> list[tuple[str, str]]:
         return [("Stop its tasks:", f"argosy env delete {name}"), ("Take them over:", "argosy env create FILE")]
     if view["status"] == "FROZEN":
         back = [("Go back:", f"argosy env rollback {name}")] if _has_earlier(view) else []
-        return [("Go on:", f"argosy env thaw {name}"), *back]
+        return [("Thaw it:", f"argosy env thaw {name}"), *back]
     if view["targetRevision"] != view["latestRevision"]:
         return [("Deploy the newest revision:", f"argosy env deploy {name}")]
     scale = [("More or fewer tasks:", f"argosy env scale {name} TASKS")] if view["kind"] == "service" else []

@@ -109,7 +109,7 @@ def _warnings(view: View) -> Iterator[str]:
 
 def _steps(view: View) -> list[tuple[str, str]]:
     name = view["name"]
-    turn = ("Go on:", "resume") if view["state"] == "PAUSED" else ("Pause it:", "pause")
+    turn = ("Resume it:", "resume") if view["state"] == "PAUSED" else ("Pause it:", "pause")
     return [("Run it now:", f"argosy schedule run-now {name}"), (turn[0], f"argosy schedule {turn[1]} {name}")]
 
 

@@ -5,7 +5,7 @@
   listings, which no longer show it, say why.
 - Settling: each run that had attempts on a lost instance costs two documents (its record and a chunk of its tasks), and
   one instance may run tasks of a hundred runs. So it may take several ticks. `Instance.losing` is stored, and a
-  controller that loads the state in between goes on.
+  controller that loads the state in between continues.
 """
 
 from __future__ import annotations

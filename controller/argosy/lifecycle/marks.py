@@ -54,7 +54,7 @@ def left_out_if_it_fails(state: State, what: str) -> Iterator[None]:
     """For actions on suspended runs: record any exception and continue the tick without the action."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs go on
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs continue
         state.left_out.append((what, error))
 
 

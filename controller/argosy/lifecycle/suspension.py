@@ -120,7 +120,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
                 close(state, run_id, RunStatus.FAILED, GIVEN_UP.format("failed to process this run for a day"), now)
             else:
                 suspended_tasks.stop_unwatched(state, found, now, policy)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other runs go on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other runs continue
             state.left_out.append((f"run {run_id} while it is suspended", error))
             where = f"failed even while this run was suspended, {reason_of(error)}"
             _end(state, run_id, RunStatus.FAILED, GIVEN_UP.format(where), now)

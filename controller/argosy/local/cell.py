@@ -104,5 +104,5 @@ class ModelClock:
         while not self._ended.wait(CLOCK_PERIOD_S):
             try:
                 self._model.advance()
-            except Exception:  # noqa: BLE001 - time must go on; the fault is ours and is printed
+            except Exception:  # noqa: BLE001 - time must advance; the fault is ours and is printed
                 traceback.print_exc()

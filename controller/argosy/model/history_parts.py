@@ -1,6 +1,6 @@
 """What is a part of a run's history?
 
-A part lies beside the run's results: the rows of many commits, as an .npz file of numpy. Columns are those of
+A part is stored with the run's results: the rows of many commits, as an .npz file of numpy. Columns are those of
 `ended_attempts`, with the texts that they index: `instances`, `cells`, `reasons`. Times are tenths of a second after
 `origin`.
 """

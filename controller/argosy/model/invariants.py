@@ -139,6 +139,6 @@ def _faults_of_environment(env: Environment) -> Iterator[str]:
     if len(set(env.runs())) < len(env.runs()):
         yield f"{name}: two revisions have one run: {env.runs()}"
     if any(not each.has_ended for each in env.deployments[:-1]):
-        yield f"{name}: a deployment goes on beside a later one"
+        yield f"{name}: a deployment continues during a later one"
     if env.deployment is not None and not env.deployment.has_ended and env.deleting:
         yield f"{name}: it is deployed and deleted"

@@ -85,7 +85,7 @@ class Offer:
     purchase: Purchase
     price_usd_per_hour: float  # of the instance with its disk and its address
     resources: Resources  # what will really register, less what daemons take of it
-    disk_gib: int = 0  # of its volume, for other tasks than daemons'; likewise
+    disk_gib: int = 0  # of its volume, for other tasks than daemons'; from the settings, too
     most_tasks: int | None = None  # at a time, whatever they need; None = as many as its resources allow
     attributes: tuple[tuple[str, str], ...] = ()
     effective_usd_per_hour: float = 0.0  # price plus the cost of risk; 0 = the price

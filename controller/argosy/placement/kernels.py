@@ -97,7 +97,7 @@ def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) ->
     """The blocks of tasks that are certainly among the first n, for keys that never fall: counts, perhaps all zero.
 
     last_keys: (f, b), the key of the last task of each block of each candidate. sizes: (f, b) int64, 0 beyond its room.
-    A task at least as good as a given block lies in a block at least as good, or in the next block of its candidate: as
+    A task at least as good as a given block is in a block at least as good, or in the next block of its candidate: as
     long as all of those hold at most n tasks, the blocks are settled.
     """
     flat = sizes.ravel()

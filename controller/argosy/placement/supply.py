@@ -35,7 +35,7 @@ class InstanceRow:
     id: str
     """i-... or the invented id of a hypothetical instance; unique within a supply."""
     cpu_units: int
-    """Free now; a negative number (more in use than registered) counts as 0. Likewise memory_mib and gpus."""
+    """Free now; a negative number (more in use than registered) counts as 0. The same for memory_mib and gpus."""
     memory_mib: int
     gpus: int
     total_cpu_units: int

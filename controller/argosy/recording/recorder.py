@@ -65,7 +65,7 @@ def _version(name: str) -> str:
 
 @dataclass(slots=True)
 class TickRecord:
-    """Filled while the tick goes on. Times are epoch seconds, as the controller's clock gave them."""
+    """Filled during the tick. Times are epoch seconds, as the controller's clock gave them."""
 
     facts: list[tuple[Event, float]] = field(default_factory=list)  # applied, with the time they count from
     passed_at: float = 0.0
@@ -134,7 +134,7 @@ class Recorder:
     archive: Archive
     policy: Policy = field(default_factory=Policy)
     owner: str = "0"  # tells two controllers apart that load in the same moment
-    chain: str = ""  # names the load that the present segments go on from; "" = nothing is recorded before the next one
+    chain: str = ""  # names the load that the present segments continue; "" = nothing is recorded before the next one
     part: int = 0  # of the chain
     opened_at: float = 0.0
     size: int = 0  # bytes that are compressed already

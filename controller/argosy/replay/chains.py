@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from argosy.layout import JOURNAL
 from argosy.recording.recorder import FORMAT
 
-LONGEST_S = 3600.0  # that a chain goes on: an invocation of the controller ends after 15 minutes
+LONGEST_S = 3600.0  # of a chain: an invocation of the controller ends after 15 minutes
 _NAME = re.compile(r"(?P<chain>\d{4}-\d\d-\d\d/\d{6}\.\d{6}-\d{12,}-\w+)-(?P<part>\d{4,})\.jsonl\.gz")
 
 
@@ -36,7 +36,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Segments that go on from one load, in order."""
+    """Segments that continue one load, in order."""
 
     name: str
     names: Sequence[str]  # of its files

@@ -19,7 +19,7 @@ from argosy.sdk.looking import interval_of
 
 @dataclass(frozen=True, slots=True)
 class DeploymentView:
-    """One change from the running revision to another. ended_at: None while it goes on."""
+    """One change from the running revision to another. ended_at: None until it ends."""
 
     number: int
     revision: int

@@ -186,7 +186,8 @@ class Environments:
         return self._asked(self._access.api.stop_deployment, name, reason)
 
     def delete(self, name: str, *, leave_tasks: bool = False) -> EnvironmentView:
-        """Stop its tasks and forget it. leave_tasks: they go on, and one that is created again takes them over."""
+        """Stop its tasks and forget it. leave_tasks: they keep running, and a new environment of the name takes them
+        over."""
         return self._asked(self._access.api.delete_environment, name, "leave" if leave_tasks else "stop")
 
     def _begun(self, begun: Mapping[str, Any], wait: bool, timeout: float | None) -> DeploymentHandle:

@@ -216,7 +216,7 @@ class RunHandle:
         return results_of(self.access, self.view)
 
     def rows(self, partial: bool = False) -> Iterator[Any]:
-        """All rows of all parts, in the order of the tasks. partial: the existing ones, although the run goes on or
+        """All rows of all parts, in the order of the tasks. partial: the existing ones, although the run is open or
         some tasks have
         none. Raises ArgosyError.
         """

@@ -118,7 +118,7 @@ class Schedules:
             return ScheduleView(self._access.api.pause_schedule(name))
 
     def resume(self, name: str) -> ScheduleView:
-        """It goes on from now. Raises ArgosyError."""
+        """Resume it from now. Raises ArgosyError."""
         with explained():
             return ScheduleView(self._access.api.resume_schedule(name))
 

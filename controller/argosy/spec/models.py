@@ -260,7 +260,7 @@ class RunSpec(Strict):
     kind: Literal["batch", "service", "daemon"] | None = Field(
         default=None,
         description="batch: tasks that come to an end (the default). service: tasks that are kept running, by"
-        " `argosy env`. daemon: likewise, one task on each instance that matches.",
+        " `argosy env`. daemon: the same with one task on each instance that matches.",
     )
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: ContainerSpec | None = Field(
@@ -353,7 +353,7 @@ class RunSpec(Strict):
     )
     checkpoint: CheckpointSpec | None = Field(
         default=None,
-        description="That its program saves its work and goes on from there when it is started again. A task that has "
+        description="Its program saves its work and resumes from there when it is started again. A task that has "
         "just done so is the first to be stopped for a queue that may take room. Default: it starts over.",
     )
     compat: Literal["aws-batch"] | None = Field(

@@ -233,7 +233,7 @@ class ServiceSpec(Strict):
         default=None,
         ge=0,
         le=3600,
-        description="Seconds from when the target group sends a task no new requests until it is told to stop. Default:"
+        description="Seconds from when the target group sends a task no new requests until it gets SIGTERM. Default:"
         " 30. A spot warning leaves at most 80.",
     )
 

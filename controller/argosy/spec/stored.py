@@ -19,7 +19,7 @@ from argosy.model.stored.damage import FAULTS
 
 
 def request_from(body: bytes) -> Request:
-    """A request as it lies in the inbox. Raises ValueError for one that this version cannot read."""
+    """A request as stored in the inbox. Raises ValueError for one that this version cannot read."""
     record = json.loads(body)
     if isinstance(record, dict):
         for each in (record, record.get("submit")):

@@ -48,7 +48,7 @@ class AllocationInput:
         bool, typer.Option("--cpu-time", help="Count processor time, which a busy machine stretches less.")
     ] = False
     plan: Annotated[
-        Path | None, typer.Option(metavar="OUT.json", help="Write which tasks go on how many instances of each pool.")
+        Path | None, typer.Option(metavar="OUT.json", help="Write which tasks run on how many instances of each pool.")
     ] = None
     warm: Annotated[
         bool,

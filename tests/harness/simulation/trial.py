@@ -57,7 +57,7 @@ SKEW_S = 120.0
 BUSY_S, IDLE_S = 15.0, 110.0  # between ticks once the faults have ended; a sweep every 120 s leaves ticks without one
 ONE_BY_ONE = ("hours", "quota", "tight-hourly-cap")  # with them one instance may be the whole supply
 RECORDED = 5  # one of this many trials is recorded and replayed, which takes half of the trial's time again
-FREED_S = 1800.0  # how long a trial goes on after the faults once the deployment is torn down
+FREED_S = 1800.0  # how long a trial continues after the faults once the deployment is torn down
 
 
 class Trial:
@@ -162,7 +162,7 @@ class Trial:
                 self.be_absent()
                 until += outline.absent_s
             self.jump_clocks()
-            self._step(self.faults.between(0.3, 1.7) * outline.pace_s, everybody=False)
+            self._step(self.faults.between(0.3, 1.7) * outline.pace_s, all_controllers=False)
 
     def end_faults(self) -> None:
         """From now on nothing fails any more, and one controller works."""
@@ -232,7 +232,7 @@ class Trial:
         if self.faults.active:
             self.teardown.begin()
 
-    def _step(self, seconds: float, *, everybody: bool = True) -> None:
+    def _step(self, seconds: float, *, all_controllers: bool = True) -> None:
         """Users ask for what they want, one or all controllers work, and then time passes."""
         self.users.act()
         self.service.ask()
@@ -242,7 +242,7 @@ class Trial:
         controllers = self.deployment.controllers
         chosen = int(self.faults.between(0, len(controllers)))
         for number, controller in enumerate(controllers):
-            if everybody or number == chosen or self.faults.between(0, 1) < ANOTHER:
+            if all_controllers or number == chosen or self.faults.between(0, 1) < ANOTHER:
                 self.deployment.tick(controller)
         self.deployment.pass_time(seconds)
         self.auditor.time_passed()

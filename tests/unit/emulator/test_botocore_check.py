@@ -42,7 +42,7 @@ def describe(task: dict[str, Any], *, strict: bool = True) -> Any:
 @pytest.mark.parametrize(
     ("task", "path"),
     [
-        ({"colour": "red"}, r"DescribeTasks.tasks\[0\]: AWS knows no colour in Task"),
+        ({"colour": "red"}, r"DescribeTasks.tasks\[0\]: AWS has no colour in Task"),
         ({"version": "1"}, r"tasks\[0\].version"),
         ({"version": True}, r"tasks\[0\].version"),
         ({"enableExecuteCommand": 1}, "enableExecuteCommand"),

@@ -32,7 +32,7 @@ def test_every_field_of_the_schema_is_described_and_nothing_else_is_allowed() ->
 def test_the_published_schema_is_that_of_the_parser() -> None:
     published = ROOT / "docs/reference/run.schema.json"
     assert json.loads(published.read_text()) == schema(), (
-        "write it anew: .venv/bin/argosy schema > docs/reference/run.schema.json"
+        "write it again: .venv/bin/argosy schema > docs/reference/run.schema.json"
     )
 
 

@@ -146,7 +146,7 @@ def _daemon_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
     """Notes on a daemon. Raises SpecError for one that is larger than every instance type."""
     if terms.daemon is None:
         return []
-    from argosy.api.admission.matching_instances import daemon_faults, daemon_notes  # likewise
+    from argosy.api.admission.matching_instances import daemon_faults, daemon_notes  # as above
 
     if faults := daemon_faults(terms, limits.pools, limits.policy):
         raise SpecError(faults)

@@ -73,14 +73,14 @@ class FreezeEnvironment(Strict):
 
 
 class ThawEnvironment(Strict):
-    """Go on with a frozen environment."""
+    """Thaw a frozen environment."""
 
     action: Literal["ThawEnvironment"]
     name: Name
 
 
 class DeleteEnvironment(Strict):
-    """Stop its tasks and forget it, or leave them: they go on until they end, or until it is deleted with its tasks. An
+    """Stop its tasks and forget it, or leave them: they run until they end, or until it is deleted with its tasks. An
     environment that is created under the same name takes them over."""
 
     action: Literal["DeleteEnvironment"]

@@ -127,7 +127,7 @@ class History:
                 return AttemptPage(ended_attempts.joined(parts), after, is_last=True)
 
     def _rows_of(self, key: str, body: bytes) -> EndedAttempts:
-        """None from an item that cannot be read: what else is known of the run is shown all the same."""
+        """None from an item that cannot be read: the rest of the run is still shown."""
         try:
             return ended_attempts.from_bytes(body)
         except Unreadable as fault:

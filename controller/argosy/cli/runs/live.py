@@ -19,7 +19,7 @@ from argosy.client.failures import kinds_of, with_last_lines
 from argosy.client.progress import TERMINAL, ProgressRate, finished
 
 BAR_WIDTH = 50
-KINDS_SHOWN = 3  # while it goes on
+KINDS_SHOWN = 3  # while it is open
 _SEGMENTS = (
     ("succeeded", "green"),
     ("failed", "red"),

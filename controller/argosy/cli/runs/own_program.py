@@ -28,7 +28,7 @@ class OwnProgram:
 def own_program(program: str, arguments: Sequence[str], upload: Path | None) -> OwnProgram:
     """A script or an executable of this disk, a command of the image, or a line for the shell. Raises CliError.
 
-    upload: the folder that travels, if it is not the one that the program lies in.
+    upload: the folder to upload, if it is not the program's.
     """
     path = Path(program)
     if upload is not None and not upload.is_dir():

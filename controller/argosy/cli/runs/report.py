@@ -47,7 +47,7 @@ def run(
         typer.Option("--html", metavar="FILE", help="File to write. [default: RUN.html]", show_default=False),
     ] = None,
 ) -> None:
-    """A run as one page, whether it goes on or ended long ago: what happened, how long, at what cost."""
+    """A run as one page, open or ended: what happened, how long, at what cost."""
     file = html or Path(f"{run}.html")
     write(session, run_report(session, run), file, f"argosy report run {run}")
 

@@ -51,7 +51,7 @@ class WithMore:
         typer.Option("--budget", metavar="USD", help="New budget of the run, for all its attempts together."),
     ] = None
     memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="New size of each retried task.")] = None
-    vcpus: Annotated[float | None, typer.Option("--vcpus", help="Likewise.")] = None
+    vcpus: Annotated[float | None, typer.Option("--vcpus", help="New size of each retried task.")] = None
 
     def wanted(self) -> dict[str, Any]:
         """The limits for the api."""

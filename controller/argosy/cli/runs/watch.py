@@ -46,7 +46,7 @@ def follow(session: Session, run_id: str, wait_timeout_s: float | None, submitte
 def followed(
     session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None, delivers: bool = False
 ) -> View:
-    """The final view, for a command that goes on after the end. Ctrl-C ends the command, not the run. delivers: the
+    """The final view, for a command that continues after the end. Ctrl-C ends the command, not the run. delivers: the
     command brings the results."""
     try:
         return until_ended(session, run_id, wait_timeout_s, display(session, submitted, delivers))

@@ -207,7 +207,7 @@ def pause(session: Session, name: ScheduleArgument) -> None:
 
 
 def resume(session: Session, name: ScheduleArgument) -> None:
-    """Go on from now; what was missed stays so."""
+    """Resume from now; missed times stay missed."""
     _told(session, session.api.resume_schedule(name))
 
 

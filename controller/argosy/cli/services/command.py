@@ -283,7 +283,7 @@ def freeze(session: Session, name: Name, reason: Why = "") -> None:
 
 
 def thaw(session: Session, name: Name) -> None:
-    """Go on with a frozen environment."""
+    """Thaw a frozen environment."""
     _changed(session, session.api.thaw_environment(name), f"{name} is thawed.")
 
 

@@ -1,7 +1,7 @@
 """Which files of a folder do `.gitignore` and `.argosyignore` leave out? By git's rules, pattern by pattern.
 
 `.argosyignore` has the same form and is read after `.gitignore`, so that it can take back exclusions. As in git, the
-files of a folder deeper down decide first, and what lies in an ignored folder cannot be taken back. Whether git tracks
+files of a folder deeper down decide first, and files in an ignored folder cannot be taken back. Whether git tracks
 a file does not matter: only the patterns do. Names and patterns are bytes, as they are to git. https://git-
 scm.com/docs/gitignore; the details are those of git's wildmatch.c and dir.c.
 """

@@ -53,7 +53,7 @@ class TaskDefinitionOperations(OperationGroup[EcsLedger]):
 
     @operation
     def deregister_task_definition(self, request: JSON) -> JSON:
-        """INACTIVE from now on: no new tasks, running ones go on. Needs a revision."""
+        """INACTIVE from now on: no new tasks, running ones continue. Needs a revision."""
         name = request["taskDefinition"].removeprefix(self.ledger.arn("task-definition", ""))
         if ":" not in name:
             raise Refusal("InvalidParameterException", "Revision is missing.")

@@ -1,4 +1,4 @@
-// How does a page keep up with the deployment? It asks what has changed, while somebody looks at it.
+// Keeps a page current: it asks for changes while the page is visible.
 
 /** How long until the next question, in ms: longer after failures, a minute at most. */
 export function pause(usual, failures) {

@@ -100,7 +100,7 @@ class ProgramRun:
         except RunnerFault as fault:
             self._on_line(fault.line)
             ended = Ended(fault.code)
-        except Exception:  # noqa: BLE001 - the task has to end all the same; the fault is ours and is printed
+        except Exception:  # noqa: BLE001 - the task still has to end; the fault is ours and is printed
             traceback.print_exc()
         finally:
             self._on_end(ended)

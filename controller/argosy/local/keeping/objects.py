@@ -78,7 +78,7 @@ class KeptBodies:
         except BaseException as fault:  # a full disk has to get its space back
             if path is not None:
                 path.unlink(missing_ok=True)
-            if isinstance(fault, OSError) and fault.filename is None:  # of a write, which knows no name
+            if isinstance(fault, OSError) and fault.filename is None:  # of a write, which has no name
                 fault.filename = str(self._folder)
             raise
         self._remove(before)

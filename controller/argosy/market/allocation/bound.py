@@ -125,7 +125,7 @@ def _best(total: FloatArray, size: FloatArray, price: FloatArray, depth: FloatAr
 
 
 def _half(rates: FloatArray, shape: FloatArray, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The smallest ellipsoid around the half of one that lies in the direction of `step`."""
+    """The smallest ellipsoid around the half of one in the direction of `step`."""
     n = len(rates)
     if n == 1:
         return rates + step / 2, shape / 4

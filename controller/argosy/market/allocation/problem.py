@@ -19,7 +19,7 @@ class Offered:
     """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
     kind: (p,) int64, a number per instance type: what a maximum share counts by. most_tasks: (p,) int64, how many tasks
-    go on one instance at most, whatever they need; None = as many as fit.
+    run on one instance at most, whatever they need; None = as many as fit.
     """
 
     capacity: IntArray
@@ -85,7 +85,7 @@ class Problem:
 
     @cached_property
     def pool_most_tasks(self) -> IntArray | None:
-        """(p,) int64: how many tasks go on an instance at most; None where resources always end before a most does."""
+        """(p,) int64: how many tasks run on an instance at most; None where resources always end before a most does."""
         mosts = self.offered.most_tasks
         if mosts is None:
             return None
@@ -109,7 +109,7 @@ class Problem:
 
     @property
     def most_tasks(self) -> IntArray | None:
-        """(k,) int64: how many tasks go on an instance of each size at most; None as in `pool_most_tasks`."""
+        """(k,) int64: how many tasks run on an instance of each size at most; None as in `pool_most_tasks`."""
         return None if self.pool_most_tasks is None else self._grouped[0][:, 3]
 
     @property

@@ -22,7 +22,8 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.e
 
 
 # Rises when an older version would misread what a newer one stores. Version N reads formats N and N-1, so that a
-# deployment goes on where the one before stopped. Fields that merely have a default need no new format, and terms of a
+# deployment resumes where the previous one stopped. Fields that merely have a default need no new format, and terms of
+# a
 # run that an earlier version did not store are read from its spec (`spec.stored`).
 FORMAT = 1
 
@@ -74,7 +75,7 @@ def tried(document: str, read: Callable[[], T], run_id: str = "", record: RunRec
     """The result of `read`, or the damage that it met."""
     try:
         return read()
-    except Exception as fault:  # noqa: BLE001 - FAULTS, or our own fault at this document: the others go on
+    except Exception as fault:  # noqa: BLE001 - FAULTS, or our own fault at this document: the others continue
         reason = str(fault) if isinstance(fault, CorruptChunk) else f"{type(fault).__name__}: {fault}"
         return Damage(document, reason[:300], run_id, record)
 

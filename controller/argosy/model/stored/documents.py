@@ -2,7 +2,7 @@
 
 Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
 by time, also shown to users), `RUN#<id>` (the spec once, task chunks that were ever touched, the run's series),
-`HISTORY#<id>` (attempts that ended, by version: only appended to), `COURSE` (the cluster's history, likewise).
+`HISTORY#<id>` (attempts that ended, by version: only appended to), `COURSE` (the cluster's history, the same).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
         if key.startswith("TASKS#"):
             tasks.unpack(int(key.split("#")[1]), body)
     run = record.to_run(*spec_and_terms(decode(partition[SPEC])), tasks)
-    with suppress(Unreadable):  # it only shows the past: the run goes on without it
+    with suppress(Unreadable):  # it only shows the past: the run continues without it
         run.series = Series.unpack(partition[SERIES]) if SERIES in partition else run.series
     return run
 

@@ -310,7 +310,7 @@ def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Of
 
 
 def _why_not_more(lacking: _Lacking, headroom: Headroom) -> str:
-    """The limit that was reached; "" where the next tick goes on."""
+    """The limit that was reached; "" where the next tick continues."""
     moment, offers = lacking.moment, lacking.offers
     if not offers:
         return why_nothing_is_bought(moment, _smallest(lacking.least))

@@ -49,7 +49,7 @@ class _Rollout:
     env: Environment
     runs: Sequence[Run]
     target: Run | None  # None: it is given up, or there is none
-    daemon: Daemon | None  # likewise
+    daemon: Daemon | None  # as above
     before: Sequence[Daemon]  # daemons that are given room before it
     uses: Mapping[int, TaskUse]  # by Run.number
 

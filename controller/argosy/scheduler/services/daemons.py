@@ -64,7 +64,7 @@ class _OnHost:
 
     host: DaemonHost
     mine: Sequence[DaemonTask]  # of the target revision, the most advanced first; without those asked to stop
-    old: Sequence[DaemonTask]  # likewise of other revisions
+    old: Sequence[DaemonTask]  # the same of other revisions
     live: int  # all tasks there, including those asked to stop
 
     @property

@@ -318,7 +318,7 @@ def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tu
 
 
 def finish_seconds(run: Run, policy: Policy) -> float:
-    """How long an attempt may go on that is allowed to finish after the budget is used up: up to its time-out;
+    """How long an attempt may run that is allowed to finish after the budget is used up: up to its time-out;
     without one, twice the duration of earlier attempts or of the spec; otherwise, the policy's limit."""
     known_s = max(run.longest_s, run.terms.expected_seconds or 0.0)
     return run.terms.attempt_timeout_s or 2 * known_s or policy.finish_s

@@ -92,7 +92,7 @@ class MappedResults(Generic[R]):
         return next(self._results)
 
     def close(self) -> None:
-        """Take no more of them. The run is cancelled if it goes on."""
+        """Take no more of them. The run is cancelled if it is open."""
         self._results.close()
         self._cancel()
 

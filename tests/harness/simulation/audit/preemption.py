@@ -99,7 +99,7 @@ class PreemptionChecker(Checker):
             first, second = self._party(taker), self._party(each.key.run_id)
             self.guarded += 1
             if first == second or self._level(first, use, parts) > self._level(second, use, parts):
-                sentence = f"{each.key} is stopped for {taker}, and its queue stands lower afterwards"
+                sentence = f"{each.key} is stopped for {taker}, and its queue is lower afterwards"
                 self.facts.violated("S5", sentence, taker, each.key.run_id)
 
     def _use(self) -> tuple[dict[Party, list[int]], Counter[str]]:

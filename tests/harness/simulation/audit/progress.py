@@ -174,7 +174,7 @@ class ProgressChecker(Checker):
             self.facts.violated("R4", f"{job.run_id} is closed without manifest or marker", job.run_id)
             return
         if other in rest.objects:
-            sentence = f"{job.run_id} is {status.value}, and the marker of the opposite lies beside its own"
+            sentence = f"{job.run_id} is {status.value}, and it has the opposite marker as well"
             self.facts.violated("R4", sentence, job.run_id)
         said = Manifest(BytesIO(manifest.body), lambda name: BytesIO(rest.objects[split_s3(job.output + name)].body))
         left = objects_left(job.output, rest)

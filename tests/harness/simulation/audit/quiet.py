@@ -1,7 +1,8 @@
 """Does the controller leave only when idle, and come back in time?
 
 Q1: an urgent event brings a controller back within seconds, if calls are not lost. Q2: without a call one comes back
-with the schedule's next minute. Q3: none leaves while stored work has to go on: a closing run that does not wait for a
+with the schedule's next minute. Q3: none leaves while stored work has to continue: a closing run that does not wait
+for a
 time or another run, a deployment that is not frozen, an attempt that begins or is to stop. Q4: none reports rest while
 a run is open.
 """
@@ -82,7 +83,7 @@ class QuietChecker(Checker):
         for name, env in stored.environments.items():
             goes_on = env.deployment is not None and not (env.deployment.has_ended or env.frozen_reason)
             if env.deleting or goes_on:
-                self.facts.violated("Q3", f"the controller has left, and a deployment of {name} goes on")
+                self.facts.violated("Q3", f"the controller has left, and a deployment of {name} continues")
         for each in stored.live.values():
             if each.status != AttemptStatus.RUNNING or each.stop_cause != StopCause.NONE:
                 self.facts.violated("Q3", f"the controller has left, and {each.key} is {each.status}", each.instance)

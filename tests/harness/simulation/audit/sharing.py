@@ -1,6 +1,6 @@
 """Is the sharer furthest below its share always served first?
 
-S1: where an intent of one sharer is stored, no other sharer that stands lower by more than a task waits with a task
+S1: where an intent of one sharer is stored, no other sharer that is lower by more than a task waits with a task
 that would have fitted in its place. It is judged by what is stored, while nothing fails, nothing is incoming and the
 open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another does,
 and a commit holds all that is begun. A sharer with a guarantee may come first, and one with a cap may have to wait
@@ -75,7 +75,7 @@ class SharingChecker(Checker):
                     self.remembered += self._factor(parties[run_id], parties) != self._factor(parties[other], parties)
                     first, second = self._height(parties, run_id, before), self._height(parties, other, after, more=1)
                     if second is not None and (first is None or first > second):
-                        told = f"a task of {run_id} is started while one of {other} waits, whose queue stands lower"
+                        told = f"a task of {run_id} is started while one of {other} waits, whose queue is lower"
                         self.facts.violated("S1", told, run_id, other)
 
     def _is_in_order(self, run_id: str, other: str) -> None:

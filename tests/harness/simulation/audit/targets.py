@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 Place = tuple[str, int]  # instance, port
 
 WARNING_S = 120.0  # from the warning of an instance to its end
-GIVES_UP_S = 600.0  # AWS does not deregister it for this long and more: then it is stopped all the same
+GIVES_UP_S = 600.0  # AWS does not deregister it for this long and more: then it is stopped anyway
 OF_NOBODY = ("belongs to no live attempt", "argosy: the controller failed to process its run")  # how the reasons begin
 LATE_S = 1.0  # of clocks that show the same time
 

@@ -24,7 +24,7 @@ from tests.harness.simulation.world.workload import SimulatedJob
 JSON = dict[str, Any]
 
 CONFLICT = 409
-MENDED_BY_TIME = ("is being deleted", "is corrupt", "somebody else")
+MENDED_BY_TIME = ("is being deleted", "is corrupt", "is being changed by")
 MOST_TRIES = 100  # seconds after such a refusal
 
 

@@ -33,7 +33,7 @@ WITH_TARGET_GROUP, DRAINS_S = 0.5, (0, 10, 30, 120)  # of the services
 ALIKE = 0.3  # share of later revisions that differ from an earlier one only in the desired number
 LEAVES = 0.15  # share of trials in which it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # share of trials in which no user thaws it
-MOST_STEADY_S = 3600.0  # seconds for which it goes on then
+MOST_STEADY_S = 3600.0  # seconds for which it then continues
 PATIENCE_S = 4500.0  # after the faults: then it is deleted in any state
 
 

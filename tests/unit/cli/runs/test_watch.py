@@ -189,7 +189,7 @@ def test_a_switch_to_on_demand_and_a_missed_deadline_are_reported_as_they_happen
     [
         ({}, 1795243200.0, "2026-11-21 07:00:00 UTC, in 20m 00s"),
         ({}, None, "2026-11-21 07:00:00 UTC"),
-        ({"late": True}, None, "2026-11-21 07:00:00 UTC, missed: the run goes on"),
+        ({"late": True}, None, "2026-11-21 07:00:00 UTC, missed: the run continues"),
         ({"status": "SUCCEEDED"}, None, "2026-11-21 07:00:00 UTC, met"),
         ({"status": "SUCCEEDED", "late": True}, None, "2026-11-21 07:00:00 UTC, missed"),
         ({"deadline": None}, None, ""),
