@@ -57,13 +57,13 @@ def served(*kinds: str) -> Check:
 
 @planted("a service's task that is not wanted any more begins to count its attempts anew", check=served())
 def rows_are_reset_on_scale_down(patch: Patch) -> None:
-    real = services.set_task
+    real = State.set_task
 
     def set_task(state: State, run: Run, index: int, **values: Any) -> None:
-        anew = {"attempts": 0} if values["status"] is TaskStatus.CANCELLED else {}
+        anew = {"attempts": 0} if run.terms.serves and values.get("status") is TaskStatus.CANCELLED else {}
         real(state, run, index, **values, **anew)
 
-    patch.setattr(services, "set_task", set_task)
+    patch.setattr(State, "set_task", set_task)
 
 
 @planted("spot losses open the breaker of a deployment", check=served("interruption", "storm", "host-loss"))

@@ -37,7 +37,7 @@ LEFT_OUT = {
 }
 # For these the fault has to end before the run can be cancelled.
 NOT_CANCELLED = {
-    "lifecycle.marks.end_attempt": "it frees the rows of runs that were closed: they are nobody's any more",
+    "lifecycle.accounts.end_attempt": "it frees the rows of runs that were closed: they are nobody's any more",
 }
 
 
@@ -118,7 +118,7 @@ def test_a_run_at_which_a_function_throws_can_be_cancelled_and_leaves_nothing_be
         ("run", "lifecycle.attempts.end"),
         ("run", "lifecycle.charges.close_run"),
         ("run", "lifecycle.definitions.release"),
-        ("run", "lifecycle.marks.end_attempt"),
+        ("run", "lifecycle.accounts.end_attempt"),
         ("run", "messages.ecs.storable"),
         ("request", "lifecycle.run_stops.give_up"),
     ],

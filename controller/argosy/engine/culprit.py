@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from argosy.engine.own_faults import run_of
 from argosy.engine.steps import Fact, conclude, start, take
 from argosy.lifecycle.apply import pass_time
-from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.events import RunResumed
 from argosy.model.journal.commit import documents_of_commit
@@ -61,7 +60,7 @@ class Rehearsal:
                 opens = isinstance(fact[0], RunResumed) or not (run_id in state.runs or run_id in state.suspended)
                 if run_id not in without or not opens:
                     take(state, fact, policy)
-            has_room(state, policy)
+            state.has_room(policy)
             pass_time(state, self.moment.now, policy)
             conclude(replace(self.moment, state=state), self.switches, self.functions, 0)
             documents_of_commit(state, self.moment.now)

@@ -20,7 +20,6 @@ from argosy.engine.own_faults import Exclusions, PortFailed, Stumbled, Trouble, 
 from argosy.engine.report import ReportedShortages, TickReport, figures_of, reported_damage
 from argosy.engine.steps import awaits_instances, begin, conclude, epoch_of, is_idle, take
 from argosy.lifecycle.apply import pass_time
-from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.suspension import refuse
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import inbox
@@ -287,7 +286,7 @@ class Engine:
         while taken.requests:
             key, body = taken.requests.popleft()
             size += len(body)
-            if taken.folded and (size > MAX_REQUEST_BYTES or not has_room(state, self.policy, len(taken.folded))):
+            if taken.folded and (size > MAX_REQUEST_BYTES or not state.has_room(self.policy, len(taken.folded))):
                 break
             taken.folded.append(key)
             request: inbox.Request | None = None
@@ -338,7 +337,7 @@ class Engine:
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
-        while self.sightings and has_room(state, self.policy, deletions):
+        while self.sightings and state.has_room(self.policy, deletions):
             seen = self.sightings.popleft()
             self._take(state, seen, self.now())
             if isinstance(seen, Observed) and seen.hosts_complete:
@@ -348,7 +347,7 @@ class Engine:
     def _apply_messages(self, state: State, taken: Taken) -> None:
         """As many as the commit has room for."""
         now = self.now()
-        while self.backlog and has_room(state, self.policy, len(taken.folded)):
+        while self.backlog and state.has_room(self.policy, len(taken.folded)):
             message = self.backlog.popleft()
             try:
                 event = to_event(message.body)

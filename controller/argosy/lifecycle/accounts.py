@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from argosy.lifecycle.marks import set_task
 from argosy.model.attempts import StopCause
 from argosy.model.events import TaskSeen
 from argosy.model.exit_codes import OUT_OF_MEMORY, SAYS_NOTHING, TEMPORARY, explained
@@ -193,8 +192,25 @@ def _next_status(run: Run, again: bool) -> TaskStatus:
 
 
 def _again_or_never(state: State, run: Run, end: AttemptEnd, status: TaskStatus, **values: float) -> None:
-    set_task(state, run, end.index, status=status, launch=0, reason=run.reason_row(end.reason), **values)
+    state.set_task(run, end.index, status=status, launch=0, reason=run.reason_row(end.reason), **values)
 
 
 def _backoff(policy: Policy, failures: int) -> float:
     return min(MAX_BACKOFF_S, policy.retry_backoff_s * float(2 ** (failures - 1)))
+
+
+def end_attempt(state: State, row: int, now: float) -> None:
+    """Free the row, however the attempt ended."""
+    instance, has_left = state.instance_of(row), bool(state.attempts["left_at"][row])
+    state.attempts.remove(row)
+    state.open_ends.failures.pop(row, None)
+    if not has_left:
+        note_idle(state, instance, now)
+
+
+def note_idle(state: State, instance: Instance | None, now: float) -> None:
+    """An attempt has left the instance, which is idle from now on unless it has another one. Daemons' attempts do not
+    count: a daemon that crashes repeatedly would keep an idle instance for ever."""
+    if instance is not None and instance.alive and not instance.idle_since and not state.has_work(instance.id):
+        instance.idle_since = now
+        state.changed_instances.add(instance.id)

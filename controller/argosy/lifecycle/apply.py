@@ -26,8 +26,8 @@ from argosy.lifecycle import (
     user_requests,
 )
 from argosy.lifecycle.announcements import Announced
-from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up
+from argosy.lifecycle.setbacks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.money.costs import Work
@@ -235,8 +235,8 @@ def result_seen(event: events.ResultSeen, state: State, now: float, policy: Poli
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
         return
     if event.attempt:
-        set_task(
-            state, run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
+        state.set_task(
+            run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
         )
         return
     attempts.miss_result(state, run, event.index, now, policy)

@@ -11,14 +11,15 @@ from argosy.lifecycle.accounts import (
     charge_infrastructure,
     charge_nobody,
     charge_user,
+    end_attempt,
     host_was_lost,
     is_open,
     is_result_open,
     shown_reason,
 )
 from argosy.lifecycle.health import note_end
-from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, note_instance, set_back, set_task
 from argosy.lifecycle.run_stops import give_up, stop_if_all_alike
+from argosy.lifecycle.setbacks import is_refused_for_long, set_back
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -81,8 +82,7 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
     run = state.runs[key.run_id]
     status = TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
     not_before = now + REFUSED_BACKOFF_S
-    set_task(
-        state,
+    state.set_task(
         run,
         key.index,
         status=status,
@@ -115,7 +115,7 @@ def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> No
 def _lose_launch(state: State, key: AttemptKey, row: int, now: float, policy: Policy) -> None:
     run = state.runs[key.run_id]
     run.attempts += 1
-    set_task(state, run, key.index, attempts=key.attempt, launch=0)
+    state.set_task(run, key.index, attempts=key.attempt, launch=0)
     lose(state, row, "ECS no longer knows whether it was launched", now, policy)
 
 
@@ -196,7 +196,7 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
         since = float(table["absent_since"][row])
         if not since:
             table.set(row, absent_since=at)
-        elif at - since >= policy.absence_s and may_settle_more(state, policy):  # else after the next sweep
+        elif at - since >= policy.absence_s and state.may_settle_more(policy):  # else after the next sweep
             if is_suspended:
                 suspended_tasks.miss(state, row, at)
             else:
@@ -214,7 +214,7 @@ def _miss_launches(state: State, at: float, policy: Policy) -> None:
         since = float(table["absent_since"][row])
         if not since:
             table.set(row, absent_since=at)
-        elif at - since >= policy.absence_s and may_settle_more(state, policy):
+        elif at - since >= policy.absence_s and state.may_settle_more(policy):
             if table["status"][row] == AttemptStatus.INTENT:
                 disprove(state, key, at, "it was never sent, and its instance no longer exists")
             else:
@@ -302,9 +302,9 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
         run.note_duration(float(run.tasks["seconds"][index]))
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
         unproved = {"status": TaskStatus.VERIFYING, "stop_cause": _cause_of(state, end)}
-        set_task(state, run, index, **(unproved if run.expects_result else done))
+        state.set_task(run, index, **(unproved if run.expects_result else done))
     elif account is Account.CANCELLED:
-        set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(end.reason))
+        state.set_task(run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(end.reason))
     elif account is Account.PREEMPTED:
         charge_nobody(state, run, end, now)
     elif account is Account.USER:
@@ -336,8 +336,8 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
     table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
     run = state.runs[key.run_id]
     run.attempts += 1
-    note_instance(state, run, bytes(table["instance"][row]).decode())
-    set_task(state, run, key.index, attempts=key.attempt, launch=0)
+    run.note_instance(bytes(table["instance"][row]).decode(), state.instances)
+    state.set_task(run, key.index, attempts=key.attempt, launch=0)
 
 
 def _take_place_again(state: State, row: int) -> None:
@@ -356,7 +356,7 @@ def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:
     run = state.run_by_number(int(state.attempts["run"][row]))
     if run is None:
         return
-    set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.RUNNING)
+    state.set_task(run, int(state.attempts["index"][row]), status=TaskStatus.RUNNING)
     run.started_at = run.started_at or started_at
     if run.status is RunStatus.PROVISIONING:
         run.status = RunStatus.RUNNING
@@ -376,8 +376,7 @@ def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> tuple
     started_at = seen.started_at or float(table["started_at"][row])
     ended_at = seen.stopped_at or float(table["left_at"][row]) or now
     seconds = max(0.0, ended_at - started_at) if started_at else 0.0
-    set_task(
-        state,
+    state.set_task(
         run,
         int(table["index"][row]),
         exit_code=NO_EXIT_CODE if seen.exit_code is None else seen.exit_code,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import singledispatch
 
 from argosy.lifecycle import charges, environments, quarantine, reclaim, revival, services, targets, user_requests
-from argosy.lifecycle.marks import left_out_if_it_fails, set_task
 from argosy.lifecycle.pools import GAVE_UP, run_short
 from argosy.lifecycle.run_stops import cap, drop_unsent, give_up
+from argosy.lifecycle.suspended_tasks import left_out_if_it_fails
 from argosy.model.actions import (
     Action,
     CapRun,
@@ -65,7 +65,7 @@ def launch(action: Launch, state: State, now: float, policy: Policy) -> None:
     charges.count_on(state, run, instance, now)
     state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
     state.next_wave = max(state.next_wave, action.wave + 1)
-    set_task(state, run, action.key.index, status=TaskStatus.STARTING)
+    state.set_task(run, action.key.index, status=TaskStatus.STARTING)
     instance.idle_since = instance.idle_since if run.is_daemon else 0.0
     if instance.yields_to:
         reclaim.note_launch(state, run, instance)

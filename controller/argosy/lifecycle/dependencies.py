@@ -13,7 +13,6 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.run_stops import give_up
 from argosy.model.events import DependencyEnded
 from argosy.model.inbox import CancelRequest
@@ -104,7 +103,7 @@ def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, 
     over &= table["met"] & bit == 0
     over &= table["status"] == TaskStatus.PENDING
     found = np.flatnonzero(over)
-    if not len(found) or not has_room(state, policy):
+    if not len(found) or not state.has_room(policy):
         return not len(found)
     rows = table.in_few_chunks(found)
     fails = (statuses[rows] != TaskStatus.SUCCEEDED) & (not dependency.on_end)

@@ -17,7 +17,7 @@ from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.lifecycle import announcements, charges, health, pools, suspended_tasks
 from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.attempts import disprove, lose
-from argosy.lifecycle.marks import carried_out, may_settle_more
+from argosy.lifecycle.setbacks import carried_out
 from argosy.model.arns import cluster_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
@@ -193,7 +193,7 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
     pools.note_interruption(state, instance, at, policy)
     state.changed_instances.add(instance.id)
     for row in state.attempts.on_instance(instance.id):
-        if not may_settle_more(state, policy):
+        if not state.may_settle_more(policy):
             return  # the others are stopped like running tasks
         if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
             disprove(state, key, now, f"instance {instance.id} got an interruption warning before the task was sent")
@@ -269,14 +269,14 @@ def settle(state: State, instance: Instance, policy: Policy) -> None:
     for row in state.attempts.on_instance(instance.id):
         if state.attempts["status"][row] not in ENDS_WITH_HOST:
             continue
-        if not may_settle_more(state, policy):
+        if not state.may_settle_more(policy):
             return
         _end_attempt_on(state, instance, row, policy)
     while len(instance.work) > 1:
-        if not may_settle_more(state, policy):
+        if not state.may_settle_more(policy):
             return
         charges.charge_next(state, instance)
-    if may_settle_more(state, policy):
+    if state.may_settle_more(policy):
         charges.close_instance(state, instance)
         instance.losing = False
         state.changed_instances.add(instance.id)

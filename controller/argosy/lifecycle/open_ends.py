@@ -10,7 +10,6 @@ and its room, and a task without a result stays VERIFYING.
 from __future__ import annotations
 
 from argosy.lifecycle.attempts import end, end_without_result
-from argosy.lifecycle.marks import may_settle_more
 from argosy.model.instances import Instance
 from argosy.model.open_ends import MissingResult
 from argosy.model.policy import Policy
@@ -22,12 +21,12 @@ from argosy.model.tasks import TaskStatus
 def settle_open_ends(state: State, now: float, policy: Policy) -> None:
     """Book the failures for which it is known, or can no longer be known, whether their instances were ending."""
     for row, open_end in list(state.open_ends.failures.items()):
-        if not may_settle_more(state, policy):
+        if not state.may_settle_more(policy):
             return
         if _is_decided(state, state.instance_of(row), open_end.heard_at, now, policy):
             end(state, row, open_end.seen, now, policy)
     for (run_id, index), missing in list(state.open_ends.missing_results.items()):
-        if not may_settle_more(state, policy):
+        if not state.may_settle_more(policy):
             return
         run = state.runs.get(run_id)
         if run is None or not _is_of_now(missing, run, index):

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from argosy.lifecycle import definitions
-from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure
-from argosy.lifecycle.marks import end_attempt, has_room, set_task
+from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure, end_attempt
 from argosy.model.attempts import StopCause
 from argosy.model.events import TaskSeen
 from argosy.model.policy import Policy
@@ -34,7 +33,7 @@ NOBODY_SAW = TaskSeen(arn="", version=0, last_status="STOPPED")
 def set_aside(state: State, now: float, policy: Policy) -> None:
     """Close the unreadable runs as far as records allow, as many as this commit can hold: until then the root continues
     to name the others."""
-    while state.losses.runs and has_room(state, policy):
+    while state.losses.runs and state.has_room(policy):
         damage = state.losses.runs.pop(0)
         where = ""
         if damage.body:
@@ -59,7 +58,7 @@ def mend(state: State, now: float, policy: Policy) -> None:
     left = bool(state.losses.runs)
     for remedy in (_strays(state, now), _forgotten(state, now, policy), _seeming_busy(state, now)):
         for _ in remedy:
-            if not has_room(state, policy):
+            if not state.has_room(policy):
                 left = True
                 break
     state.losses.attempts = left
@@ -87,7 +86,7 @@ def _forgotten(state: State, now: float, policy: Policy) -> Iterator[None]:
     for run in state.runs.values():
         for index in _without_attempt(state, run):
             # The number of an attempt that was intended and never adopted is in no table: two are left out.
-            set_task(state, run, index, attempts=int(run.tasks["attempts"][index]) + 1)
+            state.set_task(run, index, attempts=int(run.tasks["attempts"][index]) + 1)
             lost = AttemptEnd(index, Account.LOST, StopCause.NONE, FORGOTTEN, NOBODY_SAW)
             charge_infrastructure(state, run, lost, policy.max_losses, now)
             yield

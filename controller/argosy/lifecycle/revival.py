@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.lifecycle.marks import carried_out, has_room
+from argosy.lifecycle.setbacks import carried_out
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED
@@ -113,7 +113,7 @@ def revive(state: State, run: Run, policy: Policy) -> None:
     """Make the next tasks pending again, as many as this commit still has room for. If the run has been cancelled
     since, nothing is retried, and live tasks without an attempt are cancelled."""
     rows, touched = run.tasks.chunk_rows, 0
-    while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and has_room(state, policy):
+    while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and state.has_room(policy):
         end = min(run.revived_to + rows, run.task_count)
         touched += _revive_rows(state, run, np.arange(run.revived_to, end))
         run.revived_to = end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle.marks import end_attempt, may_settle_more, set_task
+from argosy.lifecycle.accounts import end_attempt
 from argosy.model.attempts import AttemptStatus
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
@@ -49,10 +49,10 @@ def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
     for row in state.attempts.of_run(run.number).tolist():
         if state.attempts["status"][row] != AttemptStatus.INTENT:
             continue
-        if not may_settle_more(state, policy):
+        if not state.may_settle_more(policy):
             return
         index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
-        set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
+        state.set_task(run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
         end_attempt(state, row, now)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from argosy.lifecycle.marks import has_room_for_series
 from argosy.model.money.costs import Costs, summed
 from argosy.model.money.ledger import not_charged
 from argosy.model.policy import Policy
@@ -26,7 +25,7 @@ def sample(state: State, now: float, policy: Policy, deletions: int = 0) -> None
     pending = not_charged(state, state.needs_by_number(), now, numbers)
     hosts, usd_per_hour = _capacity(state, numbers)
     for run in due:
-        if not has_room_for_series(state, policy, deletions):
+        if not state.has_room_for_series(policy, deletions):
             return
         costs = summed([*run.costs.values(), *pending.get(run.number, {}).values()])
         counts = run.tasks.counts().tolist()

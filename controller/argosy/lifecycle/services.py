@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
-from argosy.lifecycle.marks import set_task
 from argosy.model.arns import name_of
 from argosy.model.attempts import StopCause, TaskHealth
 from argosy.model.events import TaskSeen
@@ -36,7 +35,7 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     is_held = env is not None and bool(env.frozen_reason or env.deleting)
     is_done = end.cause in (*NOT_WANTED, StopCause.UNHEALTHY)
     if run.halted or is_done or is_held or _has_nowhere_to_be(state, run, end):
-        set_task(state, run, index, status=TaskStatus.CANCELLED, launch=0, reason=run.reason_row(end.reason))
+        state.set_task(run, index, status=TaskStatus.CANCELLED, launch=0, reason=run.reason_row(end.reason))
         return
     failures, losses = (int(run.tasks[name][index]) for name in ("user_failures", "losses"))
     if float(run.tasks["seconds"][index]) >= STEADY_S:
@@ -46,8 +45,7 @@ def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     else:
         failures, pause_s = min(failures + 1, MOST_COUNTED), _pause(failures + 1)
         _count(state, env, run, end, now)
-    set_task(
-        state,
+    state.set_task(
         run,
         index,
         status=TaskStatus.PENDING,

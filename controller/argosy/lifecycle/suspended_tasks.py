@@ -9,13 +9,15 @@ The run itself is not touched here, because its code may be what fails.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.lifecycle import charges, history
-from argosy.lifecycle.marks import has_room, left_out_if_it_fails, note_idle
+from argosy.lifecycle.accounts import note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.events import Observed, TaskSeen
@@ -27,6 +29,15 @@ from argosy.model.suspensions import MOST_UNWATCHED, Suspension
 
 STARTED = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
 UNSENT = (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
+
+
+@contextmanager
+def left_out_if_it_fails(state: State, what: str) -> Iterator[None]:
+    """For actions on suspended runs: record any exception and continue the tick without the action."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs continue
+        state.left_out.append((what, error))
 
 
 def is_of_suspended(state: State, seen: TaskSeen) -> bool:
@@ -105,7 +116,7 @@ def stop_unwatched(state: State, found: Suspension, now: float, policy: Policy) 
     """Stop the tasks that must not continue, as many as this commit holds."""
     cause = StopCause.STUCK if _is_unwatched(state, found, now) else StopCause.TIMED_OUT
     for row in _to_stop(state, found, cause, now, policy).tolist():
-        if has_room(state, policy):
+        if state.has_room(policy):
             _stop(state, row, cause, now)
 
 
@@ -162,5 +173,5 @@ def miss_launches(state: State, sweep: Observed, policy: Policy) -> None:
     for run_id, found in state.suspended.items():
         for row in np.flatnonzero(_placed(state, found) & too_old).tolist():
             numbers = (int(table[name][row]) for name in ("index", "attempt", "launch"))
-            if AttemptKey(run_id, *numbers) not in shown and has_room(state, policy):
+            if AttemptKey(run_id, *numbers) not in shown and state.has_room(policy):
                 leave(state, row, 0.0, sweep.at, sweep.at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.lifecycle import charges, definitions, environments, suspended_tasks
-from argosy.lifecycle.marks import left_out_if_it_fails
+from argosy.lifecycle.suspended_tasks import left_out_if_it_fails
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import Event, RunNotResumed, RunResumed
 from argosy.model.inbox import Request, SubmitRequest

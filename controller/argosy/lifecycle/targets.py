@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle.marks import carried_out
+from argosy.lifecycle.setbacks import carried_out
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import StopCause
 from argosy.model.services.live_tasks import places_of

@@ -12,6 +12,7 @@ import numpy as np
 
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
+from argosy.model.instances import Instance
 from argosy.model.money.costs import Costs
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
@@ -193,6 +194,15 @@ class Run:
         """Wait as the spec says: the run was just submitted, or is retried. asked_at: when it was submitted."""
         self.unmet = [each.run_id for each in self.terms.depends_on]
         self.not_before, self.held_until = self.terms.starts_at(asked_at), 0.0
+
+    def note_instance(self, name: str, known: Mapping[str, Instance]) -> None:
+        """An attempt of it was started there. Where a record names all that it can hold, ended ones make room: far
+        fewer can be alive at a time. known: the instances of the state."""
+        if name not in self.instances:
+            if len(self.instances) >= MOST_NAMED:
+                self.instances = {each for each in self.instances if (there := known.get(each)) and there.alive}
+            self.instances.add(name)
+            self.used_instances += 1
 
     def change_spec(self, spec: Mapping[str, Any], terms: RunTerms) -> None:
         """Adopt a spec of the same content (`ServiceTerms.content`): a later revision of a service adopts its tasks."""

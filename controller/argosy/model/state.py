@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
@@ -15,6 +16,7 @@ from argosy.model.instances import Instance, Purchase, pool_key
 from argosy.model.journal.capacity import Committed
 from argosy.model.money.costs import Costs
 from argosy.model.open_ends import OpenEnds
+from argosy.model.policy import Policy
 from argosy.model.pools import NO_FLOOR, Floor, OrderNote, Pool
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
@@ -177,6 +179,10 @@ class State:
         if run.is_daemon:
             self.daemons.add(run.number)
 
+    def set_task(self, run: Run, index: int, **values: Any) -> None:
+        run.tasks.set(index, **values)
+        self.changed_runs.add(run.id)
+
     def used_on(self, instance_id: str) -> Resources:
         """What live attempts take on one instance."""
         needs = self.needs_by_number()
@@ -260,6 +266,22 @@ class State:
     def started_by(self, wave: int) -> str:
         """A wave's id as sent to ECS: at most 36 characters of [A-Za-z0-9-_/]."""
         return f"argosy-{self.epoch}-{wave:x}"
+
+    def has_room(self, policy: Policy, deletions: int = 0) -> bool:
+        """Whether the next commit has room for more facts, besides the tick's decisions. deletions: items that it
+        removes."""
+        few = self.dirty_documents + deletions < policy.max_dirty_documents
+        return few and self.dirty_bytes < policy.max_dirty_bytes
+
+    def may_settle_more(self, policy: Policy) -> bool:
+        """Whether it has room for the end of one more attempt, or one more payer: one fact may bring hundreds."""
+        few = self.dirty_documents < policy.max_settling_documents
+        return few and self.dirty_bytes < policy.full_commit_bytes
+
+    def has_room_for_series(self, policy: Policy, deletions: int) -> bool:
+        """Whether it has room for one more series of a run. Series come last, and nothing waits for them."""
+        few = self.dirty_documents + deletions < policy.full_commit_documents
+        return few and self.dirty_bytes < policy.full_commit_bytes
 
     @property
     def dirty_bytes(self) -> int:

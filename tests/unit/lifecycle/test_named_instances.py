@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-from argosy.lifecycle.marks import note_instance
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.runs import MOST_NAMED
 from argosy.model.state import State
@@ -23,7 +22,7 @@ def replaced(state: State, count: int, alive: int) -> list[str]:
         state.instances[name] = Instance(name, "us-east-1", "c5.xlarge", "us-east-1a", status=InstanceStatus.ACTIVE)
         if place >= alive:
             state.instances[names[place - alive]].status = InstanceStatus.GONE
-        note_instance(state, the_run(state), name)
+        the_run(state).note_instance(name, state.instances)
     return names
 
 
@@ -50,5 +49,5 @@ def test_a_record_with_as_many_names_as_it_can_have_is_far_below_what_an_item_ho
 def test_an_instance_that_is_used_again_counts_once() -> None:
     state = state_with_instance()
     for _ in range(3):
-        note_instance(state, the_run(state), "i-0abc")
+        the_run(state).note_instance("i-0abc", state.instances)
     assert RunRecord.of(the_run(state)).instance_count == 1

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from argosy.lifecycle.marks import set_back
+from argosy.lifecycle.setbacks import set_back
 from argosy.model.events import InterruptionWarned, RunClosed
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
 from argosy.model.stored import documents

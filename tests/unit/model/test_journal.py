@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.lifecycle.marks import end_attempt
+from argosy.lifecycle.accounts import end_attempt
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import Launch, ReviveTasks, SetTarget, Steer, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, StopCause

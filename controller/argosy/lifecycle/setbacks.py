@@ -1,0 +1,48 @@
+"""Set-backs: how long an action pauses after it failed, and when it is hopeless."""
+
+from __future__ import annotations
+
+from argosy.model.policy import Policy
+from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
+from argosy.model.state import State
+
+MAX_PAUSE_S = 60.0
+REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: with no try for this long, the next refusal starts a new count
+
+
+def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:
+    """`about` failed: it is tried again after a growing pause. A tick may try hundreds of one kind: failures during the
+    pause start no further round. `passing`: the fault says nothing about `about`."""
+    setback = state.setbacks.setdefault(about, Setback())
+    setback.reason = reason[:MAX_REASON]
+    if now >= setback.not_before:
+        setback.count += 1
+        setback.refusals += not passing
+        setback.since = setback.since or now
+        if passing or now - setback.not_before > REFUSALS_APART_S:
+            setback.refused_since = 0.0
+        if not passing:
+            setback.refused_since = setback.refused_since or now
+        setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
+    return setback
+
+
+def carried_out(state: State, what: What, name: str) -> None:
+    """The action succeeded: earlier failures no longer count."""
+    state.setbacks.pop(Subject(what, name), None)
+
+
+def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
+    """Whether this many rounds in a row were refused, or it was tried as often for so long, whatever the answers were:
+    time in which the controller did not run is no try."""
+    return setback.refusals >= policy.max_setbacks or has_outlasted(setback, now, policy)
+
+
+def has_outlasted(setback: Setback, now: float, policy: Policy) -> bool:
+    """Whether it was tried repeatedly for longer than an outage lasts."""
+    return setback.count >= policy.max_setbacks and now - setback.since >= policy.outage_patience_s
+
+
+def is_refused_for_long(setback: Setback, now: float, policy: Policy) -> bool:
+    """Whether AWS has only refused, for long enough to be final."""
+    return bool(setback.refused_since) and now - setback.refused_since >= policy.refusal_patience_s
