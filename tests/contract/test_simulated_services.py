@@ -15,10 +15,10 @@ from argosy.aws.sqs import SqsQueue
 from argosy.aws.wake import AwsWake
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.dynamodb import DynamoModel
-from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
 from argosy.ports import AlreadyExists, StaleState
 from tests.harness.simulation.world.bus import BusModel, LambdaModel
+from tests.harness.simulation.world.s3 import S3Model
 
 TABLE = "argosy-state"
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from argosy.aws.cell import HomeClients, PartSize
 from argosy.aws.results import Results
 from argosy.client.results.manifest import open_manifest
-from argosy.emulator.s3 import S3Model
 from argosy.model.actions import CloseRun
 from argosy.model.events import RunClosed
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW, RUN_ID, prepared, state_with, submitted, told
 from tests.fakes.aws import Clock, ScriptedClient
+from tests.harness.simulation.world.s3 import S3Model
 
 MOST_TASKS = 5
 OUTPUT = f"s3://results/{RUN_ID}/"

@@ -12,7 +12,6 @@ import numpy as np
 
 from argosy.sharing.columns import ONE_FACTOR, BoolArray, Columns, IntArray, Limits, Sharers
 
-ONE = 1 << 40  # the level of a sharer of weight 1 that uses a whole limit
 _STEPS, _BITS = 4, 10  # bits of the whole division, and of each of its steps
 _HIGHEST = 1_000  # times a whole limit: levels are clipped here
 FULL = 1 << 60  # above every level that can be reached

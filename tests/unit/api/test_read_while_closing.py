@@ -14,7 +14,6 @@ from argosy.api.history.attempts import ALIVE
 from argosy.aws.cell import Coordination, HomeClients
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.results import Results
-from argosy.emulator.s3 import S3Model
 from argosy.model.actions import CloseRun
 from argosy.model.ended_attempts import Outcome
 from tests.builders import (
@@ -32,6 +31,7 @@ from tests.builders import (
 )
 from tests.fakes.api import Desk
 from tests.fakes.aws import Clock, ScriptedClient
+from tests.harness.simulation.world.s3 import S3Model
 
 END = NOW + 60
 

@@ -17,7 +17,6 @@ from argosy.api.history.run_history import instances_of
 from argosy.aws.cell import Coordination, HomeClients
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.results import Results
-from argosy.emulator.s3 import S3Model
 from argosy.lifecycle.apply import apply
 from argosy.model import history_parts
 from argosy.model.actions import CloseRun, FoldHistory
@@ -35,6 +34,7 @@ from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_
 from tests.fakes.api import Desk
 from tests.fakes.aws import Clock, ScriptedClient
 from tests.fakes.throwing import any_of, named, throwing
+from tests.harness.simulation.world.s3 import S3Model
 
 ROWS_OF_AN_ITEM = 4_000
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.emulator.s3 import StoredObject
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.spec.terms import changed_form
@@ -16,6 +15,7 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt, StoredSta
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.members import Came
 from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.s3 import StoredObject
 from tests.harness.simulation.world.workload import SimulatedJob
 from tests.harness.simulation.world.world import World
 

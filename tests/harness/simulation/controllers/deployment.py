@@ -19,7 +19,6 @@ from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.dynamodb import DynamoModel
-from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
@@ -37,6 +36,7 @@ from tests.harness.simulation.world.bus import BusModel, LambdaModel
 from tests.harness.simulation.world.deployed_fleets import STAGE, fleet_is_ours
 from tests.harness.simulation.world.members import Members
 from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.s3 import S3Model
 from tests.harness.simulation.world.world import World, target_group_arn
 
 TABLE, QUEUE = "argosy-state", "events"

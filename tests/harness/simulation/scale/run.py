@@ -23,7 +23,6 @@ from argosy.aws.executor import AwsExecutor
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.emulator.ec2.service import Ec2Setup
-from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.policy import Policy
@@ -33,6 +32,7 @@ from tests.harness.simulation.scale.calls import DirectQueue, TimedCalls
 from tests.harness.simulation.scale.census import Census
 from tests.harness.simulation.world.bus import BusModel
 from tests.harness.simulation.world.deployed_fleets import Bill, add_fleets
+from tests.harness.simulation.world.s3 import S3Model
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.workload import SimulatedJob
 from tests.harness.simulation.world.world import START, World

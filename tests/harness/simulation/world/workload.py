@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from argosy.emulator.s3 import S3Model
 from argosy.layout import ATTEMPT_METADATA, attempt_uri, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
@@ -16,6 +15,7 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.run_terms import RunTerms
 from argosy.spec import shards
 from argosy.spec.terms import terms_of_form
+from tests.harness.simulation.world.s3 import S3Model
 from tests.harness.simulation.world.virtual_task import SIGTERM_CODE, TaskBehaviour
 from tests.harness.simulation.world.world import share
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.emulator.s3 import StoredObject
 from argosy.engine.own_faults import Trouble
 from argosy.engine.report import TickReport
 from argosy.layout import RETRIES_METADATA, marker_uri, split_s3
@@ -21,6 +20,7 @@ from tests.harness.simulation.audit.facts import Rest, TrialFacts
 from tests.harness.simulation.audit.progress import MarkerChecker
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.regions import Regions
+from tests.harness.simulation.world.s3 import StoredObject
 
 RUN_ID = SMALL_JOB.run_id
 WELL, ILL = TaskStatus.SUCCEEDED, TaskStatus.FAILED

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.emulator.s3 import StoredObject
 from argosy.model.policy import Policy
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.facts import Rest
 from tests.harness.simulation.audit.progress import TaskRow, objects_left, unfounded_failure
+from tests.harness.simulation.world.s3 import StoredObject
 
 POLICY = Policy(max_losses=20, max_start_failures=3)
 
