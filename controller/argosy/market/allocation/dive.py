@@ -12,6 +12,8 @@ tasks it takes an even sample.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +41,14 @@ _BELONGS = 0.985  # a task is worth at least this share of the price of its room
 _NEAR_THE_END = 4.2  # mean tasks that the room is worth: below, pairs are tried
 
 
+class Filling(NamedTuple):
+    """The tasks of one instance."""
+
+    shape: IntArray
+    times: IntArray  # how many of each shape
+    worth: float  # USD per hour
+
+
 class Stock:
     """Tasks to be placed: `rest` (s,) of shapes with `need` (s, 3) and `value` (s,) each. The caller changes `rest`."""
 
@@ -63,8 +73,8 @@ class Stock:
         if not len(self._shape):
             self._refill()
 
-    def filling(self, capacity: IntArray, price: FloatArray, begin: float = 0.0) -> tuple[IntArray, IntArray, float]:
-        """Shapes, how many of each, and their worth, for an instance of `capacity` (3,); empty where none fits.
+    def filling(self, capacity: IntArray, price: FloatArray, begin: float = 0.0) -> Filling:
+        """For an instance of `capacity` (3,); empty where no task fits.
 
         price: (3,) USD per hour of a cpu unit, a MiB and a GPU there: tasks worth much less than the price of their
         room go elsewhere. begin: the share of the tasks, by value, after which the first one is taken.
@@ -79,7 +89,7 @@ class Stock:
         at = np.sort(np.array(taken, dtype=np.int64))
         first = np.flatnonzero(np.concatenate([[True], at[1:] != at[:-1]])) if len(at) else at
         shape, count = self._shape[at[first]], np.diff(np.append(first, len(at)))
-        return shape, count, float(self.value[shape] @ count)
+        return Filling(shape, count, float(self.value[shape] @ count))
 
     def taken(self, tasks: int) -> None:
         """Update after that many tasks were taken out of `rest`."""
@@ -209,6 +219,7 @@ class Diver:
         Returns the share of its worth that was reached on sizes that were not.
         """
         stock = Stock(self.problem.backlog.need, fluid.task_value, plan.rest)
+        rounding = _Rounding(plan, stock, fluid)
         last = number >= _DIVES - _LAST_DIVES
         wanted = (np.ceil(fluid.bought - 1e-6) if last else np.floor(fluid.bought + 1e-6)).astype(np.int64)
         least = 1 - (_LAST_LACK if last else _LACK[is_part] + _MORE_LACK * number)
@@ -216,26 +227,11 @@ class Diver:
         for pool in self._by_price[wanted[self._by_price] > 0].tolist():
             if stock.is_empty or self._time.passed():
                 break
-            share = self._buy(plan, stock, pool, int(wanted[pool]), fluid, least)
+            share = rounding.buy(pool, int(wanted[pool]), least)
             if share < 1:
                 size = int(self.problem.size_of_pool[pool])
                 lacking[size] = min(lacking.get(size, 1.0), share)
         return lacking
-
-    def _buy(self, plan: Plan, stock: Stock, pool: int, wanted: int, fluid: Fluid, least: float) -> float:
-        """Buy up to `wanted` instances; the mean share that was filled where that often fell below `least`, or 1."""
-        size = int(self.problem.size_of_pool[pool])
-        worth, failed = max(float(fluid.worth[size]), _LEAST_VALUE), 0.0
-        failures = 0
-        while wanted > 0 and failures < _TRIES:
-            shape, count, filled = stock.filling(self.problem.sizes[size], fluid.axis_price[size], failures / _TRIES)
-            if not len(shape):
-                return 1.0
-            if filled >= least * worth:
-                wanted -= _take(plan, stock, pool, shape, count, wanted)
-            else:
-                failures, failed = failures + 1, failed + filled / worth
-        return failed / _TRIES if failures == _TRIES else 1.0
 
     def _by_the_instance(self, plan: Plan, usable: FloatArray) -> bool:
         """The instance with the most worth per USD, until every task has a place or nothing can be bought."""
@@ -243,47 +239,76 @@ class Diver:
             return True
         fluid = self._planner.plan(plan.rest, plan.depth, usable)
         stock = Stock(self.problem.backlog.need, np.maximum(fluid.task_value, _LEAST_VALUE), plan.rest)
+        rounding = _Rounding(plan, stock, fluid)
         while not stock.is_empty:
             if self._time.passed():
                 return False
-            pool, ratio = self._best_pool(plan, stock, fluid)
+            pool, ratio = rounding.best_pool(self._by_price)
             if pool < 0:
                 stock.put_aside()
             else:
-                self._more_of(plan, stock, fluid, pool, ratio * _ALIKE)
+                rounding.buy_more_of(pool, ratio * _ALIKE)
         return True
 
-    def _best_pool(self, plan: Plan, stock: Stock, fluid: Fluid) -> tuple[int, float]:
-        """The pool, among those that hold the most valuable task, and its worth per USD; -1 if there is none."""
-        price, size_of = self.problem.offered.price, self.problem.size_of_pool
-        holds = (self.problem.offered.capacity >= self.problem.backlog.need[stock.first]).all(axis=1)
-        pools = self._by_price[((plan.depth > 0) & holds)[self._by_price]]
+
+@dataclass(frozen=True, slots=True)
+class _Rounding:
+    """The LP's fractional purchases on their way to whole instances: the plan so far, the tasks left, and the LP."""
+
+    plan: Plan
+    stock: Stock
+    fluid: Fluid
+
+    def buy(self, pool: int, wanted: int, least: float) -> float:
+        """Buy up to `wanted` instances; the mean share that was filled where that often fell below `least`, or 1."""
+        worth, failed = max(float(self.fluid.worth[self.plan.problem.size_of_pool[pool]]), _LEAST_VALUE), 0.0
+        failures = 0
+        while wanted > 0 and failures < _TRIES:
+            filling = self._filling(pool, failures / _TRIES)
+            if not len(filling.shape):
+                return 1.0
+            if filling.worth >= least * worth:
+                wanted -= self._take(pool, filling, wanted)
+            else:
+                failures, failed = failures + 1, failed + filling.worth / worth
+        return failed / _TRIES if failures == _TRIES else 1.0
+
+    def _filling(self, pool: int, begin: float = 0.0) -> Filling:
+        size = int(self.plan.problem.size_of_pool[pool])
+        return self.stock.filling(self.plan.problem.sizes[size], self.fluid.axis_price[size], begin)
+
+    def best_pool(self, by_price: IntArray) -> tuple[int, float]:
+        """The pool, among those that hold the most valuable task, and its worth per USD; -1 if there is none. by_price:
+        all pools, the cheapest first."""
+        problem, plan, stock = self.plan.problem, self.plan, self.stock
+        price, size_of = problem.offered.price, problem.size_of_pool
+        holds = (problem.offered.capacity >= problem.backlog.need[stock.first]).all(axis=1)
+        pools = by_price[((plan.depth > 0) & holds)[by_price]]
         pools = pools[np.unique(size_of[pools], return_index=True)[1]]  # the cheapest of each size
-        promise = np.minimum(fluid.worth[size_of[pools]], float(plan.rest @ stock.value)) / price[pools]
+        promise = np.minimum(self.fluid.worth[size_of[pools]], float(plan.rest @ stock.value)) / price[pools]
         best, most = -1, -1.0
         for pool in pools[np.argsort(-promise, kind="stable")[:_LOOKED_AT]].tolist():
-            size = int(size_of[pool])
-            _, _, worth = stock.filling(self.problem.sizes[size], fluid.axis_price[size])
+            worth = self._filling(pool).worth
             if worth / price[pool] > most:
                 best, most = pool, worth / float(price[pool])
         return best, most
 
-    def _more_of(self, plan: Plan, stock: Stock, fluid: Fluid, pool: int, least: float) -> None:
+    def buy_more_of(self, pool: int, least: float) -> None:
         """Buy from the pool as long as its tasks are worth at least that much per USD."""
-        size, price = int(self.problem.size_of_pool[pool]), float(self.problem.offered.price[pool])
-        while plan.depth[pool] > 0 and not stock.is_empty:
-            shape, count, worth = stock.filling(self.problem.sizes[size], fluid.axis_price[size])
-            if not len(shape) or worth < least * price:
+        price = float(self.plan.problem.offered.price[pool])
+        while self.plan.depth[pool] > 0 and not self.stock.is_empty:
+            filling = self._filling(pool)
+            if not len(filling.shape) or filling.worth < least * price:
                 return
-            _take(plan, stock, pool, shape, count, int(plan.depth[pool]))
+            self._take(pool, filling, int(self.plan.depth[pool]))
 
-
-def _take(plan: Plan, stock: Stock, pool: int, shape: IntArray, count: IntArray, most: int) -> int:
-    """Buy up to `most` instances with the same tasks; returns how many."""
-    times = min(most, int((plan.rest[shape] // count).min()))
-    plan.add(Lot(pool, shape, count, times))
-    stock.taken(int(count.sum()))
-    return times
+    def _take(self, pool: int, filling: Filling, most: int) -> int:
+        """Buy up to `most` instances with the same tasks; returns how many."""
+        shape, count, _ = filling
+        times = min(most, int((self.plan.rest[shape] // count).min()))
+        self.plan.add(Lot(pool, shape, count, times))
+        self.stock.taken(int(count.sum()))
+        return times
 
 
 def fit_smaller(plan: Plan, first: int = 0) -> None:
