@@ -109,6 +109,11 @@ def container_instance(
     return ContainerInstanceSeen(arn, instance_id=instance_id(number), cell=CELL, **values)
 
 
+def joined(numbers: Iterable[int]) -> list[Event]:
+    """What is seen of instances of these numbers that run and have registered."""
+    return [each for number in numbers for each in (host(number), container_instance(number))]
+
+
 def task_arn(number: int) -> str:
     return f"arn:aws:ecs:{CELL}:123456789012:task/argosy/{number:032x}"
 

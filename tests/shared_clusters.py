@@ -15,9 +15,8 @@ from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,
     POLICY,
-    container_instance,
     fleet,
-    host,
+    joined,
     moment_of,
     prepared,
     state_with,
@@ -44,8 +43,7 @@ def run(state: State, number: int, tasks: int, **spec: Any) -> str:
 def cluster(instances: int, *types: str) -> State:
     """Each takes four tasks; there may be no more of them. types: of further fleets, without instances."""
     state = state_with(fleet(spot_target=instances), *(fleet(each) for each in types))
-    for number in range(instances):
-        told(state, host(number), container_instance(number))
+    told(state, *joined(range(instances)))
     return state
 
 

@@ -37,6 +37,7 @@ from tests.builders import (
     fleet,
     host,
     instance_id,
+    joined,
     moment_of,
     prepared,
     state_with,
@@ -257,8 +258,7 @@ def test_what_a_tick_is_thought_to_write_is_never_less_than_what_it_writes() -> 
     """Thousands of attempts end at once, each with a code of its own, for one of two hundred long reasons."""
     state = state_with_instance(tasks=1000, retryStrategy={"attempts": 1})
     run, words = state.runs[RUN_ID], np.random.default_rng(0)
-    for number in range(2, 60):
-        told(state, host(number), container_instance(number))
+    told(state, *joined(range(2, 60)))
     for index in range(1000):
         key = AttemptKey(RUN_ID, index, 1, 0)
         begun(state, [Launch(key, 1, state.started_by(1), instance_id(1 + index % 59), CELL)])

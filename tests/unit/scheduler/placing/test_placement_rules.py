@@ -28,6 +28,7 @@ from tests.builders import (
     fleet,
     host,
     instance_id,
+    joined,
     launched,
     moment_of,
     prepared,
@@ -54,8 +55,7 @@ def ready(state: State, run_id: str = RUN_ID, tasks: int = 10, **overrides: Any)
 
 
 def cluster(instances: int = 1) -> State:
-    seen = [each for number in range(1, instances + 1) for each in (host(number), container_instance(number))]
-    return state_with(fleet(spot_target=instances), *seen)
+    return state_with(fleet(spot_target=instances), *joined(range(1, instances + 1)))
 
 
 def decided(

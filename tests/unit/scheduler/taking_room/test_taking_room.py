@@ -28,9 +28,8 @@ from tests.builders import (
     NOW,
     POLICY,
     begun,
-    container_instance,
     fleet,
-    host,
+    joined,
     moment_of,
     prepared,
     state_with,
@@ -57,8 +56,7 @@ def document(**changes: Any) -> dict[str, Any]:
 def full(instances: int = 1, told_of: dict[str, Any] | None = None, tasks: int = 100, **spec: Any) -> State:
     """The queue of the batch has all places, four on each instance. Task n has run for ten seconds less than n + 1."""
     state = state_with(fleet(spot_target=instances))
-    for number in range(instances):
-        told(state, host(number), container_instance(number))
+    told(state, *joined(range(instances)))
     told(state, SharingAsked(SharingRequest(told_of or document(), 0, NOW)))
     if not tasks:
         return state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,22 +19,18 @@ from argosy.model.resources import Resources
 from argosy.model.shares.sharing import Cap
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
-from argosy.scheduler.decide import decide
 from argosy.scheduler.turns.caps import at_cap, is_at_cap, units_of, use_by_run
 from argosy.scheduler.turns.queue_views import use_of_queues
+from tests import shared_clusters
 from tests.builders import (
     NOW,
     POLICY,
     begun,
-    container_instance,
     fleet,
-    host,
-    moment_of,
-    prepared,
     state_with,
-    submitted,
     told,
 )
+from tests.shared_clusters import decided, launches, run
 
 PRICE = 0.17
 
@@ -47,28 +42,12 @@ def shared(state: State, limits: dict[str, float] | None = None, **queues: Any) 
     return told(state, SharingAsked(SharingRequest(document, state.sharing.revision, NOW)))
 
 
-def run(state: State, number: int, tasks: int, **spec: Any) -> str:
-    run_id = f"run-261121-0627{number:02d}-aaaa"
-    told(state, submitted(run_id, tasks, **spec), prepared(run_id, **spec))
-    return run_id
-
-
 def cluster(instances: int) -> State:
-    """Each takes four tasks; there may be no more of them."""
-    state = state_with(fleet(spot_target=instances))
-    for number in range(instances):
-        told(state, host(number), container_instance(number))
+    """Each costs the same."""
+    state = shared_clusters.cluster(instances)
     for instance in state.instances.values():
         instance.price_usd_per_hour = PRICE
     return state
-
-
-def decided(state: State, **policy: Any) -> list[Action]:
-    return decide(moment_of(state, policy=replace(POLICY, **policy)))
-
-
-def launches(actions: Iterable[Action]) -> Counter[str]:
-    return Counter(each.key.run_id for each in actions if isinstance(each, Launch))
 
 
 def sentences(actions: Iterable[Action]) -> dict[str, str]:

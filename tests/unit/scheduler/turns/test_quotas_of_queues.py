@@ -9,8 +9,7 @@ from typing import Any
 from argosy.market.daemons import daemons_of
 from argosy.market.offers import offers_of
 from argosy.model.actions import Launch, Remark
-from argosy.model.events import LaunchAccepted, SharingAsked
-from argosy.model.inbox import SharingRequest
+from argosy.model.events import LaunchAccepted
 from argosy.model.policy import VcpuQuota
 from argosy.model.pools import as_registered
 from argosy.model.state import State
@@ -27,31 +26,21 @@ from tests.builders import (
     container_instance,
     fleet,
     host,
+    joined,
     moment_of,
-    prepared,
     state_with,
-    submitted,
     task_arn,
     told,
 )
+from tests.shared_clusters import QUEUES, run, shared
 
-QUEUES = {"version": 1, "queues": {"default": {}, "research": {"weight": 3}, "night": {"weight": 0}}}
 CPU_ONLY = {"placement": {"constraints": ["attribute:ecs.instance-type == c5.xlarge"]}}
 GPU = {"resources": {"vcpus": 1, "memory": 1024, "gpus": 1}}
 
 
-def id_of(number: int) -> str:
-    return f"run-261121-0627{number:02d}-aaaa"
-
-
-def run(state: State, number: int, tasks: int, **spec: Any) -> str:
-    told(state, submitted(id_of(number), tasks, **spec), prepared(id_of(number), **spec))
-    return id_of(number)
-
-
 def deployment(*types: str, document: dict[str, Any] | None = None) -> State:
     state = state_with(*(fleet(each) for each in types))
-    return told(state, SharingAsked(SharingRequest(document or QUEUES, 0, NOW)))
+    return shared(state, document)
 
 
 def quotas(**vcpus: int) -> tuple[VcpuQuota, ...]:
@@ -110,8 +99,7 @@ def test_a_run_that_may_use_several_quotas_waits_for_none_of_them_alone() -> Non
 def test_what_a_run_has_in_a_quota_counts_there() -> None:
     state = deployment("c5.xlarge", document={"version": 1, "queues": {"a": {}, "b": {}}})
     first = run(state, 1, 100, queue="a")
-    for number in range(2):
-        told(state, host(number), container_instance(number))
+    told(state, *joined(range(2)))
     started = [each for each in decide(moment_of(state)) if isinstance(each, Launch)]
     begun(state, started)
     for number, each in enumerate(started):
