@@ -32,19 +32,22 @@ def forgotten(state: State, store: Store) -> list[str]:
         for name in state.environments.keys() | stored.environments.keys()
         if _as_json(state, name) != _as_json(stored, name)
     ]
-    mine, theirs = _attempts(state), _attempts(stored)
-    found += [
-        f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
-        for key in mine.keys() | theirs.keys()
-        if mine.get(key) != theirs.get(key)
-    ]
+    if not _same_attempts(state, stored):
+        mine, theirs = _attempts(state), _attempts(stored)
+        found += [
+            f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
+            for key in mine.keys() | theirs.keys()
+            if mine.get(key) != theirs.get(key)
+        ]
     for run_id, run in state.runs.items():
         if run_id not in stored.runs:
             found.append(f"run {run_id}: not stored")
             continue
         other = stored.runs[run_id]
-        mine, theirs = RunRecord.of(run).to_json(), RunRecord.of(other).to_json()
-        found += [f"run {run_id}.{name}" for name in mine if mine[name] != theirs.get(name)]
+        record, stored_record = RunRecord.of(run), RunRecord.of(other)
+        if record != stored_record:
+            mine, theirs = record.to_json(), stored_record.to_json()
+            found += [f"run {run_id}.{name}" for name in mine if mine[name] != theirs.get(name)]
         found += [
             f"run {run_id}: tasks.{name}"
             for name in run.tasks.columns
@@ -56,6 +59,17 @@ def forgotten(state: State, store: Store) -> list[str]:
 def _as_json(state: State, name: str) -> dict[str, Any] | None:
     env = state.environments.get(name)
     return None if env is None else env.to_json()
+
+
+def _same_attempts(state: State, stored: State) -> bool:
+    """Whether all live attempts stand in the same rows with the same columns, which costs no dictionary for each."""
+    if any(run.number != stored.runs[run.id].number for run in state.runs.values() if run.id in stored.runs):
+        return False
+    mine, theirs = state.attempts, stored.attempts
+    rows = mine.live()
+    return np.array_equal(rows, theirs.live()) and all(
+        np.array_equal(mine[name][rows], theirs[name][rows]) for name in mine.columns
+    )
 
 
 def _attempts(state: State) -> dict[Any, dict[str, Any]]:
@@ -71,6 +85,8 @@ def _records(mine: dict[str, Any], theirs: dict[str, Any], kind: type) -> Iterat
     for key in mine.keys() ^ theirs.keys():
         yield f"{kind.__name__} {key}: only {'in memory' if key in mine else 'stored'}"
     for key in mine.keys() & theirs.keys():
+        if mine[key] == theirs[key]:
+            continue
         for field in fields(kind):
             here, there = getattr(mine[key], field.name), getattr(theirs[key], field.name)
             if here != there:
