@@ -32,9 +32,9 @@ from tests.harness.simulation.world.world import Behaviour, World
 from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-TICK_S = 2.0
-LONGEST_PAUSE_S = 8.0  # that time passes besides between two ticks while nothing is stored
-CHECK_TICKS = 25  # between two looks at a store to which nothing is written
+TICK_S = 5.0  # as long as the controller's own loop waits for a message
+LONGEST_PAUSE_S = 30.0  # that time passes besides between two ticks while nothing is stored and no message comes
+CHECK_TICKS = 10  # between two looks at a store to which nothing is written
 
 
 class MemoryS3:
@@ -218,8 +218,12 @@ class Controlled:
         before = self.store.version()
         at_rest = self.tick()
         self.unwritten = 0 if self.store.version() != before else self.unwritten + 1
-        self.pass_time(min(LONGEST_PAUSE_S, self.tick_s * self.unwritten))
+        self.wait_for_message(min(LONGEST_PAUSE_S, self.tick_s * (2**self.unwritten - 1)))
         return at_rest
+
+    def wait_for_message(self, most_s: float) -> None:
+        """A long poll: time passes until something is in the queue, or is over."""
+        self.world.run_until(self.world.now + most_s, lambda: bool(self.events.waiting))
 
     def check(self, engine: Engine) -> None:
         """A controller that starts now knows what this one knows, and has the same rows. Looked at after commits, else

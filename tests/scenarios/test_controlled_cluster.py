@@ -217,14 +217,14 @@ def test_gpu_tasks_fill_gpu_instances_and_share_no_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    "chunk_rows", [pytest.param(256, id="256"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
+    "chunk_rows", [pytest.param(32, id="32"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
 )
 def test_tasks_in_123_chunks_are_cancelled_in_one_commit_and_block_no_other_run(
     chunk_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In production the chunks of a million tasks are as many, more than a transaction holds."""
     monkeypatch.setattr(TaskTable, "chunk_rows", chunk_rows)
-    cluster = Controlled()
+    cluster = Controlled(max_instances=20)
     cluster.submit(122 * chunk_rows + 1)
     cluster.run_for(120)
     cluster.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
-from tests.scenarios.controlled import Controlled
+from tests.scenarios.controlled import LONGEST_PAUSE_S, Controlled
 
 ABSENT_S = 2 * 3600.0  # longer than EC2 shows what has ended
 
@@ -50,7 +50,7 @@ def test_no_run_pays_for_the_time_in_which_it_was_doubtful_whether_an_instance_i
     state = cluster.controllers[0].state
     assert state is not None
     assert not state.instances[lost].alive
-    assert state.instances[lost].stopped_at - lost_at <= cluster.policy.sweep_s + 10
+    assert state.instances[lost].stopped_at - lost_at <= cluster.policy.sweep_s + LONGEST_PAUSE_S
 
 
 def test_a_run_that_uses_up_very_many_instances_does_not_name_them_all_for_ever() -> None:

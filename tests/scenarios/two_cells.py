@@ -31,6 +31,7 @@ class TwoCells(Controlled):
             Ec2Setup(load_catalogue(AWAY), ("eu-west-1a",), prices=lambda *where: prices[AWAY]),
             Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),
             region=AWAY,
+            timeline=self.world.timeline,
         )
         self.away.record_events()
         self.away.sinks.append(self.events)
@@ -45,11 +46,6 @@ class TwoCells(Controlled):
             return cells
         rates = CallRates.of_aws(self.world.clock, self.pass_time)
         return [*cells, Cell(AWAY, self.away.cluster, self.away.ecs_client(), self.away.ec2_client(), rates)]
-
-    def pass_time(self, seconds: float) -> None:
-        super().pass_time(seconds)
-        if self.away is not None:
-            self.away.run_until(self.world.now)
 
     def dry_up(self, cell: str) -> None:
         """No spot there any more, and what there is is taken."""
