@@ -39,10 +39,10 @@ def seconds_until_started(cluster: Controlled, limit_s: float) -> float:
     return cluster.world.now - began
 
 
-def test_a_gpu_run_behind_a_million_cpu_tasks_starts_once_one_instance_is_empty() -> None:
+def test_a_gpu_run_behind_20_000_cpu_tasks_starts_once_one_instance_is_empty() -> None:
     cluster = Controlled(TYPES, work_s=120.0, tick_s=5.0, max_instances=4)
     shared(cluster)
-    cluster.submit(1_000_000)
+    cluster.submit(20_000)
     cluster.run_for(300)
     assert types(cluster) == ["c5.xlarge"] * 4
     cluster.submit(1, GPUS, **GPU)
