@@ -85,7 +85,7 @@ def write(dynamodb: Any, table: str, region: str, closed: str | None) -> None:
 
 
 def forget(dynamodb: Any, table: str, region: str) -> None:
-    """The cell is no part of the deployment any more. Raises ClientError."""
+    """The cell is not part of the deployment any more. Raises ClientError."""
     dynamodb.delete_item(TableName=table, Key=_key(region))
 
 

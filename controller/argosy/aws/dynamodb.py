@@ -270,7 +270,7 @@ def _key(key: Key) -> dict[str, Any]:
 
 
 def _bodies(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, bytes]]:
-    """Items without a body (the version) are no documents."""
+    """Items without a body (the version) are not documents."""
     return [(item["sk"]["S"], bytes(item["body"]["B"])) for item in items if "body" in item]
 
 

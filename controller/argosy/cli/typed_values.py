@@ -15,7 +15,7 @@ FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it has an offset) or 
 
 
 def past_moment(text: str, now: float) -> float:
-    """Epoch seconds. Raises CliError for text that is no moment, or for one in the future."""
+    """Epoch seconds. Raises CliError for text that is not a moment, or for one in the future."""
     try:
         at = moment(text, now)
     except ValueError as fault:
@@ -26,8 +26,8 @@ def past_moment(text: str, now: float) -> float:
 
 
 def coming_moment(text: str, now: float) -> float:
-    """Epoch seconds. A time without a date is the next one. Raises CliError for text that is no time, or for one in the
-    past."""
+    """Epoch seconds. A time without a date is the next one. Raises CliError for text that is not a time, or for one in
+    the past."""
     try:
         if _AGO.fullmatch(text):
             raise ValueError(f"{text[:60]!r} is not a time (2026-11-21T17:03, 17:03, in UTC unless it has an offset)")

@@ -43,7 +43,7 @@ class Connection:
     patience_s: float | None = None  # how long a call may take; None = as long as the api function may
 
     def check(self) -> None:
-        """Raises InvalidInput for an endpoint that is no address, and for an impossible queue name."""
+        """Raises InvalidInput for an endpoint that is not an address, and for an impossible queue name."""
         if self.entrance and not re.fullmatch(QUEUE_NAME, self.entrance):
             raise InvalidInput(
                 f"{self.entrance[:63]!r} is not a name of a queue.", next_step="type `argosy queues` without it"
@@ -56,7 +56,7 @@ class Connection:
         try:
             found = urlsplit(url)
             is_address = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
-        except ValueError:  # the port is no number, or too large
+        except ValueError:  # the port is not a number, or too large
             is_address = False
         if not is_address:
             raise InvalidInput(f"The endpoint {url} is not a URL.", next_step="write it like http://127.0.0.1:4566")

@@ -1,6 +1,6 @@
 """Elastic Load Balancing's answers about the targets of its target groups.
 It covers what Argosy asks, as botocore describes it: an instance may be registered with several ports, and only while
-it runs; deregistering an unregistered target is no fault.
+it runs; deregistering an unregistered target is not a fault.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TargetGroupsModel(EmulatedService):
 
     @operation
     def deregister_targets(self, request: JSON) -> JSON:
-        """An unregistered target is no fault."""
+        """An unregistered target is not a fault."""
         self._group(request).difference_update(_targets(request))
         return {}
 

@@ -1,7 +1,7 @@
 """What is recorded of an attempt that ended?
 
-One row for each attempt: ECS started a task for it, or may have. A launch that was refused or disproved is no attempt.
-`model.documents` appends the rows in the commit in which the attempts ended.
+One row for each attempt: ECS started a task for it, or may have. A launch that was refused or disproved is not an
+attempt. `model.documents` appends the rows in the commit in which the attempts ended.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def carried_out(state: State, what: What, name: str) -> None:
 
 def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
     """Whether this many rounds in a row were refused, or it was tried as often for so long, whatever the answers were:
-    time in which the controller did not run is no try."""
+    time in which the controller did not run is not a try."""
     return setback.refusals >= policy.max_setbacks or has_outlasted(setback, now, policy)
 
 

@@ -39,7 +39,7 @@ def check(state: State) -> None:
 
 def contradictions(state: State, whole: bool = False) -> Iterator[str]:
     """One sentence for each contradiction. whole: check everything, not only what changed since the last commit. Damage
-    found by the last load is no contradiction: `losses` names it, and `lifecycle.quarantine` repairs it."""
+    found by the last load is not a contradiction: `losses` names it, and `lifecycle.quarantine` repairs it."""
     runs = [run for run in state.runs.values() if whole or run.id in state.changed_runs or run.tasks.dirty]
     instances = state.instances if whole else state.instances.keys() & state.changed_instances
     environments = state.environments if whole else state.environments.keys() & state.changed_environments

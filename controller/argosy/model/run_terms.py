@@ -219,7 +219,7 @@ class RunTerms:
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
     service: ServiceTerms | None  # of a service or a daemon. None: its tasks come to an end
-    daemon: DaemonTerms | None  # None: it is no daemon
+    daemon: DaemonTerms | None  # None: it is not a daemon
     health: HealthTerms | None  # None: a task is healthy once it has run long enough
     ports: tuple[TaskPort, ...]  # at which a task is reached
     depends_on: tuple[Dependency, ...]  # nothing of the run starts before these

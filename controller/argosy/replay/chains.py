@@ -68,7 +68,7 @@ def chains_before(shelf: Shelf, at: float) -> list[Chain]:
 
 
 def chains_of(names: Iterable[str]) -> list[Chain]:
-    """In order of time. Files of other names are no segments."""
+    """In order of time. Files of other names are not segments."""
     parts: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         if match := _NAME.fullmatch(name.removeprefix(JOURNAL)):

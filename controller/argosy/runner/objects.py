@@ -319,7 +319,7 @@ def _translated(once: Callable[[], T], sentence: str, conflict: type[Exception])
         HTTPError,
     ) as fault:
         raise _Passing(str(fault)) from fault
-    except (faults.BotoCoreError, ValueError) as fault:  # ValueError: an endpoint that is no address
+    except (faults.BotoCoreError, ValueError) as fault:  # ValueError: an endpoint that is not an address
         raise RunnerFault(WRONG_REQUEST, f"{sentence}: {fault}") from fault
 
 

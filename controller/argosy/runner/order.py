@@ -86,7 +86,7 @@ def split_address(uri: str, what: str) -> tuple[str, str]:
 
 
 def printable(text: str) -> str:
-    """With escapes in place of control characters and of bytes that are no text."""
+    """With escapes in place of control characters and of bytes that are not text."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

@@ -86,7 +86,7 @@ def rows_of_run(access: Access, view: Mapping[str, Any], partial: bool) -> Itera
 
 
 def frame_of(rows: Iterator[Any]) -> Any:
-    """A pandas DataFrame; rows that are no mappings become its one column `value`. Raises MissingPackage."""
+    """A pandas DataFrame; rows that are not mappings become its one column `value`. Raises MissingPackage."""
     try:
         import pandas
     except ImportError as fault:

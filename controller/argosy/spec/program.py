@@ -77,7 +77,7 @@ def program_words(run: str | list[str], values: Mapping[str, str]) -> list[str]:
     """The command: the words of a list, or `sh -c` with a text.
 
     A text gets outside values, such as an item, as arguments of the shell and not as a part of its text. So an item
-    with a semicolon is no command, and "${item}" is quoted like every variable.
+    with a semicolon is not a command, and "${item}" is quoted like every variable.
     """
     if not isinstance(run, str):
         return [substitute(word, values) for word in run]

@@ -1,7 +1,7 @@
 """Changes to an open run: which are allowed, and the request to the controller.
 
-A change is checked like a spec that had the new value from the start; faults that the spec already had are no fault of
-the change. Durations become times, because they count from now, while the spec's own count from its submission.
+A change is checked like a spec that had the new value from the start; faults that the spec already had are not faults
+of the change. Durations become times, because they count from now, while the spec's own count from its submission.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def credentials(session: Session) -> list[Finding]:
 
 
 def deployment(session: Session) -> list[Finding]:
-    """A missing deployment is no fault: the doctor comes before the first deployment."""
+    """A missing deployment is not a fault: the doctor comes before the first deployment."""
     try:
         found = session.deployment
     except ArgosyError as error:

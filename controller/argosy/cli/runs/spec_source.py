@@ -162,7 +162,7 @@ def read_text(file: Path) -> bytes:
 
 
 def _parts(path: str) -> list[str | int]:
-    """`container.command[2]` -> container, command, 2; empty for what is no path."""
+    """`container.command[2]` -> container, command, 2; empty for what is not a path."""
     if not _PATH.fullmatch(path):
         return []
     return [int(number) if number else name for name, number in _PART.findall(path)]

@@ -36,7 +36,7 @@ def packed_entries(folder: Path, without: Collection[Path] = (), most: int = COU
     most:
 
     how many entries it may have.
-    Raises InvalidInput: too large, not readable, a link that leads out of it, or something that is no file.
+    Raises InvalidInput: too large, not readable, a link that leads out of it, or something that is not a file.
     """
     top = folder.resolve()
     if not top.is_dir():

@@ -1,7 +1,7 @@
 """The followers of tasks' programs, and their end if this process is killed.
 
 Threads follow programs: the thread of a program that has ended follows the next one, so that no other has to be woken
-in between (with programs of milliseconds, that would take longer than they do). They are no separate process, which
+in between (with programs of milliseconds, that would take longer than they do). They are not separate processes, which
 would outlive this one.
 """
 

@@ -63,7 +63,7 @@ def without_cors(environ: Environ) -> Environ:
 
 
 def for_programs(start_response: StartResponse) -> StartResponse:
-    """The same with a reply that no page of another origin may read, and that is no page of this one."""
+    """The same with a reply that no page of another origin may read, and that is not a page of this one."""
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> Any:
         kept = [(name, value) for name, value in headers if not name.lower().startswith(_CORS_REPLY)]

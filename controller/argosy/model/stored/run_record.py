@@ -96,7 +96,7 @@ class RunRecord:
     revived_to: int = 0
     manifest_bounds: tuple[ManifestBound, ...] = ()
     manifest_after: str = ""
-    healthy_s: float | None = None  # of a service: a task counts as healthy after this time; None = it is no service
+    healthy_s: float | None = None  # of a service: a task counts as healthy after this time; None = it is not a service
     is_daemon: bool = False  # whether its tasks run on every instance that matches
     has_health: bool = False  # of a service: whether its health command decides that
     ports: tuple[TaskPort, ...] = ()  # of a service: ports at which its tasks are reached

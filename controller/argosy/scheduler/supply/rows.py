@@ -56,7 +56,7 @@ def row_of(
     daemons: Sequence[Daemon] = (),
 ) -> InstanceRow:
     """A registered instance. runs: by Run.number, its live attempts there. daemons: the room they will need is not
-    free; their tasks are no work, so the instance is as idle as without them."""
+    free; their tasks are not work, so the instance is as idle as without them."""
     kind = load_catalogue().get(instance.instance_type)
     cpu, memory, gpus = (total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True))
     disk = policy.task_disk_gib_of(kind) if kind else 0

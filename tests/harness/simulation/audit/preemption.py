@@ -84,7 +84,7 @@ class PreemptionChecker(Checker):
         return self._preempted.get((live.key.run_id, live.key.index), 0)
 
     def _is_clear(self) -> bool:
-        """Whether all sharers of the cluster are known: a run that is set aside holds places, and is no sharer."""
+        """Whether all sharers of the cluster are known: a run that is set aside holds places, and is not a sharer."""
         stored = self.facts.stored
         open_runs = set(stored.root.get("runs", ()))
         known = open_runs <= self.facts.jobs.keys() & stored.records.keys()

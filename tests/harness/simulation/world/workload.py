@@ -61,7 +61,7 @@ class SimulatedJob:
 
     @property
     def is_daemon(self) -> bool:
-        """Whether its tasks run on every instance that matches, and are no work."""
+        """Whether its tasks run on every instance that matches, and are not work."""
         return self.spec.get("kind") == "daemon"
 
     @property
