@@ -429,7 +429,9 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"checkpoint": {}}, ["checkpoint.everySeconds: is required"]),
     (
         {"checkpoint": {"everySeconds": 600}, "timeout": {"attemptDurationSeconds": 600}},
-        ["checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt saves its work"],
+        [
+            "checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt reaches a checkpoint"
+        ],
     ),
     ({"compat": "slurm"}, ["compat: must be 'aws-batch', not the text \"slurm\""]),
     (
