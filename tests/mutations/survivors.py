@@ -30,7 +30,7 @@ SURVIVED_ONCE: tuple[str, ...] = (
     "scheduler/buying/reasons.py:89.0",
     "scheduler/upkeep/upkeep.py:175.0",
     "market/cover.py:49.2",
-    "market/together.py:111.0",
+    "market/joint_order.py:111.0",
     "engine/loop.py:100.1",
     "engine/loop.py:38.0",
     "engine/tick.py:236.0",

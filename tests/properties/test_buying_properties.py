@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.catalogue.quotas import quota_key
-from argosy.market.buy import Backlog, Order, buy
 from argosy.market.limits import BatchLimits, OrderLimits
+from argosy.market.order import Backlog, Order, buy
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from argosy.market.buy import Order
+from argosy.market.order import Order
 from argosy.model.actions import Action, CapRun, HaltRun, NoteFloor, NoteOrder
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote, as_registered

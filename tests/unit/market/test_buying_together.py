@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.market.buy import Backlog, Order, buy
 from argosy.market.cover import hypothetical
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
+from argosy.market.order import Backlog, Order, buy
 from argosy.model.actions import SetTarget
 from argosy.model.events import TargetAccepted
 from argosy.model.instances import Purchase

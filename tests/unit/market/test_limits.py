@@ -10,9 +10,9 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_family, quota_key
-from argosy.market.buy import Backlog, buy
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
+from argosy.market.order import Backlog, buy
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import Launch, NoteOrder, Remark, SetTarget, Terminate
 from argosy.model.events import InterruptionWarned, TargetAccepted

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.market.buy import Backlog, Order, buy
 from argosy.market.cover import Spread, even_shares
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
+from argosy.market.order import Backlog, Order, buy
 from argosy.model.pools import Offer, Pool
 from argosy.placement.demand import Batch
 from tests.builders import NOW

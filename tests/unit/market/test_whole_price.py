@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from argosy.catalogue.lookup import image_gb, load_catalogue, overheads_of, transfer_usd_per_gb
-from argosy.market.buy import Backlog, buy
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of, rejected
+from argosy.market.order import Backlog, buy
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from argosy.market.buy import Shortfall
 from argosy.market.cover import MONEY, tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of
+from argosy.market.order import Shortfall
 from argosy.model.actions import CapRun, HaltRun, Launch
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from argosy.market.buy import Order
+from argosy.market.order import Order
 from argosy.market.release import ends_daemons_first, releasable
 from argosy.model.actions import LetGo, SetTarget, Terminate
 from argosy.model.instances import Instance, Purchase

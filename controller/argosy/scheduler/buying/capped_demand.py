@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from argosy.market.buy import Backlog, Order, Shortfall
 from argosy.market.cover import alike, tasks_per_instance
 from argosy.market.limits import OrderLimits, Purse
+from argosy.market.order import Backlog, Order, Shortfall
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources
 from argosy.placement.demand import Batch

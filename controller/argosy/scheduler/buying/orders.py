@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from argosy.catalogue.lookup import transfer_usd_per_gb
-from argosy.market.buy import Backlog, Order, Shortfall, buy
 from argosy.market.cover import tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.floors import LeastSize, least_sizes, missing
 from argosy.market.limits import AT_ONCE, BatchLimits, Choice, Headroom, OrderLimits, QuotaKey, ShareKey, is_quota
 from argosy.market.offers import offers_of, over_zones
+from argosy.market.order import Backlog, Order, Shortfall, buy
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment, PoolPurchase
 from argosy.model.policy import Policy

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argosy.market.buy import Backlog
 from argosy.market.cover import alike, tasks_per_instance
 from argosy.market.limits import OrderLimits, QuotaKey, quota_name, quota_of, vcpus_of
+from argosy.market.order import Backlog
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
 from argosy.placement.demand import Batch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.market.buy import Shortfall
 from argosy.market.fallback import steered
 from argosy.market.offers import tasks_in
+from argosy.market.order import Shortfall
 from argosy.model.actions import Steer
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from argosy.market.buy import Shortfall
 from argosy.market.cover import alike
 from argosy.market.limits import AT_ONCE
+from argosy.market.order import Shortfall
 from argosy.model.actions import Remark
 from argosy.model.moment import Moment
 from argosy.model.run_terms import Dependency

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from argosy.market.buy import Shortfall
+from argosy.market.order import Shortfall
 from argosy.model.actions import CapRun, Claim, HaltRun
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer

@@ -10,8 +10,8 @@ from itertools import groupby
 
 import numpy as np
 
-from argosy.market.buy import NO_FITNESS
 from argosy.market.cover import Spread
+from argosy.market.order import NO_FITNESS
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment, PoolPurchase
 from argosy.model.runs import Run

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.market.buy import Order
+from argosy.market.order import Order
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import FleetSeen, HostStateChanged, InterruptionWarned, NotCarriedOut, Observed, TargetAccepted
 from argosy.model.instances import Purchase

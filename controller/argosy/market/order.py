@@ -27,8 +27,8 @@ from argosy.market.cover import (
     less,
     tasks_per_instance,
 )
+from argosy.market.joint_order import JointOrder, joint_order
 from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits, Purse, QuotaKey, quota_of
-from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer, Patterns
 from argosy.placement.arrays import IntArray
