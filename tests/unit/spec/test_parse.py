@@ -430,7 +430,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"checkpoint": {"everySeconds": 600}, "timeout": {"attemptDurationSeconds": 600}},
         [
-            "checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt reaches a checkpoint"
+            "checkpoint.everySeconds: must be less than timeout.attemptDurationSeconds, or no attempt reaches a"
+            " checkpoint"
         ],
     ),
     ({"compat": "slurm"}, ["compat: must be 'aws-batch', not the text \"slurm\""]),
