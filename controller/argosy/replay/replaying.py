@@ -33,6 +33,7 @@ from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.spec.stored import current
 
 Line = tuple[Mapping[str, Any], list[Any]]
+REPORTED = "the controller reported"  # a fault of its own code, after which its record says nothing
 
 
 @dataclass(slots=True)
@@ -113,7 +114,7 @@ class Replay:
         state.losses.found.clear()  # they are reported once
         yield tick
         if known["fault"]:
-            raise NotRecorded(f"the record ends here, because the controller reported: {known['fault']}")
+            raise NotRecorded(f"the record ends here, because {REPORTED}: {known['fault']}")
 
     def _fact(self, said: Any) -> Event:
         return self.sweep[said] if isinstance(said, int) else fact_from_json(*said)

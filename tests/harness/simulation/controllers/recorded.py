@@ -10,7 +10,7 @@ from argosy.layout import JOURNAL
 from argosy.model.policy import Policy
 from argosy.recording.recorder import Recorder
 from argosy.replay.chains import NotRecorded, chains_of
-from argosy.replay.replaying import Replay
+from argosy.replay.replaying import REPORTED, Replay
 
 
 @dataclass(slots=True)
@@ -63,5 +63,5 @@ def _ticks(replay: Replay, lines: Iterator[object], told: Counter[str]) -> Itera
             if tick.differences:
                 return
     except NotRecorded as gap:
-        if "because the controller said" not in str(gap):  # its own code had failed: that is reported, and is no fault
+        if REPORTED not in str(gap):  # its own code had failed: that is reported, and is no fault
             told[str(gap)] += 1
