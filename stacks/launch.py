@@ -1,6 +1,6 @@
 """Launch templates, one for each instance type: image, role, disk, agent, metadata service.
 
-A fleet is made with version 1 of its type's template, which always exists, and names that in its own template for ever:
+A fleet is made with version 1 of its type's template, which always exists, and names that in its own template forever:
 CloudFormation replaces a fleet whose template it would have to change. The controller moves fleets to later versions.
 
 The boot script (user_data/) runs once. Its firewall is a unit of systemd, so it is up again after a reboot. Its Docker

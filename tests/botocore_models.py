@@ -1,4 +1,4 @@
-"""botocore's descriptions of the services, found and read once per process.
+"""botocore's service models, found and read once per process.
 
 Each boto3 session looks for them and parses them again: 0.9 s of processor time for those that local mode needs. A test
 process makes hundreds of sessions.
@@ -25,7 +25,7 @@ def keep() -> None:
     loader = Loader(extra_search_paths=Folders())
 
     def shared(folders: str | None = None) -> Loader:
-        for folder in filter(None, (folders or "").split(os.pathsep)):  # the AWS CLI has descriptions of its own
+        for folder in filter(None, (folders or "").split(os.pathsep)):  # the AWS CLI adds its own service models
             loader.search_paths.append(folder)
         return loader
 

@@ -136,7 +136,7 @@ def instance(**changes: Any) -> dict[str, Any]:
 
 
 class Functions:
-    """Lambda with one function, the api. `answers`: action -> what it answers, the last one for ever."""
+    """Lambda with one function, the api. `answers`: action -> what it answers, the last one forever."""
 
     def __init__(self) -> None:
         gone = {"statusCode": 404, "body": {"error": {"code": "ResourceNotFoundException", "message": "no history"}}}

@@ -32,7 +32,7 @@ def credentials(who: str = "AKIDALICE", secret: str = "", token: str | None = No
 
 
 class Sts:
-    """answers: (status, body) in place of the check; the last one for ever."""
+    """answers: (status, body) in place of the check; the last one forever."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, str]] = []

@@ -175,7 +175,7 @@ def refused_launch_leaves_no_idle_time(patch: Patch) -> None:
     patch.setattr(attempts, "end_attempt", lambda state, row, now: state.attempts.remove(row))
 
 
-@planted("tasks wait for ever for an instance that never registers", "no-register")
+@planted("tasks wait forever for an instance that never registers", "no-register")
 def silent_instances_are_waited_for(patch: Patch) -> None:
     from argosy.scheduler.supply import roster
 
@@ -183,7 +183,7 @@ def silent_instances_are_waited_for(patch: Patch) -> None:
     patch.setattr(roster, "may_still_come", lambda instance, now, policy: instance.status is booting)
 
 
-@planted("an instance with a dead agent keeps its tasks for ever", "partition")
+@planted("an instance with a dead agent keeps its tasks forever", "partition")
 def silent_agents_are_waited_for(patch: Patch) -> None:
     real = release._may_go
 
@@ -232,7 +232,7 @@ def the_kill_switch_is_not_read(patch: Patch) -> None:
     patch.setattr(steps, "decide", decide)
 
 
-@planted("an intent in doubt stays in doubt for ever")
+@planted("an intent in doubt stays in doubt forever")
 def launches_never_resolved(patch: Patch) -> None:
     patch.setattr(upkeep, "resolutions", lambda moment: iter(()))
 

@@ -65,7 +65,7 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
 
 
 @planted(
-    "a run that no price allows to start waits for ever, and the controller with it",
+    "a run that cannot start at any price waits forever, and keeps the controller running",
     check=scenario("tests.unit.scheduler.test_decide", PATIENCE),
 )
 def prices_are_waited_for_for_ever(patch: Patch) -> None:

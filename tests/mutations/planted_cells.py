@@ -28,7 +28,7 @@ def cells_are_left_out_unseen(patch: Patch) -> None:
 
 
 @planted(
-    "only the controller's heartbeat counts for a cell that nobody steers any more",
+    "the controller's heartbeat alone counts, even for a cell that no controller manages",
     check=scenario(CELLS, "test_six_hours_after_a_cell_was_dropped_behind_the_guards_back_nothing_is_left_of_it"),
 )
 def orphaned_cells_are_left_alone(patch: Patch) -> None:

@@ -59,7 +59,7 @@ def cancelled_runs_change(patch: Patch) -> None:
     patch.setattr(user_requests, "is_given_up", lambda run: False)
 
 
-@planted("of chosen tasks all others are tried again as well", check=scenario(
+@planted("a retry of chosen tasks retries all the others too", check=scenario(
     REOPENED, "test_of_chosen_tasks_no_others_run_again_whatever_they_ended_as"
 ))  # fmt: skip
 def choice_is_ignored(patch: Patch) -> None:

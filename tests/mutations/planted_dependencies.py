@@ -62,7 +62,7 @@ def times_to_wait_for_are_ignored(patch: Patch) -> None:
 
 
 @planted(
-    "a run whose dependency was closed before it came waits for ever",
+    "a run submitted after its dependency was closed waits forever",
     check=scenario(SCENARIOS, "test_what_has_ended_before_the_run_was_submitted_is_known"),
 )
 def closed_dependencies_are_not_looked_up(patch: Patch) -> None:

@@ -51,7 +51,7 @@ def unknown_aliases_are_default(patch: Patch) -> None:
     )
 
 
-@planted("with a run those of other queues are cancelled that depend on it", check=at_the_desk(
+@planted("cancelling a run also cancels its dependents in other queues", check=at_the_desk(
     "test_dependents_of_other_queues_are_not_cancelled"
 ))  # fmt: skip
 def all_dependents_go(patch: Patch) -> None:
@@ -63,7 +63,7 @@ def all_dependents_go(patch: Patch) -> None:
     patch.setattr(apply.dependencies, "cancelled_with", cancelled_with)
 
 
-@planted("an owner whom nobody has proven has a place of his own", check=scenario(
+@planted("an owner without a verified identity has a place among the sharers", check=scenario(
     "tests.unit.scheduler.turns.test_sharing_a_cluster", "test_unproven_owners_count_as_one"
 ))  # fmt: skip
 def names_are_places(patch: Patch) -> None:
@@ -75,7 +75,7 @@ def names_are_places(patch: Patch) -> None:
     patch.setattr(sharers, "sharer_of", sharer_of)
 
 
-@planted("an owner is believed who has proven nothing", check=scenario(
+@planted("an owner is accepted without proof of identity", check=scenario(
     MEMBERS, "trials_find_nothing", range(1)
 ))  # fmt: skip
 def owners_are_believed(patch: Patch) -> None:
@@ -106,6 +106,6 @@ def requests_are_not_looked_at(patch: Patch) -> None:
     patch.setattr(SignedFor, "headers", headers)
 
 
-@planted("a signature is for ever", check=scenario("tests.unit.api.test_identity", "old_signatures_are_refused"))
+@planted("a signature never expires", check=scenario("tests.unit.api.test_identity", "old_signatures_are_refused"))
 def signatures_never_age(patch: Patch) -> None:
     patch.setattr(identity, "_check_date", lambda text, now: None)

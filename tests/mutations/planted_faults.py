@@ -14,7 +14,7 @@ OWN = "tests.scenarios.test_own_faults"
 
 
 @planted(
-    "what only tells of a tick ends it when it fails",
+    "a failure of a tick's report ends the tick",
     check=scenario(OWN, "test_a_report_that_fails_is_left_out_and_logged_and_every_run_finishes"),
 )
 def a_report_ends_the_tick(patch: Patch) -> None:

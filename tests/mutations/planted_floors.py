@@ -75,7 +75,7 @@ def floor_needs_runs(patch: Patch) -> None:
     patch.setattr(orders, "least_sizes", least_sizes)
 
 
-@planted("a number of instances that was wanted for a while is kept for ever", check=kept())
+@planted("a temporary number of instances is kept forever", check=kept())
 def floor_never_ends(patch: Patch) -> None:
     patch.setattr(floors, "least_sizes", _of_the_largest_ever(floors.least_sizes))
 

@@ -117,7 +117,7 @@ def live_attempts_take_no_room(patch: Patch) -> None:
 
 
 @planted(
-    "an instance on which everything fails at once gets ever more tasks",
+    "an instance on which every task fails at once keeps getting tasks",
     check=scenario(SICK, "test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_once"),
 )
 def black_hole_is_fed(patch: Patch) -> None:
@@ -138,7 +138,7 @@ def warned_tasks_are_not_stopped(patch: Patch) -> None:
 
 
 @planted(
-    "an instance that drains keeps its tasks for ever, and so lives for ever",
+    "a draining instance keeps its tasks forever, so it never ends",
     check=scenario(SICK, "test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go"),
 )
 def draining_for_ever(patch: Patch) -> None:
@@ -147,7 +147,7 @@ def draining_for_ever(patch: Patch) -> None:
 
 
 @planted(
-    "a warning that never comes true holds its tasks for ever",
+    "a warning without an interruption holds its tasks forever",
     check=scenario(SICK, "test_a_warning_that_never_comes_true_holds_nothing_for_longer_than_ten_minutes"),
 )
 def warnings_are_waited_for(patch: Patch) -> None:
@@ -177,7 +177,7 @@ def cancel_lets_tasks_run(patch: Patch) -> None:
 
 
 @planted(
-    "a launch that can never work is asked for again and again",
+    "a launch that can never work is requested again and again",
     check=scenario(
         PROTOCOL,
         "test_what_may_not_start_is_asked_for_at_growing_pauses_for_a_quarter_of_an_hour",
@@ -288,7 +288,7 @@ def releasing_is_placeable(patch: Patch) -> None:
 
 
 @planted(
-    "why a fleet launches nothing is not told: every reason reads as a lack of capacity",
+    "the reason why a fleet launches nothing is lost: each one reads as a lack of capacity",
     check=scenario(
         "tests.scenarios.test_fleets_that_cannot_launch",
         "test_one_fleet_that_cannot_launch_leaves_the_work_to_the_others_and_is_counted",

@@ -43,7 +43,7 @@ def ranges_have_no_gaps(patch: Patch) -> None:
     patch.setattr(ranges_module, "ranges", lambda indexes: [[int(indexes[0]), int(indexes[-1])]])
 
 
-@planted("a controller that starts anew tells of every run once more", "crash", "bad-program")
+@planted("a controller that restarts reports every run again", "crash", "bad-program")
 def loads_forget_what_was_committed(patch: Patch) -> None:
     real = RunRecord.to_run
 

@@ -74,7 +74,7 @@ def refusals_are_final(patch: Patch) -> None:
 
 
 @planted(
-    "an instance that ECS no longer lists is given work for ever",
+    "an instance that ECS no longer lists keeps getting work",
     check=scenario(REGISTRATIONS, "test_an_instance_that_was_deregistered_unheard_is_replaced_and_its_run_ends"),
 )
 def unlisted_instances_are_trusted(patch: Patch) -> None:
@@ -104,7 +104,7 @@ def refusals_are_not_paused(patch: Patch) -> None:
 
 
 @planted(
-    "an instance whose attempts were lost counts as busy for ever",
+    "an instance whose attempts were lost counts as busy forever",
     check=scenario(DAMAGE, "test_instances_whose_attempts_were_lost_with_a_cancelled_run_are_given_back"),
 )
 def lost_attempts_hold_instances(patch: Patch) -> None:
@@ -172,7 +172,7 @@ def suspended_runs_hold_instances(patch: Patch) -> None:
 
 
 @planted(
-    "what a suspended run has started runs for as long as it likes",
+    "tasks of a suspended run have no time limit",
     check=scenario(SUSPENDED, "test_an_endless_program_of_a_suspended_run_is_stopped_and_its_instances_go"),
 )
 def suspended_runs_go_unwatched(patch: Patch) -> None:
@@ -180,7 +180,7 @@ def suspended_runs_go_unwatched(patch: Patch) -> None:
 
 
 @planted(
-    "a request waits for ever whose controller died on its way to rest",
+    "a request waits forever if the controller died while going to rest",
     check=scenario(RECOVERY, "test_a_request_is_not_lost_if_the_controller_dies_on_its_way_to_rest"),
 )
 def requests_at_rest_wake_nobody(patch: Patch) -> None:

@@ -19,7 +19,7 @@ def text_from_outside_is_markup(patch: Patch) -> None:
 
 
 @planted(
-    "what became known of an attempt later is a second attempt in pictures",
+    "pictures draw a later fact about an attempt as a second attempt",
     check=scenario(RUN_PAGE, "test_a_row_that_amends_replaces_what_became_of_an_attempt_of_an_earlier_page"),
 )
 def amended_attempts_are_drawn_twice(patch: Patch) -> None:

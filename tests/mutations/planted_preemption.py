@@ -28,7 +28,7 @@ EMPTIED = "tests.scenarios.test_emptied_instances"
 TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", range(6, 7))
 
 
-@planted("who may be stopped is judged before it is settled who goes", check=scenario(
+@planted("the tasks that may be stopped are determined before the victims are chosen", check=scenario(
     WORLDS, "test_taking_room_always_ends"
 ))  # fmt: skip
 def guard_before_trimming(patch: Patch) -> None:
@@ -47,18 +47,18 @@ def guard_without_weights(patch: Patch) -> None:
     )
 
 
-@planted("who takes room may stand above those who give it", check=TRIALS)
+@planted("a queue may take room from queues below its own level", check=TRIALS)
 def guard_is_off(patch: Patch) -> None:
     patch.setattr(victims, "is_just", lambda *args: True)
     patch.setattr(victims, "_may_go", lambda wish, standing: np.arange(len(standing.used)) != wish.sharer)
 
 
-@planted("those who are not needed go as well", check=scenario(WORLDS, "test_a_task_that_is_not_needed_stays"))
+@planted("tasks that need not stop are stopped too", check=scenario(WORLDS, "test_a_task_that_is_not_needed_stays"))
 def nobody_is_taken_back(patch: Patch) -> None:
     patch.setattr(victims, "_trimmed", lambda holders, chosen, missing: chosen)
 
 
-@planted("the dearest work is lost first", check=scenario(
+@planted("the most expensive work is stopped first", check=scenario(
     WORLDS, "test_of_tasks_of_one_size_the_least_work_is_lost"
 ))  # fmt: skip
 def dearest_first(patch: Patch) -> None:
@@ -66,7 +66,7 @@ def dearest_first(patch: Patch) -> None:
     patch.setattr(victims, "_price", lambda wish, holders, rows: -np.asarray(real(wish, holders, rows)))
 
 
-@planted("what a task has saved counts as lost where it is chosen who goes", check=scenario(
+@planted("the choice of victims counts a task's saved work as lost", check=scenario(
     ROOM, "test_a_task_that_has_just_saved_its_work_makes_room"
 ))  # fmt: skip
 def checkpoints_do_not_count(patch: Patch) -> None:
@@ -87,14 +87,14 @@ def services_stay(patch: Patch) -> None:
     patch.setattr(environments, "emptied_for", lambda state, now: {})
 
 
-@planted("an instance is emptied although what its services have finds no room elsewhere", check=scenario(
+@planted("an instance is emptied although its service tasks have no room elsewhere", check=scenario(
     EMPTIED, "test_an_instance_whose_services_find_no_room_elsewhere_is_not_emptied"
 ))  # fmt: skip
 def emptied_without_room(patch: Patch) -> None:
     patch.setattr(DrainChoice, "_has_room_elsewhere", lambda self, where: True)
 
 
-@planted("an instance is emptied whose going does not help", check=scenario(
+@planted("an instance is emptied although its release does not help", check=scenario(
     EMPTIED, "test_where_the_going_of_an_instance_does_not_help_none_is_emptied"
 ))  # fmt: skip
 def emptied_for_nothing(patch: Patch) -> None:
@@ -116,7 +116,7 @@ def room_is_open_to_all(patch: Patch) -> None:
     patch.setattr(asks, "off_limits", off_limits)
 
 
-@planted("tasks are stopped that may not be", check=scenario(
+@planted("tasks that must not be stopped are stopped", check=scenario(
     ROOM, "test_a_run_may_say_whether_its_tasks_may_be_stopped"
 ))  # fmt: skip
 def others_are_stopped(patch: Patch) -> None:
@@ -145,7 +145,7 @@ def hours_are_endless(patch: Patch) -> None:
     patch.setattr(reclaim, "_usd_left", lambda moment, terms: 1e9)
 
 
-@planted("room is taken for whoever used less of late, whatever his weight", check=scenario(
+@planted("room is taken for the queue that used less lately, whatever its weight", check=scenario(
     "tests.unit.sharing.test_victims", "test_what_was_used_lately_takes_no_room_from_others"
 ))  # fmt: skip
 def history_takes_room(patch: Patch) -> None:
@@ -157,14 +157,14 @@ def history_takes_room(patch: Patch) -> None:
     )  # fmt: skip
 
 
-@planted("work of which nobody knows how long it lasts starts in room that is kept for others", check=scenario(
+@planted("work of unknown duration starts in room that is kept for others", check=scenario(
     "tests.simulation.test_backfill", "trials_find_nothing", range(4, 7)
 ))  # fmt: skip
 def guests_of_unknown_length(patch: Patch) -> None:
     patch.setattr(kept_instances, "longest_stay_s", lambda run, policy: 0.0)
 
 
-@planted("who uses room that is kept for others puts off when it is needed, and more may come", check=scenario(
+@planted("using reserved room postpones the time at which it is needed, so more tasks are admitted", check=scenario(
     "tests.unit.scheduler.placing.test_backfill", "test_what_came_in_later_does_not_put_the_moment_off"
 ))  # fmt: skip
 def guests_make_room_for_guests(patch: Patch) -> None:
@@ -183,7 +183,7 @@ def guests_end_at_once(patch: Patch) -> None:
     patch.setattr(kept_instances, "STOPPING_S", 0.0)
 
 
-@planted("who keeps the launches busy takes room, which the dealing gives back", check=scenario(
+@planted("a queue that uses up the launches takes room that the next allocation gives back", check=scenario(
     ROOM, "test_a_queue_that_uses_up_launches_takes_no_room"
 ))  # fmt: skip
 def launches_lift_nobody(patch: Patch) -> None:

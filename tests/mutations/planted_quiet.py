@@ -57,7 +57,10 @@ def a_call_is_lost_at_the_last_moment(patch: Patch) -> None:
     patch.setattr(DynamoStore, "lay_down_lease", lay_down_lease)
 
 
-@planted("who was called looks for the message once, before it is there", check=scenario(QUIET, LAST_MOMENT))
+@planted(
+    "a called controller looks for its message only once, before it arrives",
+    check=scenario(QUIET, LAST_MOMENT),
+)
 def nobody_waits_for_the_message(patch: Patch) -> None:
     def receive_at_once(self: Loop, remaining_s: float) -> None:
         self.caller = Caller.CLOCK
@@ -95,7 +98,7 @@ def quiet_is_taken_for_rest(patch: Patch) -> None:
 
 
 @planted(
-    "nobody waits for the end of an instance's linger",
+    "the end of an instance's linger does not trigger a tick",
     check=scenario(QUIET, "test_an_idle_instance_is_released_as_soon_as_its_linger_ends"),
 )
 def the_end_of_a_linger_is_not_due(patch: Patch) -> None:

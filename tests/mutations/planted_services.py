@@ -55,13 +55,13 @@ def served(*kinds: str) -> Check:
     return check
 
 
-@planted("a service's task that is not wanted any more begins to count its attempts anew", check=served())
+@planted("a service's task that is no longer wanted counts its attempts from zero again", check=served())
 def rows_are_reset_on_scale_down(patch: Patch) -> None:
     real = State.set_task
 
     def set_task(state: State, run: Run, index: int, **values: Any) -> None:
-        anew = {"attempts": 0} if run.terms.serves and values.get("status") is TaskStatus.CANCELLED else {}
-        real(state, run, index, **values, **anew)
+        restarted = {"attempts": 0} if run.terms.serves and values.get("status") is TaskStatus.CANCELLED else {}
+        real(state, run, index, **values, **restarted)
 
     patch.setattr(State, "set_task", set_task)
 
@@ -166,7 +166,7 @@ def deleted_is_forgotten_at_once(patch: Patch) -> None:
     patch.setattr(environments, "retirements", retirements)
 
 
-@planted("what a service lets go of is chosen without a look at its base", check=scenario(PROPERTIES, WORLDS))
+@planted("the tasks that a service stops are chosen without regard to its base", check=scenario(PROPERTIES, WORLDS))
 def base_is_let_go(patch: Patch) -> None:
     real = rollout._staying
     patch.setattr(rollout, "_staying", lambda slots, desired, base: real(slots, desired, 0))
@@ -177,7 +177,7 @@ def base_is_asked_for_anywhere(patch: Patch) -> None:
     patch.setattr(asks, "on_demand", lambda batch: batch)
 
 
-@planted("a revision of the same content starts its tasks anew", check=served())
+@planted("a revision of the same content restarts its tasks", check=served())
 def nothing_is_adopted(patch: Patch) -> None:
     digests = map(str, count())
     patch.setattr(spec_terms, "content_of", lambda form: next(digests))

@@ -43,14 +43,14 @@ ORACLE = scenario(BY_HAND, "test_the_closed_form_equals_dealing_out_one_task_at_
 TRIALS = scenario("tests.simulation.test_sharing", "trials_find_nothing", range(3))
 
 
-@planted("launches of a tick are no limit: who was placed first starts all he has", check=scenario(
+@planted("the launch limit of a tick is ignored: the run placed first starts all its tasks", check=scenario(
     CLUSTER, "test_launches_of_a_tick_are_shared"
 ))  # fmt: skip
 def level_without_launches(patch: Patch) -> None:
     patch.setattr(FairShare, "launched", lambda self, placed, cell_of, room: list(placed))
 
 
-@planted("a limit that is reached is closed for everybody", check=scenario(
+@planted("a limit that is reached is closed for all runs", check=scenario(
     BY_HAND, "test_no_run_waits_for_a_limit_that_it_does_not_need"
 ))  # fmt: skip
 def limit_closed_for_all(patch: Patch) -> None:
@@ -113,14 +113,14 @@ def growth_by_first_run(patch: Patch) -> None:
     patch.setattr(orders, "due_instances", due_instances)
 
 
-@planted("who may draw on another quota waits for the full one", check=scenario(
+@planted("a run that may use another quota waits for the full one", check=scenario(
     QUOTAS, "test_a_run_that_may_use_several_quotas_waits_for_none_of_them_alone"
 ))  # fmt: skip
 def no_other_way(patch: Patch) -> None:
     patch.setattr(alternatives, "_past_closed", lambda its, at, closed: at)
 
 
-@planted("who turns to another quota still buys in the one that is closed for him", check=scenario(
+@planted("a run that switches to another quota still buys from the closed one", check=scenario(
     QUOTAS, "test_a_run_that_may_use_several_quotas_waits_for_none_of_them_alone"
 ))  # fmt: skip
 def closed_quota_is_bought_in(patch: Patch) -> None:
@@ -258,7 +258,7 @@ def dollars_are_no_limit(patch: Patch) -> None:
     patch.setattr(Headroom, "_usd_room", lambda self, offer: self.room)
 
 
-@planted("guarantees are served when everybody else had his turn", check=scenario(
+@planted("guarantees are served after all other turns", check=scenario(
     CAPS, "test_a_guarantee_is_served_before_the_weights"
 ))  # fmt: skip
 def guarantee_served_last(patch: Patch) -> None:
@@ -273,7 +273,7 @@ def lend_is_ignored(patch: Patch) -> None:
     patch.setattr(CappedDemand, "within", lambda self: self.caps.within(np.zeros(len(self.caps.asks), dtype=np.int64)))
 
 
-@planted("history is the key: who used least of late gets everything", check=scenario(
+@planted("recent use alone decides: the queue that used least lately gets everything", check=scenario(
     LATELY, "test_a_queue_that_recently_used_everything_still_gets_a_part"
 ))  # fmt: skip
 def history_as_key(patch: Patch) -> None:
@@ -319,7 +319,7 @@ def history_stands_still(patch: Patch) -> None:
     patch.setattr(apply_module.user_requests, "note_use", lambda state, now: None)
 
 
-@planted("who is late already comes before who can still make his deadline", check=scenario(
+@planted("a run that has missed its deadline comes before one that can still meet its own", check=scenario(
     DEADLINES, "test_a_late_run_is_ordered_as_without_its_deadline"
 ))  # fmt: skip
 def late_runs_first(patch: Patch) -> None:
@@ -362,7 +362,7 @@ def newest_first(patch: Patch) -> None:
     patch.setattr(turns_of_tick, "latest_starts", newest)
 
 
-@planted("GPUs that one queue alone wants lift it, so that others take what was bought for it", check=scenario(
+@planted("GPUs that only one queue wants raise its level, so that others take what was bought for it", check=scenario(
     LIFTING, "test_gpus_that_only_one_queue_wants_raise_no_level"
 ))  # fmt: skip
 def gpus_always_count(patch: Patch) -> None:
@@ -376,7 +376,7 @@ def dollars_lift_nobody(patch: Patch) -> None:
     patch.setattr(share_levels, "_least_costs", lambda runs, sizes, usd_per_hour: {})
 
 
-@planted("what is ordered at once lifts, so that dollars are divided by instances", check=scenario(
+@planted("an order raises a queue's level at once, so that dollars are divided by instances", check=scenario(
     SCENARIO, "test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time"
 ))  # fmt: skip
 def growth_lifts(patch: Patch) -> None:
@@ -397,7 +397,7 @@ def whole_batches_are_placed(patch: Patch) -> None:
     patch.setattr(fair_share, "_slices", lambda counts, has_gpus: iter([counts]))
 
 
-@planted("one queue gets only what nobody else wants: S3", check=scenario(SATURATED, "nothing_breaks", "S3", range(2)))
+@planted("one queue gets only what no other one wants: S3", check=scenario(SATURATED, "nothing_breaks", "S3", range(2)))
 def prod_has_no_weight(patch: Patch) -> None:
     patch.setattr(SharingChecker, "committed", lambda self, commit: None)  # S1 sees it as well, and earlier
     real = fair_order.FairOrder._sharers

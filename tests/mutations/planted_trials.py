@@ -59,7 +59,7 @@ def missing_results_do_not_wait(patch: Patch) -> None:
 
 
 @planted(
-    "a cell whose stack is being destroyed goes on being bought in and worked in",
+    "a cell whose stack is being destroyed is still used for purchases and work",
     "further-cell",
     "cell-destroyed",
     "cell-left-out",
@@ -153,7 +153,7 @@ def orders_are_too_large(patch: Patch) -> None:
     patch.setattr(capacity._Rises, "at_most", at_most)
 
 
-@planted("a run is said to be held back by a cap that it does not have", "bad-program", "quota")
+@planted("a run's reason names a cap that it does not have", "bad-program", "quota")
 def caps_that_nobody_set_are_named(patch: Patch) -> None:
     patch.setattr(remarks, "why_all_back_off", lambda run, now: SHORT_OF_BUDGET.format(cap="$0.00"))
 
@@ -170,7 +170,7 @@ def history_row_twice(patch: Patch) -> None:
     patch.setattr(documents, "committed", committed)
 
 
-@planted("an attempt whose end nobody saw leaves no trace in the history", "host-loss", "interruption")
+@planted("an attempt whose end was not observed leaves no trace in the history", "host-loss", "interruption")
 def losses_are_not_history(patch: Patch) -> None:
     real = history.note_end
 
@@ -213,7 +213,7 @@ def images_are_never_rolled(patch: Patch) -> None:
     patch.setattr(FleetTemplates, "note", lambda templates, *rest: None)
 
 
-@planted("what a run waits for is said on when it has come")
+@planted("a run still shows a reason to wait that no longer holds")
 def reasons_are_never_taken_back(patch: Patch) -> None:
     real = decide_module.remarks
     patch.setattr(decide_module, "remarks", lambda *rest: [each for each in real(*rest) if each.sentence])

@@ -295,13 +295,13 @@ def test_a_run_that_can_never_be_closed_is_given_up_even_if_every_invocation_is_
     while cluster.record().status not in (RunStatus.FAILED, RunStatus.SUCCEEDED):
         cluster.controllers = [cluster.controller()]
         cluster.run_for(60.0)
-        assert cluster.world.now - began < 3 * 3600.0, "it is tried for ever"
+        assert cluster.world.now - began < 3 * 3600.0, "it is tried forever"
     assert cluster.record().status_reason.startswith("not closed: ")
     cluster.run_to_rest()
 
 
 def test_instances_whose_attempts_were_lost_with_a_cancelled_run_are_given_back() -> None:
-    """Nobody ends those attempts: without that the instances would count as busy for ever."""
+    """Nobody ends those attempts: without that the instances would count as busy forever."""
     cluster = Controlled(zones=("us-east-1a",), work_s=3000.0, linger_s=60.0)
     cluster.submit(8)
     cluster.tick()

@@ -71,7 +71,7 @@ def test_another_document_is_in_force_in_the_next_tick() -> None:
 
 def test_a_sharer_that_uses_up_launches_leaves_the_places_to_the_others() -> None:
     """Two launches a tick keep up no more than six short tasks. Their queue uses little of the places and would be
-    first for ever: long tasks would come to half of the places, and the rest would stay empty."""
+    first forever: long tasks would come to half of the places, and the rest would stay empty."""
     cluster = Controlled(max_instances=6, launches_per_cell=2, launch_rate=1.0)
     shared(cluster)
     cluster.world.workload = lambda task, instance: TaskBehaviour(6.0 if SMALL in task["group"] else 3_600.0)

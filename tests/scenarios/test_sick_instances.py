@@ -154,7 +154,7 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
     stuck: set[str] = set()
 
     def course(task: dict[str, Any], instance: Any) -> TaskBehaviour:
-        stuck.add(stuck.pop() if stuck else instance.instance_id)  # the first instance pulls for ever
+        stuck.add(stuck.pop() if stuck else instance.instance_id)  # the first instance pulls forever
         return TaskBehaviour(pull_s=float("inf")) if instance.instance_id in stuck else TaskBehaviour(5.0)
 
     cluster.world.workload = course

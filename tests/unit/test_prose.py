@@ -35,6 +35,7 @@ OUT = {
     r"stands? (?:lower|higher|beside)": "is lower, is next to",
     r"likewise": "the same, as above",
     r"still to come": "in the future",
+    r"for ever": "forever",
 }
 _WORDS = re.compile(rf"(?<![\w`.-])(?:{'|'.join(OUT)})(?![\w`-])", re.IGNORECASE)
 

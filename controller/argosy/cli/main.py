@@ -130,7 +130,7 @@ def help_of(
     context: Any = ctx.parent
     for word in words or ():
         if not hasattr(context.command, "resolve_command"):
-            ctx.fail(f"{context.command_path} has no commands of its own.")
+            ctx.fail(f"{context.command_path} has no subcommands.")
         _, found, _ = context.command.resolve_command(context, [word])
         context = type(ctx)(found, info_name=word, parent=context)
     say(context.get_help())

@@ -68,7 +68,7 @@ class PatientLook:
 
 @dataclass
 class Pauses:
-    """Between two requests. Times in seconds; timeout_s None: for ever."""
+    """Between two requests. Times in seconds; timeout_s None: forever."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]

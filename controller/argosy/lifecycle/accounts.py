@@ -210,7 +210,7 @@ def end_attempt(state: State, row: int, now: float) -> None:
 
 def note_idle(state: State, instance: Instance | None, now: float) -> None:
     """An attempt has left the instance, which is idle from now on unless it has another one. Daemons' attempts do not
-    count: a daemon that crashes repeatedly would keep an idle instance for ever."""
+    count: a daemon that crashes repeatedly would keep an idle instance forever."""
     if instance is not None and instance.alive and not instance.idle_since and not state.has_work(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)

@@ -210,7 +210,7 @@ def begin_deployment(
 
 
 def set_slots(state: State, action: SetSlots) -> None:
-    """Rows are added and never removed: (run, index, attempt, launch) names one launch for ever."""
+    """Rows are added and never removed: (run, index, attempt, launch) names one launch forever."""
     run = state.runs[action.run_id]
     if action.rows > run.task_count:
         run.tasks.grow_to(action.rows)

@@ -82,8 +82,8 @@ def work(run: Run, end: AttemptEnd) -> Work:
     ends is repeated, whatever its exit code."""
     if was_healthy(run, end.index) or end.cause in NOT_WANTED:
         return Work.USEFUL
-    is_begun_anew = end.account in (Account.LOST, Account.START, Account.BUSY) or end.cause in STOPPED_FOR_ITS_INSTANCE
-    return Work.REDONE if is_begun_anew else Work.FAILED
+    is_redone = end.account in (Account.LOST, Account.START, Account.BUSY) or end.cause in STOPPED_FOR_ITS_INSTANCE
+    return Work.REDONE if is_redone else Work.FAILED
 
 
 def _pause(failures: int) -> float:

@@ -4,9 +4,9 @@ Problem: a function's process spends 1.2 s of processor time on imports and on b
 first invocation. Idea: the server, `python -m argosy.local.forks`, does so once, and forks itself for each process.
 
 A start sends five descriptors over the server's socket: the order (what to call, in which environment), standard
-input, output and error, and the status. The server forks a watcher, and the watcher forks the process, which leads a
-session of its own. The process writes its id into the status and reads the order; the watcher writes how it ended.
-The server ends with the process that uses it, however that ends.
+input, output and error, and the status pipe. The server forks a watcher, which forks the process. The process starts
+a new session, writes its id to the status pipe and reads the order. When it ends, the watcher writes its exit status to
+that pipe. The server exits when the process that started it exits, even if that was killed.
 """
 
 from __future__ import annotations

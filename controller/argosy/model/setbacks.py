@@ -26,7 +26,7 @@ class What(StrEnum):
     TARGETS_OUT = "targets-out"  # and to deregister them
 
 
-# These are given up in the end. They are stored, so that a restarted controller does not try for ever.
+# These are given up in the end. They are stored, so that a restarted controller does not try forever.
 LASTING = (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH)
 
 

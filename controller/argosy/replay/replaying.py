@@ -33,7 +33,7 @@ from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.spec.stored import current
 
 Line = tuple[Mapping[str, Any], list[Any]]
-REPORTED = "the controller reported"  # a fault of its own code, after which its record says nothing
+REPORTED = "the controller reported"  # then names a fault in the controller's code; replay stops there
 
 
 @dataclass(slots=True)

@@ -172,7 +172,7 @@ def test_a_region_that_is_out_of_reach_keeps_no_other_from_being_freed(capsys: p
     assert (target(home, "fleet-1"), target(last, "fleet-1"), there.ecs.registered) == (0, 0, [])
     home.settle()
     last.settle()
-    assert not done(there, NOW + teardown.QUIET_S)  # what runs out there would go on for ever
+    assert not done(there, NOW + teardown.QUIET_S)  # what runs out there would go on forever
     assert "ap-east-1 cannot be checked" in capsys.readouterr().out
     there.dynamodb.close("ap-east-1", cell_records.DESTROYED)
     assert done(there, NOW + teardown.QUIET_S)

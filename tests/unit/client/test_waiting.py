@@ -16,7 +16,7 @@ GONE = ApiError(404, {"code": "ResourceNotFoundException", "message": "no such r
 
 
 class Answers:
-    """An api that answers with each of `replies`, the last one for ever; its clock moves while the poller sleeps."""
+    """An api that answers with each of `replies`, the last one forever; its clock moves while the poller sleeps."""
 
     def __init__(self, *replies: Mapping[str, Any] | Exception) -> None:
         self.replies = list(replies)

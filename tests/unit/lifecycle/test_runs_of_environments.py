@@ -1,4 +1,4 @@
-"""Does every run of an environment stay known until its tasks have ended? What is forgotten would run for ever."""
+"""Does every run of an environment stay known until its tasks have ended? What is forgotten would run forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page is made of is read once for all tabs, pages of attempts that cannot change once for ever, and what a
+"""What a page is made of is read once for all tabs, pages of attempts that cannot change once forever, and what a
 deployment cannot answer leaves the rest of the page."""
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class TaskExecution:
                 self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
                 self._watch_health()
         finally:
-            self._started.set()  # the thread that reports the end must not wait for ever
+            self._started.set()  # the thread that reports the end must not wait forever
         if any(each.essential and each.name in self._ended for each in self._planned):
             self.stop()  # an early container failed before the last one started
         self._end_if_over(shipper)

@@ -47,7 +47,7 @@ class Followed(Protocol):
     """The program whose pipes they are."""
 
     def patience_ms(self) -> int | None:
-        """How long to wait for output before the program is checked; None: for ever."""
+        """How long to wait for output before the program is checked; None: forever."""
 
     def look(self) -> None:
         """Called again and again while it runs."""

@@ -89,7 +89,7 @@ class Demand:
 
 def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequence[Offer], told: str = "") -> list[Due]:
     """By run of `places`. told: the reason of runs that do not wait for a quota; "" = any limit. A run that fits
-    only instances larger than a whole quota closes no quota, because it would keep it closed for ever."""
+    only instances larger than a whole quota closes no quota, because it would keep it closed forever."""
     assert places.share is not None
     limits, capped, wanted = demand.limits, demand.capped, [each.batch for each in demand.backlog]
     known: dict[Batch, tuple[QuotaOffer, ...]] = {}

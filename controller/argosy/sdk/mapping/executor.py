@@ -99,7 +99,7 @@ class RemoteExecutor(Executor):
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._waiting.append(WantedCall(future, fn, args, kwargs))
             if len(self._waiting) == 1:
-                # It ends with its run. A wait of None lasts for ever, so that the program can end without a shutdown.
+                # It ends with its run. A wait of None lasts forever, so that the program can end without a shutdown.
                 thread = threading.Thread(target=self._serve, name="argosy-executor")
                 self._threads = [each for each in self._threads if each.is_alive()] + [thread]
                 thread.start()

@@ -3,7 +3,7 @@
 Its task definition stays while a run needs it. D4: a launch is sent only after its intent was stored. I1: at most one
 copy of an attempt runs. I5: no instance is over-committed, runs more tasks than its maximum, or gets a user's own
 program without our runner. I10: work is placed on the deployment's own instances. R12: nothing is placed on, or sent
-to, an instance with a warning. `kill`: nothing starts after teardown. `liveness`: no attempt is launched for ever.
+to, an instance with a warning. `kill`: nothing starts after teardown. `liveness`: no attempt is launched forever.
 `definitions`: no definition that an open run is pinned to is deregistered; without faults, none of ours is active at
 rest.
 """

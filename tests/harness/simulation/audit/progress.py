@@ -151,7 +151,7 @@ class ProgressChecker(Checker):
             self.facts.violated("I2", sentence, *names)
 
     def _check_of_service(self, name: str, row: TaskRow, blamed: int, names: tuple[str, ...]) -> None:
-        """It is retried for ever, and the count decides how long that takes."""
+        """It is retried forever, and the count decides how long that takes."""
         if row.user_failures > blamed:
             self.facts.violated("I8", f"{name}: {row.user_failures} failures booked, {blamed} ended by itself", *names)
 

@@ -174,7 +174,7 @@ def test_a_program_outside_its_folder_is_reported_before_anything_is_sent(
 
 
 class Endless(Objects):
-    """The first object fails; all others would take for ever, and end when they are stopped."""
+    """The first object fails; all others would take forever, and end when they are stopped."""
 
     went_on = False
 

@@ -238,7 +238,7 @@ def test_an_image_of_another_python_is_a_sentence(deployment: CallingWorld) -> N
 
 
 def test_a_call_cannot_itself_wait_for_calls(deployment: CallingWorld) -> None:
-    """All tasks that this machine runs at once might wait for others, for ever."""
+    """All tasks that this machine runs at once might wait for others, forever."""
 
     def outer(item: int) -> list[int]:
         return list(argosy.map(abs, [item], client=argosy.Client("http://127.0.0.1:1")))
