@@ -97,10 +97,10 @@ class Cluster:
         return self.run(run_id)
 
     def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-        """What `condition` gives once it is true; fails after a while."""
+        """What `condition` gives once it is true; fails after a while, with the end of the controller's log."""
         deadline = time.monotonic() + patience_s
         while not (value := condition()):
-            assert time.monotonic() < deadline, "it took too long"
+            assert time.monotonic() < deadline, self.controller_log()[-4000:]
             PAUSE.wait(0.1)  # between two looks
         return value
 
@@ -121,6 +121,9 @@ class Cluster:
         for start in range(0, len(arns), 100):
             described += self.ecs.describe_tasks(cluster="argosy", tasks=arns[start : start + 100])["tasks"]
         return [task for task in described if task["group"] == f"run:{run_id}"]
+
+    def controller_log(self) -> str:
+        return (self.aws.state_dir / "argosy-controller.log").read_text()
 
     def kill_controller(self) -> None:
         self.aws.functions["argosy-controller"].kill()

@@ -147,11 +147,17 @@ def test_where_a_finished_runs_task_went_is_explained_from_the_record(local: Clu
     command = [Path(sys.executable).with_name("argosy"), "explain", run_id, "2", "--at", "0s", "--json"]
     environment = {**os.environ, "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
 
+    refusals = [""]
+
     def explained() -> dict[str, Any] | None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        refusals.append(done.stderr)
         return dict(json.loads(done.stdout)) if not done.returncode else None
 
-    reply = local.until(lambda: (found := explained()) and found["placement"] and found)
+    try:
+        reply = local.until(lambda: (found := explained()) and found["placement"] and found)
+    except AssertionError as late:
+        raise AssertionError(refusals[-1]) from late
     assert (reply["exact"], reply["differences"]) == (True, [])
     [attempt] = local.ask("DescribeTask", runId=run_id, index=2)["attempts"]
     assert reply["placement"]["instance"]["id"] == attempt["instance"]

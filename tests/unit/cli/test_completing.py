@@ -101,7 +101,7 @@ def test_help_is_that_of_the_command_that_is_named(words: list[str], said: str) 
 
 
 @pytest.mark.parametrize(
-    ("words", "why"), [(["stats"], "No such command 'stats'"), (["status", "x"], "has no commands")]
+    ("words", "why"), [(["stats"], "No such command 'stats'"), (["status", "x"], "has no subcommands")]
 )
 def test_help_for_what_is_no_command_is_refused(words: list[str], why: str) -> None:
     result = World().argosy("help", *words)
