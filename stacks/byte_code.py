@@ -19,7 +19,7 @@ IN_LAMBDA = "/var/task"  # where Lambda unpacks a zip: the paths in tracebacks
 
 
 def uv_command() -> str | None:
-    """The uv of PATH, else the one beside this interpreter."""
+    """The uv of PATH, else the one next to this interpreter."""
     return shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
 
@@ -67,7 +67,7 @@ def _answer(command: list[str]) -> str | None:
 
 
 def write_byte_code(folder: Path, python: str, *, root: Path) -> None:
-    """A .pyc beside every .py below `folder`, which is a part of the zip whose files are in `root`.
+    """A .pyc next to every .py below `folder`, which is a part of the zip whose files are in `root`.
 
     Unchecked: zipping changes the files' times, and byte code that is checked by time would be thrown away. A file
     that does not compile is left as it is: numpy and others carry some for versions to come.

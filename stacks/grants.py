@@ -372,7 +372,7 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that use a queue, beside the right to invoke its entrance: find the deployment, look at
+    """For people and programs that use a queue, besides the right to invoke its entrance: find the deployment, look at
     it, read results and logs, and bring programs of their own. These are stored under their digests; no right to delete
     them or to list more is granted. No `argosy exec`: IAM can name tasks, but not the queues that they belong to."""
     prefix = arns.settings.prefix

@@ -48,7 +48,7 @@ def image_asset(scope: Construct, id: str, folder: Path, flavour: str, settings:
 
 
 def context(folder: Path) -> Context:
-    """The image's own folder, or the one above it for an image that needs files from beside its folder.
+    """The image's own folder, or the one above it for an image that needs files from next to its folder.
 
     Such an image has a `Dockerfile.dockerignore`, which is Docker's name for the ignore file of a Dockerfile whose
     context is another folder. Only what that file lets through counts for the image's hash.

@@ -219,7 +219,7 @@ def _check_key(key: Key) -> None:
 
 
 class MemoryStore:
-    """ports.Store in a dictionary; the contract suite runs it beside DynamoStore."""
+    """ports.Store in a dictionary; the contract suite runs it alongside DynamoStore."""
 
     def __init__(self) -> None:
         self.items: dict[Key, bytes] = {}

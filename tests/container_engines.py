@@ -20,7 +20,7 @@ from argosy.local.containers.engine import ENGINES, EngineRuntime, NoEngineError
 from argosy.local.containers.engine_run import label
 from argosy.local.containers.process import Ended, Isolation, Program
 
-# Parameters of a fixture `engine`, beside "fake".
+# Parameters of a fixture `engine`, besides "fake".
 REAL = [pytest.param(name, marks=pytest.mark.engine) for name in ("podman", "docker")]
 FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
 PATIENCE_S = 150.0  # podman takes many seconds on a busy machine

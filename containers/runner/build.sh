@@ -27,7 +27,7 @@ if ! is_new_enough "$go"; then
     is_new_enough "$go" || { echo "The runner needs Go from 1.25 on, and there is none: PyPI's does not run here." >&2; exit 1; }
 fi
 
-# A copy, in which the certificates lie beside the sources.
+# A copy, in which the certificates are next to the sources.
 source=$target/source
 rm -rf "$source"
 mkdir -p "$source"

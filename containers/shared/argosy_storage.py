@@ -21,7 +21,7 @@ from typing import Any
 _TEMPORARY_CODES = {"RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted"}
 _RENEWED_CODES = {"ExpiredToken", "RequestTimeTooSkewed", "InvalidToken", "ExpiredTokenException"}
 _RIGHTS = (
-    "beside the results bucket it reads those that the deployment's setting inputBuckets names"
+    "besides the results bucket it reads those that the deployment's setting inputBuckets names"
     " and writes to those of outputBuckets"
 )
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -172,7 +172,7 @@ def _raise(fault: OSError) -> None:
 
 
 def _write_file(path: Path, data: bytes, *, once: bool) -> bool:
-    """Through a scratch file beside it; a link, unlike a rename, fails when the name is taken."""
+    """Through a scratch file next to it; a link, unlike a rename, fails when the name is taken."""
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")

@@ -4,7 +4,7 @@ spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<in
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
 
-Beside the runs, in the deployment's own bucket, lies the folder JOURNAL: what the controller recorded.
+Next to the runs, the deployment's bucket has the folder JOURNAL: what the controller recorded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What does it cost to close a run of 1,000,000 tasks, each with an object, a part of the manifest at a
 time? And of a task with 2,000,000 objects?
 
-Floor: a part in less than 2 s of work, without waiting for S3, and in less than 64 MiB beside the state. `make bench`
+Floor: a part in less than 2 s of work, without waiting for S3, and in less than 64 MiB besides the state. `make bench`
 prints the figures. Before the manifest had parts, the close was one piece of 34 s that wrote 264 MB.
 """
 

@@ -90,7 +90,8 @@ def share_error() -> float:
 
 
 def places_in_use() -> float:
-    """AWS's 40 launches a second, tasks of six seconds beside some of half an hour: what part of 960 places is used."""
+    """AWS's 40 launches a second, tasks of six seconds next to some of half an hour: what part of 960 places is
+    used."""
     crowd = Crowd({"short": {}, "long": {}}, max_instances=60, zones=("us-east-1a",))
     runs = [crowd.submit("short", MILLION, (5.0, 7.0)), crowd.submit("long", 20_000, (1_500.0, 2_100.0))]
     crowd.cluster.run_for(300)
@@ -122,7 +123,8 @@ def bought(names: list[str], usd_per_hour: float) -> np.ndarray[Any, np.dtype[np
 
 
 def own_shares_of_the_dollars(usd_per_hour: float = 40.0) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """(queues,) places that each of four queues gets beside the others over those that its own quarter buys it."""
+    """(queues,) places that each of four queues gets with the others busy, divided by those that its own quarter buys
+    it."""
     names = [*SHAPES]
     alone = np.array([bought([name], usd_per_hour / len(names))[0] for name in names])
     return bought(names, usd_per_hour) / alone
@@ -149,7 +151,7 @@ def test_figures_of_shares_in_saturation(capsys: pytest.CaptureFixture[str]) -> 
 def test_figures_of_places_where_launches_are_scarce(capsys: pytest.CaptureFixture[str]) -> None:
     used = places_in_use()
     with capsys.disabled():
-        print(f"\ntasks of 6 s beside tasks of 1,800 s, 40 launches a second: {used:.3f} of 960 places in use")
+        print(f"\ntasks of 6 s next to tasks of 1,800 s, 40 launches a second: {used:.3f} of 960 places in use")
     assert used >= 0.97
 
 

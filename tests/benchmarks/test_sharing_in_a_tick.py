@@ -99,7 +99,7 @@ def test_room_is_taken_at_full_size(capsys: pytest.CaptureFixture[str], monkeypa
         acts: list[Action] = decide(_moment(state), roster=roster)
     stopped = sum(isinstance(each, StopAttempt) for each in acts)
     with capsys.disabled():
-        print(f"\nroom is taken for {stopped} tasks beside 80,000 attempts: {1_000 * min(seconds):.0f} ms")
+        print(f"\nroom is taken for {stopped} tasks among 80,000 attempts: {1_000 * min(seconds):.0f} ms")
     assert stopped == 50
     assert min(seconds) < 1.5
 

@@ -57,7 +57,7 @@ def test_to_tell_what_happened_costs_little(run: ScaleRun) -> None:
         f"\njournal and history of {TASKS:,} tasks: {sum(units.values()):.3f} write units a task ("
         + ", ".join(f"{kind} {each:.3f}" for kind, each in units.items())
         + f"), ${usd:.3f} with {len(files) + len(of_history)} objects put; {sum(of_history) / TASKS:.1f} bytes a task"
-        f" beside the results; recorded: {recorded / TASKS:.0f} bytes a task in {len(files)} segments, the largest"
+        f" next to the results; recorded: {recorded / TASKS:.0f} bytes a task in {len(files)} segments, the largest"
         f" {max(map(len, files.values())) / 1e6:.1f} MB"
     )
     assert sum(units.values()) <= RECORD_UNITS

@@ -35,7 +35,7 @@ test("ticks are round, inside, and not too many", () => {
   }
 });
 
-test("attempts of one lane that overlap lie beside each other, and no others", () => {
+test("attempts of one lane that overlap take rows of their own, and no others", () => {
   const attempts = { lane: [0, 0, 0, 1], start: [0, 5, 10, 0], stop: [10, 15, 20, 5] };
   const { slot, depth } = dense.slots(attempts, 2);
   assert.deepEqual([...slot], [0, 1, 0, 0]);

@@ -70,7 +70,7 @@ def test_every_command_of_the_page_works_as_it_is_typed(tmp_path: Path, environm
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Ten lines, with a module beside them and a package that the tasks do not have by themselves."""
+    """Ten lines, with a module next to them and a package that the tasks lack by default."""
     folder = tmp_path / "program"
     folder.mkdir()
     (folder / "squares.py").write_text(

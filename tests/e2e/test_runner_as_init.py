@@ -30,7 +30,7 @@ STRICT = [
     "--cap-drop=ALL",
     "--security-opt=no-new-privileges",
 ]
-# Orphans that have ended are gone, and not only dead: beside process 1 and this shell nothing is left.
+# Orphans that have ended are gone, and not only dead: besides process 1 and this shell nothing is left.
 ORPHANS = """
 for n in 1 2 3; do (/bin/busybox sh -c "echo >/dev/shm/$n" &); done
 tries=0

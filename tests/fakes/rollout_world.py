@@ -195,7 +195,7 @@ def broken_laws(
     laws = {
         f"{left} of {healthy} healthy tasks are left, {least} have to be": left >= min(healthy, least),
         f"{active} tasks are active, {most} may be": not step.starts or active <= most,
-        f"{step.starts} start beside {fit}, {desired} are desired": not step.starts or step.starts + fit <= desired,
+        f"{step.starts} start besides {fit}, {desired} are desired": not step.starts or step.starts + fit <= desired,
         "something is frozen and changes": not is_frozen or not (step.starts or step.stops or step.failed),
         "what is not unhealthy is stopped as that": {*step.failed} <= {*ill},
         "an unhealthy task goes though its successor has room and is not healthy": active >= most

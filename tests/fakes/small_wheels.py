@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write_wheel(folder: Path, name: str, files: Mapping[str, str], version: str = "1.0") -> Path:
-    """NAME-VERSION-py3-none-any.whl with these files and what pip wants to see beside them."""
+    """NAME-VERSION-py3-none-any.whl with these files and what pip needs with them."""
     info = f"{name}-{version}.dist-info"
     metadata = {
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",

@@ -126,7 +126,7 @@ def test_no_plan_is_cheaper_than_the_fluid_bound(
     assert bound <= best * (1 + 1e-9) + 1e-12
 
 
-@example([((10, 10, 0), 1, 1)], [((6, 6, 0), 1), ((2, 2, 0), 2)])  # two equal tasks beside a large one
+@example([((10, 10, 0), 1, 1)], [((6, 6, 0), 1), ((2, 2, 0), 2)])  # two equal tasks next to a large one
 @example([((10, 10, 0), 1, 1), ((20, 20, 0), 1, 1)], [((6, 6, 0), 3)])  # a larger size holds three large ones
 @given(whole_pools, large_backlogs)
 @settings(max_examples=80, deadline=None)

@@ -54,7 +54,8 @@ def places(thing: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def broken(draw: st.DrawFn) -> dict[str, Any]:
-    """A real message with one to three of its fields missing, of another type or value, or doubled with junk beside."""
+    """A real message with one to three of its fields missing, of another type or value, or doubled with junk next to
+    it."""
     message: dict[str, Any] = deepcopy(draw(st.sampled_from(MESSAGES)))
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(places(message)))

@@ -1,4 +1,5 @@
-"""Two deployed cells with all that stands beside the controller: home's table, the guard, watchdogs and teardowns."""
+"""Two deployed cells with all that is deployed besides the controller: home's table, the guard, watchdogs and
+teardowns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of the shipped examples under chance, each beside what a plan forecast of it before it was submitted."""
+"""Runs of the shipped examples under chance, each compared with what a plan forecast of it before it was submitted."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def example_outcome(seed: int, example: str) -> Outcome:
 
 
 def demo_outcome(seed: int) -> Outcome:
-    """As `argosy demo`: in local mode's time, with a second run on GPUs beside it, and an instance taken away under
+    """As `argosy demo`: in local mode's time, with a second run on GPUs alongside it, and an instance taken away under
     its tasks. The machine is loaded, so tasks take up to twice what they should."""
     first, second = (load(IMAGES / f"digits/{name}.yaml")[0] for name in ("run", "run-gpu"))
     types = [name for names in LOCAL_TYPES.values() for name in names]

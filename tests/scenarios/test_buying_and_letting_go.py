@@ -172,7 +172,7 @@ def test_a_cluster_is_brought_to_its_least_size_while_runs_are_open_and_to_zero_
 
 
 def test_work_is_steered_to_busy_instances_so_that_the_tail_empties_sooner() -> None:
-    """Small jobs keep trickling in beside a long one: best fit alone would revive the small idle instances forever."""
+    """Small jobs keep trickling in next to a long one: best fit alone would revive the small idle instances forever."""
 
     def instance_seconds(strategy: dict[str, Any]) -> float:
         cluster = Controlled(types=("c5.4xlarge", "c5.large"), zones=("us-east-1a",), work_s=1200.0, linger_s=90.0)

@@ -137,7 +137,7 @@ def test_an_instance_that_ec2_will_not_end_keeps_no_other_alive(error: str, capl
     cluster.run_for(1800.0)
     assert 0 < len(stubborn.asked) - asked <= 31  # once a minute
     cluster.tick_s = usual
-    cluster.submit(4, NEXT, name="next")  # its fleet counts it, we do not: what is ordered comes beside it, at once
+    cluster.submit(4, NEXT, name="next")  # its fleet counts it, we do not: what is ordered comes on top of it, at once
     cluster.run_for(cluster.policy.order_patience_s - 5.0)
     assert cluster.record(NEXT).status == "SUCCEEDED"
     stubborn.protected = "nobody"

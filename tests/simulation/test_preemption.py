@@ -58,7 +58,7 @@ def trial(seed: int) -> Trial:
 
 def trials_find_nothing(seeds: range) -> tuple[int, int]:
     """For planted bugs: raises AssertionError at the first violation. How many attempts were stopped for others, and
-    how many of them were beside something that told who stands lower."""
+    how many of them were made while something showed which run is lower."""
     stopped = guarded = 0
     for seed in seeds:
         each = trial(seed)

@@ -67,7 +67,7 @@ def within_caps(seeds: range) -> int:
 
 
 def saturated(seed: int) -> Trial:
-    """Few runs of many tasks, so that all wait for long beside each other."""
+    """Few runs of many tasks, so that all wait a long time together."""
     plan = trial(seed).plan
     long = [replace(job(number), spec=job(number).spec | {"array": {"size": 70}}, tasks=70) for number in range(4)]
     found = Trial(replace(plan, jobs=tuple(replace(each, submitted_after_s=5.0, longest_s=90.0) for each in long)))

@@ -135,7 +135,7 @@ def test_code_of_our_own_is_not_patched_in_tests() -> None:
 
 
 def imported_tests(text: str) -> list[str]:
-    """Modules of tests that a text imports: what two tests share lies in tests/fakes or beside tests/builders.py."""
+    """Modules of tests that a text imports: what two tests share is in tests/fakes or next to tests/builders.py."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):

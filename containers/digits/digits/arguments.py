@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 IMAGES = 1797  # in scikit-learn's set
-EXIT_BAD_ARGUMENTS = 64  # sysexits.h EX_USAGE; the run specs beside this program never retry it
+EXIT_BAD_ARGUMENTS = 64  # sysexits.h EX_USAGE; the run specs next to this program never retry it
 _NO_GPUS = ("", "none", "void")  # what NVIDIA's container runtime takes for "no device"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run spec beside this program never retries it
+EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run spec next to this program never retries it
 EXIT_TEMPORARY = 75  # sysexits.h EX_TEMPFAIL
 EXIT_STOPPED = 128 + signal.SIGTERM
 

@@ -1,4 +1,4 @@
-"""Ratings to try the program with, and how good its recommendations are: recall@k beside that of popularity.
+"""Ratings to try the program with, and how good its recommendations are: recall@k compared with that of popularity.
 
 Samples fall into planted clusters; each cluster likes features of its own. One feature in five of a sample is held out:
 a recommender that found the clusters finds it again, one that recommends what is popular seldom does.

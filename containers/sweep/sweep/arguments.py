@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run spec beside this program never retries it
+EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run spec next to this program never retries it
 FAMILIES = ("binomial", "gaussian")
 
 

@@ -1,1 +1,1 @@
-"""Measure how many images a second a network is trained with; see README.md beside this folder."""
+"""Measure how many images a second a network is trained with; see README.md next to this folder."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run specs beside this program never retry it
+EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run specs next to this program never retry it
 PREFIX = "BENCHMARK_"
 MODELS = ("resnet50", "mobilenetv2", "tiny")
 IMAGE_SIZES = {"resnet50": 224, "mobilenetv2": 224, "tiny": 8}

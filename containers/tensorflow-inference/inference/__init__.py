@@ -1,1 +1,1 @@
-"""Classify a range of images with a TensorFlow SavedModel; see README.md beside this folder."""
+"""Classify a range of images with a TensorFlow SavedModel; see README.md next to this folder."""

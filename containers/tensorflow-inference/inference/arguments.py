@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run specs beside this program never retry it
+EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run specs next to this program never retry it
 PREFIX = "INFERENCE_"
 BAKED_MODEL = "/model"  # where the image keeps the model that was put in when it was built
 _NO_GPUS = ("", "none", "void")  # what NVIDIA's container runtime takes for "no device"

@@ -1,6 +1,6 @@
 """How do images get to the model in time? A tf.data pipeline: read and decode in parallel, batch, prefetch.
 
-What cannot be read or decoded becomes an error text beside an empty image, so that one bad file costs one row.
+What cannot be read or decoded becomes an error text with an empty image, so that one bad file costs one row.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Coordination(NamedTuple):
 
     keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
     nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended: history
-    items that are not beside its results yet. Raises AWS_ERRORS.
+    items that are not next to its results yet. Raises AWS_ERRORS.
     """
 
     keep_alive: Callable[[], None] = lambda: None

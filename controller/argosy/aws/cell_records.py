@@ -1,4 +1,4 @@
-"""Records of the deployment's cells, open and closed, in home's table beside the heartbeat.
+"""Records of the deployment's cells, open and closed, in home's table next to the heartbeat.
 
 They record what was deployed, not the current settings. Home's deployment writes a record for each cell that it names
 (`cell_guard`); the teardown of a cell closes it (`teardown`). In a closed cell the controller launches nothing, and the

@@ -1,4 +1,5 @@
-"""A run's history, copied beside its results in parts that each fit into a tick. At the close, the instances follow."""
+"""A run's history, copied next to its results in parts that each fit into a tick. At the close, the instances
+follow."""
 
 from __future__ import annotations
 

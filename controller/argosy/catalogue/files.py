@@ -1,4 +1,4 @@
-"""The catalogue's figures: the JSON files beside this module.
+"""The catalogue's figures: the JSON files next to this module.
 
 Each ships with a date and a source, and `argosy catalogue refresh` rewrites it from AWS. `overrides.json`, which is not
 shipped and which a refresh does not touch, takes precedence: {"types": {NAME: {"registeredMemoryMib": 3500}}, "prices":

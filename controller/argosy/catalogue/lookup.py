@@ -21,7 +21,7 @@ _LOGS, _TRANSFER = "logsUsdPerGb", "transferUsdPerGb"
 
 
 class Overheads(NamedTuple):
-    """The hourly cost of an instance beside its price in EC2, USD."""
+    """The hourly cost of an instance besides its price in EC2, USD."""
 
     disk_usd_per_hour: float
     address_usd_per_hour: float

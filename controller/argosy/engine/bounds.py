@@ -87,7 +87,7 @@ def _resolving(launch: Launch, state: State) -> set[tuple[str, int]]:
 
 
 def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
-    """A wave in doubt may hold launches of a hundred runs. This tick resolves as many runs as fit beside the documents
+    """A wave in doubt may hold launches of a hundred runs. This tick resolves as many runs as fit with the documents
     already promised; a later tick resolves the others."""
     if not isinstance(action, ResolveLaunches):
         return action

@@ -109,11 +109,10 @@ _COLOURS = ("0", "5", "3", "7")  # of revisions, in turn: none of those that mea
 
 @dataclass(frozen=True, slots=True)
 class ServiceSeen:
-    """What is known of an environment beside its own view, by the number of a revision. tasks: of ListTasks, those that
-    are
-    alive or wait. tasks_left: how many more there are. courses: DescribeHistory's replies. failures: of the latest
-    deployments. pools: `c5.large in us-east-1a, spot`, by instance. explained: why tasks of the target wait. now: epoch
-    seconds.
+    """What is known of an environment besides its own view, by the number of a revision. tasks: of ListTasks, those
+    that are alive or wait. tasks_left: how many more there are. courses: DescribeHistory's replies. failures: of the
+    latest deployments. pools: `c5.large in us-east-1a, spot`, by instance. explained: why tasks of the target wait.
+    now: epoch seconds.
     """
 
     now: float

@@ -23,7 +23,7 @@ SIDE = 1000.0  # of the stretched coordinate system
 @dataclass(frozen=True, slots=True)
 class Layer:
     """name: for the legend. kind: its colour, a class of the style sheet without `s-`. values: shape (samples,). shown:
-    what the legend says beside the name."""
+    what the legend says next to the name."""
 
     name: str
     kind: str

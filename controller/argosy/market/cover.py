@@ -204,7 +204,7 @@ def cover_evenly(
 def even_shares(count: int, here: Sequence[int]) -> list[int]:
     """`count` divided so that the sums with `here` are as even as can be; of equal ones the first gets more.
 
-    Five tasks beside 4, 0 and 1: the sums become 4, 3 and 3.
+    Five tasks added to 4, 0 and 1: the sums become 4, 3 and 3.
 
     >>> even_shares(5, [4, 0, 1])
     [0, 3, 2]

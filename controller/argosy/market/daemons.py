@@ -1,7 +1,7 @@
 """The instances that each daemon runs on, and the room kept for daemons.
 
 The room is kept on present, incoming and offered instances. Otherwise batch tasks would take it. Also, a type would be
-bought again and again that has room for a task but none for it beside the daemons.
+bought again and again that has room for a task but none for it next to the daemons.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def daemons_of(state: State) -> tuple[Daemon, ...]:
 
 
 class KeptForDaemons(NamedTuple):
-    """The room that daemons will take of an instance, beside their present use."""
+    """The room that daemons will take of an instance, on top of their present use."""
 
     resources: Resources = NOTHING
     disk_gib: int = 0

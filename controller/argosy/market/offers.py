@@ -232,7 +232,7 @@ def _caution(pool: Pool, now: float) -> float:
 
 
 def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = ()) -> int:
-    """How many of a run's tasks an on-demand instance of the pool takes beside `daemons`, by resources and the most
+    """How many of a run's tasks an on-demand instance of the pool takes besides `daemons`, by resources and the most
     tasks; 0 outside the run's cells, or if its image or GPU model does not match."""
     kind = load_catalogue().get(pool.instance_type)
     if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):

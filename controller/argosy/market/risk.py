@@ -29,7 +29,7 @@ import numpy as np
 # 0.0003; 0.01 is the geometric middle.
 RATE_OF_BAND = (0.000035, 0.00011, 0.00018, 0.00026, 0.01)
 UNKNOWN_RATE = 0.01
-PRIOR_HOURS = 4.0  # weight of the band beside our own counts (decision 8)
+PRIOR_HOURS = 4.0  # weight of the band relative to our own counts (decision 8)
 UNSETTLED = 1.15  # a pool that was interrupted lately: a little more than offers.SIMILAR_PRICE
 SCORE_WEIGHT = 0.1  # the worst placement score makes a pool 10 % more expensive
 _LONGEST = 20.0  # mean lives: attempts of that length almost never end, so larger numbers add nothing

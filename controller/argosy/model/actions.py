@@ -167,7 +167,7 @@ class CloseRun:
 
 @dataclass(frozen=True, slots=True)
 class FoldHistory:
-    """Write the next part of a run's history beside its results. Closing a run includes this."""
+    """Write the next part of a run's history next to its results. Closing a run includes this."""
 
     run_id: str
 

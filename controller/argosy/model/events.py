@@ -320,7 +320,7 @@ class ManifestPartWritten:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPartWritten:
-    """The rows appended after `begin` (a sort key, "" = all) are beside the results, up to the part's end."""
+    """The rows appended after `begin` (a sort key, "" = all) are next to the results, up to the part's end."""
 
     run_id: str
     begin: str

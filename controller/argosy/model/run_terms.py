@@ -304,7 +304,7 @@ def all_bits(dependencies: tuple[Dependency, ...]) -> int:
 
 Changes = Mapping[str, Any]
 """What a user changed after the submission: new values by the spec's name of the field; None: the field is unset. They
-are stored beside the submitted spec, which stays as it is, and the run's terms follow from both."""
+are stored next to the submitted spec, which stays as it is, and the run's terms follow from both."""
 # By the name of a field that may change: the terms that follow from its value.
 _TERMS: Mapping[str, Callable[[RunTerms, Any], dict[str, Any]]] = {
     "priority": lambda terms, value: {"priority": int(value or 0)},

@@ -140,7 +140,7 @@ class Run:
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     failure_groups: list[FailureGroup] = field(default_factory=list)  # of all tries
-    history: list[HistoryPart] = field(default_factory=list)  # parts beside its results
+    history: list[HistoryPart] = field(default_factory=list)  # parts next to its results
     history_rows: int = 0  # rows that were ever appended
     unfolded_since: float = 0.0  # when the first row that is in no part was appended; 0 = there are none
     series: Series = field(default_factory=Series)  # a document of its own

@@ -105,7 +105,7 @@ def least_waste(c: Candidates) -> IntArray:
     """The share of the instance, in sixteenths, that would stay unused if it were filled with tasks of this size alone.
 
     Amounts count by best-fit's weights. So memory-heavy tasks go to instances with much memory, and cpu is not stranded
-    beside memory that is used up. For tasks with GPUs it is 0: on their instances best fit strands least.
+    next to memory that is used up. For tasks with GPUs it is 0: on their instances best fit strands least.
     After the alignment of Tetris (SIGCOMM'14), but of whole instances, so that placing a task changes no key.
     """
     value: Any = np.int64(0)

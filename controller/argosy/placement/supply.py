@@ -228,7 +228,7 @@ class Supply:
         return found
 
     def column(self, name: Hashable, of: OfRow, dtype: type[np.generic]) -> NDArray[Any]:
-        """(m,): a number of each row, made at first use; read only. name: what `of` depends on beside the row."""
+        """(m,): a number of each row, made at first use; read only. name: what `of` depends on besides the row."""
         if self._part is not None:
             return self._part[0].column(name, of, dtype)[self._part[1]]
         if name not in self._kept.columns:

@@ -81,7 +81,7 @@ def _spread(mean: float, around: tuple[float, float], source: str) -> Seconds:
     return Seconds(mean * around[0], mean, mean * around[1], source)
 
 
-# What a low and a high forecast assume, beside quick and slow tasks. Boots, in units of the policy's boot_s: from an
+# What a low and a high forecast assume, besides quick and slow tasks. Boots, in units of the policy's boot_s: from an
 # instance that needs no image to one that pulls a large one.
 _QUICK_BOOTS, _SLOW_BOOTS = 0.4, 1.5
 # The price at which an instance will be bought, as a share of what is known: a typical price, or one that was seen and

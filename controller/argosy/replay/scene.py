@@ -63,7 +63,7 @@ class Scene:
         """Why it was decided, of all `launches` of the tick; None when nothing was asked for its run.
 
         The ranking is that of the run's turn: what was placed for earlier runs in the same tick is taken off, what was
-        placed for this run is shown beside it.
+        placed for this run is shown next to it.
         """
         number = self._ask_of(launch)
         if number is None:

@@ -27,7 +27,7 @@ class SpecGiven:
 
 
 def given(spec: str | os.PathLike[str] | Mapping[str, Any], after: Sequence[str] = ()) -> SpecGiven:
-    """What is submitted. after: ids of runs that it depends on beside its own `dependsOn`. Raises InvalidSpec with
+    """What is submitted. after: ids of runs that it depends on besides its own `dependsOn`. Raises InvalidSpec with
     every fault, and InvalidInput for a file that cannot be read."""
     if isinstance(spec, Mapping):
         return _from_mapping(spec, after)

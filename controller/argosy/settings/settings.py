@@ -52,7 +52,8 @@ from argosy.settings.values import (
 MAX_JSON_BYTES = 2_500
 # CloudFormation's limit, and how many of these the stack of a cell may need for all but its fleets and their lists.
 MAX_STACK_RESOURCES, OTHER_RESOURCES = 500, 160
-# The zones of Regions in which accounts do not get a, b and c: https://docs.aws.amazon.com/global-infrastructure/latest/regions/
+# The zones of Regions in which accounts do not get a, b and c:
+# https://docs.aws.amazon.com/global-infrastructure/latest/regions/
 DEFAULT_ZONES = {"ap-northeast-1": "acd", "ca-central-1": "abd", "us-west-1": "ac"}
 
 DEFAULT_CPU_TYPES = tuple(
@@ -194,7 +195,7 @@ class Settings(_SettingsModel):
     allow_exec: bool = False
     # Roles whose session names another party sets (SAML, OIDC): each of their users is an owner.
     session_owners: Annotated[Listed[RoleGlob], Field(max_length=20)] = ()
-    # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
+    # Families that runs may name as taskDefinition, besides the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     # Target groups of the owner's load balancers, by the name that services give: their tasks are registered there.
     target_groups: Annotated[Mapping[GroupName, TargetGroupArn], Field(max_length=10)] = Field(default_factory=dict)

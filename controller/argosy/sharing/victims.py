@@ -46,7 +46,7 @@ Fits = Callable[[int, Sequence[int]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Tasks that may be stopped, and the free room beside them. Only the set of spared instances changes between the
+    """Tasks that may be stopped, and the free room next to them. Only the set of spared instances changes between the
     exchanges of a tick, so that many thousands of tasks are sorted once."""
 
     place: IntArray  # (tasks,) row of their instance

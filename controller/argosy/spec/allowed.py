@@ -1,4 +1,4 @@
-"""The fields allowed in the spec of each kind of run, and beside a task definition of the user's own.
+"""The fields allowed in the spec of each kind of run, and next to a task definition of the user's own.
 
 An allow-list: a field that is listed for no kind is refused, so that no new field is silently ignored. A field of a
 part, such as `capacity.cells`, covers everything below it.
@@ -15,7 +15,7 @@ from argosy.spec.models import fields_at
 from argosy.spec.program import BESIDE
 
 KINDS = {"b": "batch", "s": "service", "d": "daemon"}
-OWN = "t"  # beside taskDefinition
+OWN = "t"  # next to taskDefinition
 _LISTED = {
     "bsdt": "version kind name taskDefinition container.command container.environment owner compat tags",
     "bsd": "container.image container.hostPorts run workdir setup packages job result"
@@ -81,7 +81,7 @@ _SAID_OF_THE_DEFINITION = ("container.image", "run", *BESIDE)  # by `checks` and
 
 
 def allowed_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """Every field that cannot stand with the spec's kind, or beside its task definition."""
+    """Every field that cannot stand with the spec's kind, or next to its task definition."""
     kind = next((letter for letter, name in KINDS.items() if name == data.get("kind")), "b")
     has_own = data.get("taskDefinition") is not None
     for path in _given(data, f"{kind}{OWN}" if has_own else kind):
@@ -93,7 +93,7 @@ def allowed_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def may_stand(path: str, who: str) -> bool:
-    """Whether a field, or anything of a part, may stand with a kind or beside a task definition."""
+    """Whether a field, or anything of a part, may stand with a kind or a task definition."""
     return any(who in listed for listed in _listed(path))
 
 

@@ -1,6 +1,6 @@
 """Who may see the page? The user who started it, in the browser that opened the printed address.
 
-Programs of other users of this machine can reach the port as well, and can make a browser do so. So beside the gate of
+Programs of other users of this machine can reach the port as well, and can make a browser do so. So besides the gate of
 the room `loopback` there is a token: the opened address holds it, it counts once, and it is exchanged for a cookie. The
 cookie's name carries the port, because cookies do not distinguish ports.
 """

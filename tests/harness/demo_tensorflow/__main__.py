@@ -113,7 +113,7 @@ def _upload(inside: Session, folder: Path, prefix: str) -> str:
 
 
 def inference_changes(images: str, model: str) -> Any:
-    """Turn the run spec beside the image into the demo's: other images, another model, a slower pace."""
+    """Turn the run spec next to the image into the demo's: other images, another model, a slower pace."""
 
     def changed(spec: Mapping[str, Any]) -> dict[str, Any]:
         environment = {

@@ -1,4 +1,4 @@
-"""`report run`, `ui`, and `--html` of plan and cost: a page beside the answer, and refusals in words."""
+"""`report run`, `ui`, and `--html` of plan and cost: a page besides the answer, and refusals in words."""
 
 from __future__ import annotations
 

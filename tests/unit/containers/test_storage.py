@@ -19,7 +19,7 @@ CONTAINERS = Path(__file__).resolve().parents[3] / "containers"
     ids=lambda p: p.name,
 )
 def test_what_an_image_shares_lies_in_its_folder_too(folder: Path) -> None:
-    """Without a container a program runs in its folder, where the image has the shared files beside it."""
+    """Without a container a program runs in its folder, where the image has the shared files next to it."""
     copied = re.findall(r"^COPY shared/(\S+) \.$", (folder / "Dockerfile").read_text(), re.MULTILINE)
     assert copied
     for name in copied:

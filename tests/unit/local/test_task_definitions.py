@@ -1,4 +1,4 @@
-"""The task definitions that local mode registers, read from the files beside the images."""
+"""The task definitions that local mode registers, read from the files next to the images."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_a_format_from_before_the_last_one_is_refused() -> None:
 
 
 def test_the_next_format_will_read_this_one_and_none_before_it() -> None:
-    """By an invented version that stores one format more; `simulation.next_version` lets it work beside this one."""
+    """By an invented version that stores one format more; `simulation.next_version` lets it work alongside this one."""
     check_format(FORMAT, newest=FORMAT + 1)
     check_format(FORMAT + 1, newest=FORMAT + 1)
     with pytest.raises(OlderFormat):

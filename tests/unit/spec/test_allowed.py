@@ -1,4 +1,4 @@
-"""Every field of a spec has an effect with each kind and beside a task definition, or is refused there."""
+"""Every field of a spec has an effect with each kind and next to a task definition, or is refused there."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class DeploymentLimits:
     pools: tuple[tuple[str, str, str], ...] = ()  # (cell, instance type, zone) that may be bought; empty = unknown
     policy: Policy = field(default_factory=Policy)  # of it, the attributes that instances get
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
-    input_buckets: frozenset[str] = frozenset()  # that programs may read, beside `buckets`
+    input_buckets: frozenset[str] = frozenset()  # that programs may read, besides `buckets`
     target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give
     session_owners: tuple[str, ...] = ()  # globs of roles whose session names identify a person
 

@@ -28,7 +28,7 @@ JSON = dict[str, Any]
 ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
 ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
 OBJECTS_SHOWN = 12_000  # instances as objects
-OBJECTS_BESIDE = 3_000  # the same beside what works on them and the history, which take 4.3 MB
+OBJECTS_BESIDE = 3_000  # the same, with what works on them and the history taking 4.3 MB
 _NAMES: Mapping[str, Callable[[JSON], str]] = {
     "type": lambda each: each["instanceType"],
     "zone": lambda each: each["availabilityZone"],

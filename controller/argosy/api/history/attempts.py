@@ -61,7 +61,7 @@ class AttemptPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where a run's rows are: in parts beside its results, the later ones in items of the store. damaged: what of it
+    """Where a run's rows are: in parts next to its results, the later ones in items of the store. damaged: what of it
     could not be read so far."""
 
     store: Store

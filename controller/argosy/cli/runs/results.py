@@ -19,7 +19,7 @@ from argosy.client.progress import TERMINAL
 from argosy.client.results.files import ResultFile, download, result_files
 from argosy.client.results.manifest import NoManifest
 
-# In a folder that is made for results: the next `argosy run` beside it need not upload them.
+# In a folder that is made for results: the next `argosy run` in the folder above need not upload them.
 NOT_UPLOADED = "# results: argosy run leaves them out\n*\n"
 
 

@@ -1,4 +1,4 @@
-"""A spec with a program beside it, made into one that a deployment can run. `pack` uploads it and names the job.
+"""A spec with a program next to it, made into one that a deployment can run. `pack` uploads it and names the job.
 
 A job is a small JSON object: the archives that a task unpacks, and what it does before the program. Its name is its
 digest, so that the same program submitted again is the same spec.

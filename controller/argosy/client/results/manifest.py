@@ -37,7 +37,7 @@ def lines_of(body: Any) -> Iterator[bytes]:
 class Manifest:
     """The content of `manifest.json`. head: `runId`, `output`, `retries` and `tasks`, if it has them. The entries of a
     large run
-    lie in parts beside it.
+    are in parts next to it.
     """
 
     def __init__(self, body: Any, part: Callable[[str], Any]) -> None:

@@ -59,7 +59,7 @@ class Ec2Ledger:
         self.available: dict[str, int] = {}
         """How many more instances a pool can deliver; a pool that is missing here has no limit."""
         self.obstacles: dict[str, LaunchObstacle] = {}
-        """What, beside a lack of capacity, keeps a pool from launching anything, such as a missing image."""
+        """What, besides a lack of capacity, keeps a pool from launching anything, such as a missing image."""
         self.quotas: dict[str, int] = {}
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
         self.to_fill: dict[str, Ec2Fleet] = {}

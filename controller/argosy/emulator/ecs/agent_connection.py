@@ -39,7 +39,7 @@ class AgentConnection(OperationGroup[EcsLedger]):
             return AgentWork(start, stop)
 
     def report_health(self, task_arn: str, container: str, status: str) -> None:
-        """Through a channel of its own, beside the changes of state: no event, and no higher version [thread:
+        """Through a channel of its own, separate from the changes of state: no event, and no higher version [thread:
         containers-roadmap
         1019 and 1515]. A task that ECS has forgotten is ignored.
         """

@@ -42,7 +42,7 @@ export function ticks(low, high, most) {
   return found;
 }
 
-/** Which place beside each other do attempts of one lane take? Attempts are in order of lane and start. */
+/** Which row within one lane does each attempt take? Attempts are in order of lane and start. */
 export function slots({ lane, start, stop }, lanes) {
   const slot = new Uint8Array(lane.length), depth = new Uint8Array(lanes).fill(1);
   let free = [], last = -1;

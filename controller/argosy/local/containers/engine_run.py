@@ -40,7 +40,7 @@ _MEMORY_RAN_OUT = "argosy: killed: out of memory"
 _ASKED = "{{.State.Status}} {{.State.OOMKilled}}"
 
 
-# What Docker and podman give a container's root beside what it needs for its own files: raw sockets, device nodes,
+# What Docker and podman give a container's root besides what it needs for its own files: raw sockets, device nodes,
 # other users, other roots. A program that would change users needs a `user` in its definition instead.
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT")
 

@@ -74,8 +74,8 @@ def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
 def build_context(folder: Path) -> list[str]:
     """The arguments that tell `docker build` what to build from: the image's own folder, or the one above it.
 
-    An image that needs files from beside its folder has a `Dockerfile.dockerignore`, which is the engines' name for the
-    ignore file of a Dockerfile whose context is another folder.
+    An image that needs files from next to its folder has a `Dockerfile.dockerignore`, which is the engines' name for
+    the ignore file of a Dockerfile whose context is another folder.
     """
     dockerfile = folder / "Dockerfile"
     if dockerfile.with_name("Dockerfile.dockerignore").is_file():

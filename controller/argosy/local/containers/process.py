@@ -64,7 +64,7 @@ class Program:
     descriptors: tuple[int, ...] = ()  # open files that it inherits
     has_runner: bool = False  # the runner starts it, and does what its environment says before and afterwards
     bare: bool = False  # its image's folder holds nothing for it: without an archive it gets an empty one
-    copy_stdout_to: Path | None = None  # beside the log
+    copy_stdout_to: Path | None = None  # as well as the log
 
 
 class ContainerProcess:

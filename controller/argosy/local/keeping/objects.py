@@ -1,4 +1,4 @@
-"""The bodies of S3 objects: small ones in the database, others in files of their own beside it.
+"""The bodies of S3 objects: small ones in the database, others in files of their own next to it.
 
 A file is complete before a row names it, and is removed after the last row that does. Files that a kill left without a
 row are removed at the next start.
@@ -17,7 +17,7 @@ from argosy.local.keeping.database import Database
 from argosy.local.moto.objects import KeptObject
 
 SMALL_BYTES = 16_384
-_SIZE = "bytes"  # beside what S3 knows of an object
+_SIZE = "bytes"  # besides what S3 knows of an object
 
 
 class KeptBodies:

@@ -131,7 +131,7 @@ class Master:
         add_columns(self._lp, none, none + np.inf, (np.insert(column, ends, np.arange(len(ends))), rows, amounts))
 
     def solve(self) -> Solution:
-        """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 exceed what floats hold."""
+        """Unsolved when HiGHS finds no optimum: amounts of 2^40 next to 1 exceed what floats hold."""
         column, dual = optimum(self._lp)
         shapes, sizes, pools = self.pattern.shape[1], len(self._problem.sizes), len(self._problem.offered.price)
         uses = shapes + pools + (self._kinds > 0)

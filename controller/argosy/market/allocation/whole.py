@@ -1,7 +1,7 @@
 """How much more than the prices of sizes are tasks worth because they are whole?
 
 Two tasks that each need more than half of a size's cpu never share an instance of it. So each of them may be worth the
-size's cost less the best filling of the room beside it, all of them at once; on larger sizes it pays by the price. The
+size's cost less the best filling of the room next to it, all of them at once; on larger sizes it pays by the price. The
 best filling comes from a knapsack table with needs rounded down, so it is never valued too low. Sizes are handled from
 small to large: a value raised for one size only has to keep to the prices of the larger ones.
 """
@@ -55,7 +55,7 @@ def _raised_up_to(problem: Problem, value: FloatArray, sizes: IntArray, price: F
 def _rest_beside(
     problem: Problem, value: FloatArray, size: int, price: FloatArray, small: IntArray, large: IntArray
 ) -> FloatArray:
-    """(n,) the cost of the size at `price` (3,) less the highest worth of the room beside each `large` (n,) task.
+    """(n,) the cost of the size at `price` (3,) less the highest worth of the room next to each `large` (n,) task.
 
     GPUs are paid for by their price: the table has no axis for them.
     """

@@ -13,7 +13,7 @@ from argosy.model.run_terms import DEFAULT_QUEUE, duration_of
 from argosy.model.shares.recent_use import RecentUse
 
 SHARING = "SHARING"  # of the partition STATE
-MOST_EARLIER = 10  # documents that are kept beside the one in force
+MOST_EARLIER = 10  # documents that are kept besides the one in force
 MOST_QUEUES, MOST_WEIGHT = 200, 1_000
 DRAIN: Final = "drain"
 PREEMPT: Final = "preempt"  # how room is taken
@@ -42,7 +42,7 @@ class Guarantee(NamedTuple):
 
 
 class ShareQueue(NamedTuple):
-    """One queue. weight: its share beside the others'; 0 = gets only what the others leave."""
+    """One queue. weight: its share relative to the others'; 0 = gets only what the others leave."""
 
     weight: int = 1
     by_owner: bool = False  # whether its weight is divided among the owners who have open runs in it

@@ -318,7 +318,7 @@ def _root(state: State) -> dict[str, Any]:
 def _restored_run(
     run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None, suspended: list[Any] | None
 ) -> Run | Suspension | Damage:
-    """suspended: the members of its `Suspension` beside the record. Nothing else of such a run is read."""
+    """suspended: the members of its `Suspension` next to the record. Nothing else of such a run is read."""
     if stored is None:
         return Damage(f"record of {run_id}", "it is missing", run_id)
     record = tried(f"record of {run_id}", lambda: record_from(stored[0]), run_id)

@@ -74,7 +74,7 @@ class _OnHere:
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks
     unplaced: Sequence[int]  # per ask
     in_use: Mapping[str, set[str]]  # by run id, ids of the instances with its tasks, including those placed now
-    share: FairShare | None  # of the turns, with the caps beside what is placed
+    share: FairShare | None  # of the turns, with the caps less what is placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Ordered:
     unplaced: list[int]  # per ask
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks that wait for the instance
     used: set[str]  # ids of those instances
-    share: FairShare | None  # of the turns, with the caps beside what is placed and what waits
+    share: FairShare | None  # of the turns, with the caps less what is placed and what waits
 
 
 def assign(

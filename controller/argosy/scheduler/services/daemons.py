@@ -134,7 +134,7 @@ def _at(host: DaemonHost, tasks: Sequence[DaemonTask]) -> _OnHost:
 def _vacant(
     here: Sequence[_OnHost], pending: Sequence[PendingSlot], spare: int, starts_first: bool
 ) -> list[DaemonHost]:
-    """Instances that get a task now. If the new task starts beside the old one, only a few start at a time, because
+    """Instances that get a task now. If the new task starts next to the old one, only a few start at a time, because
     the revision may be broken."""
     empty = [each.host for each in here if each.host.is_open and not each.live]
     if not starts_first:

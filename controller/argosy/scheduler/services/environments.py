@@ -53,7 +53,7 @@ NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False, target_group="", dra
 class ServiceSteps:
     """The result of `service_steps`: what services and daemons need in one tick.
 
-    Example: a deployment of service `web` starts a second task beside the old one, and stops the old one once the new
+    Example: a deployment of service `web` starts a second task next to the old one, and stops the old one once the new
     one is healthy. In the first tick `steps` is (SetSlots("web-2", (0,)),) and `grows` is True; in the last one `steps`
     is (StopAttempt of the old task,), or (DrainTask,) while a load balancer still sends it requests.
     """

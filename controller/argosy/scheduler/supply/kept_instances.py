@@ -106,7 +106,7 @@ def open_to(run: Run, moment: Moment, needed: Mapping[str, float]) -> frozenset[
 def first_fit(needs: Resources, free: Resources, ends: Ends, now: float) -> float:
     """The earliest time at which that much is free; if it never is, the end of all tasks, so that the instance may go.
 
-    One task of 2 vCPUs ends in 60 s, another in 300 s. A task of 3 vCPUs fits beside 1 free vCPU in 60 s.
+    One task of 2 vCPUs ends in 60 s, another in 300 s. A task of 3 vCPUs fits with 1 free vCPU in 60 s.
 
     >>> ends = [(300.0, Resources(2048, 0, 0)), (60.0, Resources(2048, 0, 0))]
     >>> first_fit(Resources(3072, 0, 0), Resources(1024, 0, 0), ends, now=0.0)

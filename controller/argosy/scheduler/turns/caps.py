@@ -161,7 +161,7 @@ class CapRoom:
         return {name: short for name, queue, its, short in both if short > 0 and not queue.lend and its == unit}
 
     def less(self, rows: IntArray, units: IntArray) -> CapRoom:
-        """What is left of it beside further use. rows: (n,) of queues. units: (n, 4)."""
+        """What further use leaves of it. rows: (n,) of queues. units: (n, 4)."""
         taken = np.zeros_like(self.used)
         np.add.at(taken, rows, units)
         return replace(self, used=self.used + taken)

@@ -78,7 +78,7 @@ class QueueCaps:
     order: FairOrder
     asks: Sequence[Ask]
     lineup: Lineup
-    room: CapRoom  # beside all that the tick has placed so far
+    room: CapRoom  # less all that the tick has placed so far
     usd_per_hour: FloatArray  # (rows of the lineup,)
     costs: IntArray  # (asks, units) the units of a task, averaged where there is room for it
     queue: IntArray  # (asks,)

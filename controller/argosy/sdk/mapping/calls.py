@@ -156,7 +156,7 @@ def _upload(s3: Any, objects: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def write_program(folder: Path) -> None:
-    """The program of the tasks: the worker, and this process's own cloudpickle beside it."""
+    """The program of the tasks: the worker, and this process's own cloudpickle next to it."""
     shutil.copyfile(Path(__file__).with_name("worker.py"), folder / PROGRAM)
     package = Path(cloudpickle_module().__file__).parent
     shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))

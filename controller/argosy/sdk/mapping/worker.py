@@ -1,6 +1,6 @@
 """The program of a task of `argosy.map`: it reads functions and calls, makes the calls, and leaves their results.
 
-This file runs alone in the container, with the standard library and the cloudpickle that is packed beside it; so the
+This file runs alone in the container, with the standard library and the cloudpickle that is packed with it; so the
 format is defined here: a line of JSON, which is read before anything is unpickled, then the pickles. A function that
 was pickled by another Python would crash this one without a message.
 """

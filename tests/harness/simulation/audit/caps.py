@@ -110,7 +110,9 @@ class CapChecker(Checker):
         kept = sum(max(0.0, amount - use[name].instances) for name, amount in promised.items())
         alive = sum(each["status"] != "GONE" for each in self.facts.stored.instances.values())
         if kept and not waiting & promised.keys() and alive + ordered > self.facts.policy.max_instances - kept + 1e-3:
-            told = f"{ordered} instances are ordered beside {alive}, and {kept:g} are guaranteed to others and not lent"
+            told = (
+                f"{ordered} instances are ordered besides {alive}, and {kept:g} are guaranteed to others and not lent"
+            )
             self.facts.violated("S8", told, *sorted(promised))
 
     def _others_may_order(self) -> bool:

@@ -72,7 +72,7 @@ class FleetChecker(Checker):
         missing = sum(max(0, each.total_target - len(each.members)) for each in fleets)
         most = facts.policy.max_instances
         if fleet.total_target > len(fleet.members) and held + missing > most:
-            sentence = f"{missing} more instances are ordered beside {held}, {most} are allowed"
+            sentence = f"{missing} more instances are ordered besides {held}, {most} are allowed"
             facts.violated("I7", sentence, fleet.fleet_id)
 
     def unordered_raise(self, stored: StoredState, fleet: Ec2Fleet) -> str:

@@ -130,7 +130,7 @@ class HistoryChecker(Checker):
         told = {key: (row.outcome, row.task_id) for key, row in found.items()}
         if told != {key: (row.outcome, row.task_id) for key, row in self._rows[record.id].items()}:
             self.facts.violated(
-                "H3", f"the rows beside the results of {record.id} are not those of its commits", record.id
+                "H3", f"the rows next to the results of {record.id} are not those of its commits", record.id
             )
 
     def _launched(self, request: JSON, reply: JSON) -> None:

@@ -20,7 +20,7 @@ from tests.harness.simulation.world.deployed_fleets import IPV4_USD_PER_S, fleet
 
 JSON = dict[str, Any]
 
-STOPPING_S = 300.0  # from the decision to stop a run until its last instance is gone, beside the gaps between ticks
+STOPPING_S = 300.0  # from the decision to stop a run until its last instance is gone, without the gaps between ticks
 ROUNDING_USD = 1e-6
 UNSEEN_S = 900.0  # share of each instance's life that the controller may not have seen
 SEEN_LATE_S = 60.0  # the same without faults

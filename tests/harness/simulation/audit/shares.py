@@ -34,7 +34,7 @@ LATE_S = 180.0  # from the end of a task until another one has its place: late e
 
 
 class ShareChecker(SharingChecker):
-    """Waiting tasks beside running ones."""
+    """Tasks that wait while others run."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)

@@ -36,14 +36,14 @@ STARTED = ("resources", "placement", "capacity", "run", "container")  # spec fie
 
 
 class SharingChecker(Checker):
-    """Intents beside waiting tasks."""
+    """Intents while tasks waited."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self.judged = 0
-        """Intents beside which a run of another queue waited."""
+        """Intents while a run of another queue waited."""
         self.within = 0
-        """Intents beside which a run of the same queue waited."""
+        """Intents while a run of the same queue waited."""
         self.remembered = 0
         """Those of them where one used more lately than the other."""
         self._parties: set[Party] = set()

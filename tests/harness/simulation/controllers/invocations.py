@@ -36,7 +36,7 @@ class Invocations:
         is_at_work: Callable[[], bool],
     ) -> None:
         self.called_by: Caller | None = None
-        """The caller that invokes it now, beside the schedule."""
+        """The caller that invokes it now, besides the schedule."""
         self.is_quiet = False
         """Whether the last controller that left had nothing to do for a while."""
         self.lease_holds = True
@@ -80,7 +80,7 @@ class Invocations:
             self._world.later(CALL_S, lambda: self._begin(caller))
 
     def _begin(self, caller: Caller) -> None:
-        """Beside a working controller, another process asks for the lease."""
+        """While a controller works, another process asks for the lease."""
         self._count += 1
         owner = f"call#{self._count}"
         if self.lease_holds and self._is_at_work():

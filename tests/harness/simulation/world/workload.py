@@ -20,7 +20,7 @@ from tests.harness.simulation.world.virtual_task import SIGTERM_CODE, TaskBehavi
 from tests.harness.simulation.world.world import share
 
 JSON = dict[str, Any]
-WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files beside their part, and how many
+WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files next to their part, and how many
 VCPUS = 4  # of an instance
 PLAIN_MIB = 1024  # of memory for a task: cpu runs out first
 BUCKET = "results"

@@ -19,7 +19,7 @@ PART = "parts/part-0000000.jsonl"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current one, with a script, a module beside it, an executable and a file that is none."""
+    """The current one, with a script, a module next to it, an executable and a file that is not executable."""
     home = tmp_path / "home" / "me"
     work = home / "work"
     work.mkdir(parents=True)

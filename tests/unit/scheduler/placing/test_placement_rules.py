@@ -231,7 +231,7 @@ def test_tcp_and_udp_of_one_number_are_two_ports() -> None:
 
 
 def test_purchases_respect_host_ports() -> None:
-    """Two runs of one port need an instance for every task, those of another port go beside them."""
+    """Two runs of one port need an instance for every task; runs of another port share those instances."""
     state = ready(ready(state_with(fleet()), tasks=3, **web(80)), OTHER, tasks=2, **web(80))
     assert bought(state) == 5
     state = ready(ready(state_with(fleet()), tasks=3, **web(80)), OTHER, tasks=2, **web(81))
