@@ -1,4 +1,4 @@
-"""docs/maintainers/predecessors.md has a row for each thing a predecessor did, and the tests it names exist."""
+"""docs/maintainers/predecessors.md has a row for each feature of a predecessor, and the tests that it names exist."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ def test_what_is_here_names_a_test_and_what_is_missing_a_reason() -> None:
 def test_the_page_counts_its_rows() -> None:
     count = Counter(here for _, here, _ in rows())
     said = re.sub(r"\s+", " ", PAGE)
-    assert f"{count['yes']} are here, {count['partly']} are here in part, and {count['no']} are not" in said
+    assert f"Argosy has {count['yes']}, {count['partly']} in part, and lacks {count['no']}." in said
