@@ -43,4 +43,4 @@ def test_what_is_here_names_a_test_and_what_is_missing_a_reason() -> None:
 def test_the_page_counts_its_rows() -> None:
     count = Counter(here for _, here, _ in rows())
     said = re.sub(r"\s+", " ", PAGE)
-    assert f"Argosy has {count['yes']}, {count['partly']} in part, and lacks {count['no']}." in said
+    assert f"Argosy has {count['yes']} of them, {count['partly']} in part, and lacks {count['no']}." in said
