@@ -1,6 +1,6 @@
 """Byte code in the functions' zips, compiled by an interpreter of the runtime's minor version, or left out.
 
-Byte code halves what a cold start computes (measured: 1.7 s of processor time without, 0.85 s with). Lambda cannot
+Byte code halves the CPU time of a cold start (measured: 1.7 s without, 0.85 s with). Lambda cannot
 write any, since its folder is read-only, and only an interpreter of the same minor version can write it beforehand.
 The one that runs the CDK is often another, so uv, which `make` installs into .venv, fetches one where there is none.
 """
@@ -52,7 +52,7 @@ def _of_uv(uv: str | None, version: str) -> str | None:
 
 
 def _writes_for(python: str, version: str) -> bool:
-    """Runs the interpreter instead of trusting its name: a version manager's stand-in may be on PATH for a missing
+    """Runs the interpreter instead of trusting its name: a version manager's shim may be on PATH for a missing
     Python."""
     magic = (
         "import importlib.util as u, sys; print(*sys.version_info[:2], int.from_bytes(u.MAGIC_NUMBER[:2], 'little'))"

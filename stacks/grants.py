@@ -321,7 +321,8 @@ def _reach(arns: Arns, region: str) -> list[str]:
 
 
 def watchdog(arns: Arns, region: str) -> list[iam.PolicyStatement]:
-    """Reads the records; ends the instances. Home's also looks whether a request waits, and enables the tick."""
+    """Reads the records; ends the instances. Home's watchdog also checks whether a request waits, and enables the
+    tick."""
     waking = [_of_partition(arns, "INBOX", "Query"), allow(["events:EnableRule"], [arns.tick])]
     at_home = region == arns.settings.region
     return [_records(arns, "Query"), *(waking if at_home else []), *freeing(arns, _reach(arns, region))]
@@ -372,8 +373,8 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that use a queue, besides the right to invoke its entrance: find the deployment, look at
-    it, read results and logs, and bring programs of their own. These are stored under their digests; no right to delete
+    """For people and programs that use a queue, besides the right to invoke its entrance: find the deployment, view it,
+    read results and logs, and upload programs of their own. These are stored under their digests; no right to delete
     them or to list more is granted. No `argosy exec`: IAM can name tasks, but not the queues that they belong to."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}

@@ -58,7 +58,7 @@ def read(address: str) -> bytes:
 
 
 def lines(address: str) -> Iterator[str]:
-    """The lines of a text, read as far as they are asked for. Raises Temporary or Refused."""
+    """The lines of a text, read only as far as needed. Raises Temporary or Refused."""
     if not is_s3(address):
         with file_errors(address), Path(address).open(encoding="utf-8", errors="replace") as file:
             yield from (line.rstrip("\n") for line in file)
@@ -85,7 +85,7 @@ def names_below(folder: str) -> Iterator[str]:
 
 
 def write(address: str, data: bytes) -> None:
-    """Write all or nothing, over what was there. Raises Temporary or Refused."""
+    """Write all or nothing, over an existing file. Raises Temporary or Refused."""
     if not is_s3(address):
         _write_file(Path(address), data, once=False)
         return

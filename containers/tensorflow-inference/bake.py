@@ -3,7 +3,7 @@
     python bake.py --network MobileNetV2 --out /model       downloads the weights; needs the network
     python bake.py --network "" --out /model                makes an empty folder: the model then comes by --model
 
-The exported model takes pixels 0..255 and scales them as its network wants them.
+The exported model takes pixels 0..255 and scales them as its network needs them.
 """
 
 from __future__ import annotations

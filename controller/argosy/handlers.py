@@ -130,7 +130,7 @@ def _write(metrics: Metrics) -> None:
 
 
 class SignsOfLife:
-    """What the executor calls during long work: the lease of the invocation that is at work is renewed.
+    """The executor calls it during long work, to renew the lease of the invocation at work.
 
     It writes no heartbeat: only a completed tick counts as one (`argosy.engine.loop`).
     """
@@ -208,7 +208,8 @@ def settings_of_process() -> Settings:
 
 
 def forget_process() -> None:
-    """Drop what this process has built, so that the next call builds it from the environment as it is then."""
+    """Drop the objects that this process has built, so that the next call builds them from the environment as it is
+    then."""
     for built in (clients_of_process, settings_of_process, api_of_process, controller_of_process):
         built.cache_clear()
     signs_of_life.renew = lambda: True  # the lease that it renewed was taken through clients that are forgotten
@@ -271,7 +272,7 @@ def _identities() -> Identities | None:
 
 
 class Announcer:
-    """Reports what a person has to see: by an event on the default bus, and by a metric that has an alarm."""
+    """Reports events that need a person's attention, by an event on the default bus and a metric that has an alarm."""
 
     def __init__(self, events: Any) -> None:
         self._events = events

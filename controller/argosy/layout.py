@@ -30,7 +30,7 @@ def run_output(base: str, run_id: str) -> str:
 
 
 def numbered(index: int) -> str:
-    """A task's index as it stands in names, so that they sort like indexes."""
+    """A task's index in the form used in names, so that they sort like indexes."""
     return f"{index:0{INDEX_DIGITS}d}"
 
 

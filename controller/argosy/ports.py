@@ -29,7 +29,7 @@ class AlreadyExists(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What an operator or a teardown has switched off, with the reasons in sentences."""
+    """The functions that an operator or a teardown has switched off, with the reasons in sentences."""
 
     deployment: str | None = None  # why nothing may be launched anywhere; None = it may
     cells: Mapping[str, str] = field(default_factory=dict)  # cell -> why nothing may be launched there
@@ -44,7 +44,7 @@ class Store(Protocol):
         """Every item of the partition, in sort-key order, all pages. Raises if a page fails: never a partial answer."""
 
     def read_many(self, keys: Iterable[Key]) -> dict[Key, bytes]:
-        """Those of the items that exist. Each is read as `read` does, and not all at one moment. Never a partial
+        """Those of the items that exist. Each is read as `read` does, and not all at the same time. Never a partial
         answer."""
 
     def page(
@@ -85,7 +85,7 @@ class Store(Protocol):
 
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
         """True when `owner` now holds the lease until now + seconds (it was free, expired, or already ours). False: the
-        one who holds it learns that it was asked for when it wants to lay it down."""
+        holder learns of the request when it releases the lease."""
 
     def release_lease(self, owner: str) -> None:
         """Release the lease if `owner` holds it, even if another controller was refused it."""
@@ -137,14 +137,15 @@ class Executor(Protocol):
 
 
 class Archive(Protocol):
-    """Where the controller records what it takes in and decides (`recording`)."""
+    """The record of the controller's inputs and decisions (`recording`)."""
 
     def put(self, name: str, body: bytes) -> None:
         """Store a file, once. Raises what the store's client raises."""
 
 
 class Caller(StrEnum):
-    """Who has invoked the controller. What a rule or the api sends along is not read: it stands in queue or inbox."""
+    """The caller that has invoked the controller. The payload from a rule or the api is not read, because the queue or
+    the inbox has it."""
 
     API = "api"
     RULE = "rule"  # that an urgent message has matched (`messages.urgent`)
@@ -165,7 +166,7 @@ class Wake(Protocol):
 
 
 class ScheduleClock(Protocol):
-    """What fires the schedules: it asks the api for FireSchedule at each time, at least once."""
+    """The service that fires the schedules: it calls the api's FireSchedule at each time, at least once."""
 
     def set(self, schedule: Schedule) -> None:
         """From now on it fires as this says; a paused one does not. Idempotent."""
@@ -184,7 +185,7 @@ class SignatureRefused(Exception):
 
 
 class IdentityUnknown(Exception):
-    """AWS cannot be asked at this moment whose a signature is."""
+    """AWS cannot be queried now for the owner of a signature."""
 
 
 class Identities(Protocol):

@@ -1,7 +1,7 @@
 """Classify a range of handwritten digits: `python -m digits --range 917:967 --output s3://bucket/part.jsonl`.
 
 Writes one JSON line per image, {"index": 917, "label": 3, "predicted": 3}, by one conditional PUT. Exit codes: 0 done
-(also when the part was there already), 64 bad arguments, 75 S3 is in trouble for the moment, 143 stopped by SIGTERM,
+(also when the part was there already), 64 bad arguments, 75 S3 is temporarily in trouble, 143 stopped by SIGTERM,
 1 otherwise.
 """
 

@@ -1,4 +1,4 @@
-"""What was asked for? The command line, with the task's ARGOSY_* environment as its defaults."""
+"""The program's arguments. The command line, with the task's ARGOSY_* environment as its defaults."""
 
 from __future__ import annotations
 

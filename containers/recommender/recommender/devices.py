@@ -11,9 +11,9 @@ MOST = 4  # as many as the original's hosts had
 
 
 def find(tf: Any, pinned: Sequence[str], wanted: int | None, cpu_devices: int) -> list[str]:
-    """TensorFlow's names of the devices; to be asked before it does anything else. Raises WrongImage or NoDevice.
+    """TensorFlow's names of the devices; call it before TensorFlow does anything else. Raises WrongImage or NoDevice.
 
-    wanted: as `mpirun -np` says; None: as many as are pinned. cpu_devices: logical CPUs that stand in, 0 for none.
+    wanted: as `mpirun -np` says; None: as many as are pinned. cpu_devices: logical CPUs in place of GPUs, 0 for none.
     """
     count = len(pinned) if wanted is None else wanted
     if wanted is not None and len(pinned) not in (0, wanted):

@@ -18,7 +18,7 @@ class BadInput(Exception):
 
 
 class WrongImage(BadInput):
-    """The task cannot do what it was asked for, wherever it runs."""
+    """The task cannot do its work, wherever it runs."""
 
 
 class NoDevice(Exception):

@@ -1,4 +1,4 @@
-"""Which text lies at an address? A file, an S3 object, or what an HTTP server gives."""
+"""Which text lies at an address? A file, an S3 object, or an HTTP server's reply."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The network itself, in Keras: built from a config, trained, stored, asked for scores.
 
 Data parallel: every device holds the whole network and works on a share of each batch (MirroredStrategy). DSSTNE splits
-the network over its GPUs instead; the README says what follows from that.
+the network over its GPUs instead; the README describes the consequences.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Learning:
 
 @dataclass
 class Trained:
-    """A Keras model from (samples, inputs) to (samples, outputs) logits, and what it was made from."""
+    """A Keras model from (samples, inputs) to (samples, outputs) logits, and its source."""
 
     network: Network
     text: str
@@ -189,7 +189,7 @@ def from_bytes(data: bytes, source: str) -> Trained:
 
 
 def scorer(tf: Any, trained: Trained, layer: str) -> Callable[[Any], Floats]:
-    """What the units of a layer say to a batch of dense inputs; of the output layer, chances from 0 to 1.
+    """The outputs of a layer's units for a batch of dense inputs; for the output layer, probabilities from 0 to 1.
 
     Raises BadInput for a layer that there is not.
     """

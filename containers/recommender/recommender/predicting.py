@@ -16,7 +16,7 @@ from recommender.text_data import DataSet, Index, labels_of, records
 
 @dataclass(frozen=True)
 class Question:
-    """layer: "Output" for the k best features; another one for what all its units say. form: printf's, `4.3f`."""
+    """layer: "Output" for the k best features; another one for the outputs of all its units. form: printf's, `4.3f`."""
 
     layer: str
     k: int
@@ -32,7 +32,7 @@ def read_form(text: str) -> str:
 
 
 def read_filter(text: str, source: str, features: Index, samples: Index) -> dict[int, list[int]]:
-    """Sample -> features never to recommend to it. What neither knows is left out. Raises BadInput."""
+    """Sample -> features never to recommend to it. Entries that neither has are left out. Raises BadInput."""
     return {
         samples[sample]: [features[feature] for feature in found if feature in features]
         for sample, found in records(text, source)

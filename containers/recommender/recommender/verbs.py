@@ -1,4 +1,5 @@
-"""What does each verb do? Reads what its flags name, files or s3:// and http(s):// addresses, and writes its output."""
+"""What does each verb do? Reads the files or s3:// and http(s):// addresses that its flags name, and writes its
+output."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def gpus_of(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_mpirun(words: list[str]) -> tuple[int | None, list[str]]:
-    """As with MPI, one process a GPU; here their number is what counts."""
+    """As with MPI, one process a GPU; here only their number counts."""
     if words[:1] != ["mpirun"]:
         return None, words
     if len(words) < 4 or words[1] != "-np" or not re.fullmatch("[1-9][0-9]?", words[2]):

@@ -1,4 +1,5 @@
-"""Which point of the grid was asked for? The command line says it, and the task's environment which row it is."""
+"""The program's arguments: which point of the grid? The command line says it, and the task's environment which row it
+is."""
 
 from __future__ import annotations
 

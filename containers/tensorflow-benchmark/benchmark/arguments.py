@@ -28,7 +28,7 @@ ALL_GPUS = ("all",)  # and this for "whatever there is", which CUDA's own base i
 class Request:
     """batch_size: images per GPU and step. steps come in `rounds` of equal length, whose speeds give the deviation.
 
-    precision: auto, mixed or float32. cpu_devices: logical CPUs that stand in for GPUs; 0 = none do. `gpus` are the ids
+    precision: auto, mixed or float32. cpu_devices: logical CPUs in place of GPUs; 0 = none. `gpus` are the ids
     that the task was given, or ALL_GPUS.
     """
 

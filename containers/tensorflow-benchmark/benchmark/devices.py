@@ -9,7 +9,7 @@ from benchmark.arguments import ALL_GPUS, Request
 
 
 class WrongImage(Exception):
-    """The task cannot do what it was asked for, wherever it runs."""
+    """The task cannot do its work, wherever it runs."""
 
 
 class NoDevice(Exception):

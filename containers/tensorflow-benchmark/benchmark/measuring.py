@@ -61,7 +61,7 @@ def _is_emulated(devices: Devices) -> bool:
 
 
 def _together(tf: Any, keras: Any, request: Request, devices: Devices, age_s: Callable[[], float]) -> dict[str, Any]:
-    """The measurement proper, on all devices; what it held in their memory is free again afterwards."""
+    """The measurement itself, on all devices; it frees their memory afterwards."""
     training = Training(tf, keras, request, devices.names)
     training.run(1)  # traces and compiles
     start_up_s = age_s()

@@ -68,7 +68,7 @@ class Training:
 
 
 def _one(tf: Any, name: str) -> Any:
-    """Without the bookkeeping that several devices need, which would make one look slow."""
+    """Without the bookkeeping for several devices, which would slow down one."""
     return tf.distribute.OneDeviceStrategy(name)
 
 

@@ -1,4 +1,4 @@
-"""What was asked for? The command line, with the task's environment as its defaults; every fault at once.
+"""The program's arguments. The command line, with the task's environment as its defaults; every fault at once.
 
 Options may also be given as environment variables, `--batch-size` as INFERENCE_BATCH_SIZE. The two positional arguments
 are those of distributo's image: `0:1000 s3://bucket/key`.

@@ -1,8 +1,8 @@
-"""What had an earlier attempt at this range finished? Its rows, kept every so often and when it was stopped.
+"""Which images had an earlier attempt at this range finished? Its rows, kept every so often and when it was stopped.
 
-The attempts of one task have their folders beside each other (`.../attempts/<index>/<attempt>/`), and beside those lie
-their checkpoints (`.../attempts/<index>/checkpoints/<attempt>/`): what is in an attempt's own folder is part of its
-result, and a task has no right to delete. A retry takes the one with the most rows. Its first line says what the rows
+The attempts of one task have their folders next to each other (`.../attempts/<index>/<attempt>/`), and next to those
+are their checkpoints (`.../attempts/<index>/checkpoints/<attempt>/`): files in an attempt's own folder are part of its
+result, and a task may not delete them. A retry takes the one with the most rows. Its first line says what the rows
 belong to.
 """
 

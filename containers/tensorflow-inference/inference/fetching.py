@@ -1,6 +1,6 @@
 """What are the bytes of one image? From a file, from S3, or from an HTTP server that may be long dead.
 
-What the answer says of the image is Dead. A server that is busy or away is tried three times; then it is dead as well
+An answer about the image itself is Dead. A server that is busy or away is tried three times; then it is dead as well
 if anything else answers. As long as nothing does, it may be this instance that has no way out, and that is Temporary.
 """
 

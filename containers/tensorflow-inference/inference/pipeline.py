@@ -1,6 +1,6 @@
 """How do images get to the model in time? A tf.data pipeline: read and decode in parallel, batch, prefetch.
 
-What cannot be read or decoded becomes an error text with an empty image, so that one bad file costs one row.
+An unreadable file becomes an error text with an empty image, so that one bad file costs one row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Batch:
 
 
 class Pipeline:
-    """Reads `pictures` for `model`. What means the end of the task, such as a permission denied, is raised."""
+    """Reads `pictures` for `model`. Errors that end the task, such as a denied permission, are raised."""
 
     def __init__(
         self, tf: Any, pictures: Sequence[Picture], model: Classifier, batch_size: int, fetcher: Fetcher

@@ -46,7 +46,7 @@ class Api(RequestContext):
     """The users' actions on one deployment."""
 
     def handle(self, request: Any, request_id: str, alias: str = "") -> dict[str, Any]:
-        """The reply, as an envelope. `request_id` stands in errors and replaces a missing client token. alias: of the
+        """The reply, as an envelope. `request_id` appears in errors and replaces a missing client token. alias: of the
         function, with which it was invoked; "" = none, as its owner does."""
         try:
             inner, proof = opened(request)

@@ -1,7 +1,7 @@
 """Runs and the cluster in the store, for readers.
 
-A run is found in its record once the controller has folded it in, before that in the inbox. Large parts are left alone
-unless they are asked for: a run's tasks by chunk, the cluster without its runs.
+A run is found in its record once the controller has folded it in, before that in the inbox. Large parts are read only
+on request: a run's tasks by chunk, the cluster without its runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.A
 
 
 def request_pointer(run_id: str) -> Key:
-    """The item that says where in the inbox a run's request lies until it is folded in. It makes the run's id unique.
+    """The item with the place of a run's request in the inbox, until the request is folded in. It makes the run's id
+    unique.
 
     It has a separate partition, because the api, which writes it, has no right to write the versioned documents.
     """
@@ -46,8 +47,8 @@ def request_pointer(run_id: str) -> Key:
 
 
 def retry_pointer(run_id: str) -> Key:
-    """The item that says where in the inbox the last request to try the run again lies, or lay. It stays when that is
-    folded in, and the next request replaces it."""
+    """The item with the present or former place in the inbox of the last request to retry the run. It stays when that
+    is folded in, and the next request replaces it."""
     return SUBMITTED, f"{run_id}#retry"
 
 
@@ -75,7 +76,7 @@ def spec_of(store: Store, run_id: str) -> dict[str, Any]:
 
 
 def submitted(store: Store, run_id: str) -> tuple[dict[str, Any], RunTerms]:
-    """The same, with what it asks for."""
+    """The same, with its terms."""
     key = (documents.run_partition(run_id), documents.SPEC)
     body, request = store.read(key), None
     if body is None:
@@ -210,7 +211,7 @@ def _folded_since(place: str) -> str | None:
 
 
 def _submitted(body: bytes) -> RunRecord | None:
-    """None for another request, or one that the controller will set aside for a person to look at."""
+    """None for another request, or one that the controller will set aside for a person to examine."""
     with suppress(ValueError):
         request = request_from(body)
         return RunRecord.of_request(request) if isinstance(request, SubmitRequest) else None
@@ -255,7 +256,7 @@ def by_number(store: Store, run_ids: Sequence[str]) -> dict[int, RunRecord]:
 
 
 def needs_by_number(store: Store, run_ids: Sequence[str]) -> dict[int, Resources]:
-    """What a task of each run takes, by the run's number."""
+    """The needs of a task of each run, by the run's number."""
     return {number: record.needs for number, record in by_number(store, run_ids).items()}
 
 

@@ -1,4 +1,4 @@
-"""What every action works with: the store, the clock, the limits of the deployment, and shared reads."""
+"""The context of every action: the store, the clock, the limits of the deployment, and shared reads."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class RequestContext:
         raise throttled("the controller is busy: try again")
 
     def market(self) -> Moment:
-        """What could be bought now."""
+        """The current offers."""
         return market_of(reading.cluster(self.store)[0], self.fleets, self.now(), self.policy)
 
 

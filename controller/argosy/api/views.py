@@ -299,7 +299,7 @@ def floor_view(floor: Floor) -> JSON | None:
 
 
 def used_by_instance(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resources], dict[str, int]]:
-    """What live attempts take on each instance, and how many they are."""
+    """The use of each instance by live attempts, and their number."""
     table, used = state.attempts, dict[str, Resources]()
     for name, runs in table.runs_on_instance.items():
         taken = Resources()

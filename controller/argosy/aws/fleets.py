@@ -112,7 +112,7 @@ class AwsFleets:
     def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
         """accepted: for each pool whose target was set in this pass, whether EC2 accepted it.
 
-        An instance that its fleet still wants is left alone, because the fleet would replace it.
+        An instance that counts for its fleet's target is left alone, because the fleet would replace it.
         """
         cell = self._cells.get(action.cell)
         if cell is None:

@@ -1,8 +1,8 @@
 """The full sweep of ECS and EC2, which repairs what events have missed (DESIGN D5).
 
 Describing costs as many calls as listing. So the sweep lists the tasks that are meant to run, and describes only those
-about which the listing and the controller disagree: tasks that the controller does not know to be running, and tasks
-that it believes alive but that are not listed (such as stopped ones, which DescribeTasks knows for an hour).
+about which the listing and the controller disagree: tasks that the controller has not recorded as running, and tasks
+that it has recorded as alive but that are not listed (such as stopped ones, which DescribeTasks knows for an hour).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Observer:
         self.state: State | None = None  # the controller's view; the sweep accounts for each of its tasks
 
     def observe(self, now: float) -> Observed | None:
-        """Do the next piece of a sweep. Returns a complete sweep's sightings, as of the moment at which it began."""
+        """Do the next piece of a sweep. Returns a complete sweep's sightings, as of the time at which it began."""
         began = self._clock()
         self._deadline = began + SWEEP_LIMIT_S
         self._sweep = self._sweep or self._swept(now)
@@ -144,8 +144,8 @@ class Observer:
             yield from read_each(task_seen, answer["tasks"])
 
     def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen]) -> Iterator[Event]:
-        """Tasks that were alive when listed and have since ended, as far as the controller knows: a sweep may take a
-        minute, and these would be taken for tasks without a run. Raises AWS_ERRORS, _BrokeOff."""
+        """Tasks that were alive when listed and have since ended in the controller's state: a sweep may take a minute,
+        and these would look like tasks without a run. Raises AWS_ERRORS, _BrokeOff."""
         here = [
             each.arn for each in seen if each.key and each.last_status != "STOPPED" and cell_of(each.arn) == cell.name
         ]

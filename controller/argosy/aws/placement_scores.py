@@ -1,6 +1,6 @@
 """EC2's own estimate of spot capacity in a zone: GetSpotPlacementScores, once an hour.
 
-A score is about a list of types, never about one. Types with and without GPUs are asked about separately, always with
+A score is about a list of types, never about one. Types with and without GPUs are queried separately, always with
 the same request, because AWS limits how many different ones an account may make in a day. A score moves a pool's
 effective price by a tenth at most (market/risk.py).
 """

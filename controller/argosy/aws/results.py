@@ -141,7 +141,7 @@ class Results:
 
     def _mark(self, run: Run) -> bool:
         """Write the marker; False when it came too late and was taken back. The controller may have been paused during
-        the request, so only a look afterwards can tell."""
+        the request, so only a check afterwards can tell."""
         succeeded = run.final_status is RunStatus.SUCCEEDED
         put_marker(self._s3, run, succeeded)
         if self._was_reopened(run):

@@ -36,7 +36,7 @@ class AwsScheduleClock:
         self._scheduler, self._target, self._now = scheduler, target, now
 
     def set(self, schedule: Schedule) -> None:
-        """Raises what boto3 raises."""
+        """Raises boto3's errors."""
         scheduler, request = self._scheduler(), self._request(schedule)
         try:
             scheduler.create_schedule(**request)
@@ -46,7 +46,7 @@ class AwsScheduleClock:
             scheduler.update_schedule(**request)
 
     def remove(self, name: str) -> None:
-        """Raises what boto3 raises."""
+        """Raises boto3's errors."""
         try:
             self._scheduler().delete_schedule(GroupName=self._target.group, Name=name)
         except AWS_ERRORS as error:

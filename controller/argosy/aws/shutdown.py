@@ -78,7 +78,7 @@ def free(ec2: Any, stage: str) -> Freed:
 
 @dataclass(frozen=True)
 class Standing:
-    """The ids of what still costs money, or would."""
+    """The ids of instances that still cost money, or would."""
 
     instances: tuple[str, ...]
     fleets: tuple[str, ...]  # with a target above 0

@@ -18,7 +18,7 @@ Call = Callable[..., Any]
 
 
 class _Answer(NamedTuple):
-    """What came of one call: the places that are as wanted, or why they are not."""
+    """The result of one call: the places that are as requested, or why they are not."""
 
     done: tuple[TargetPlace, ...] = ()
     reason: str = ""

@@ -104,7 +104,7 @@ def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
 
     A type whose price in `region` is unknown has the price of us-east-1, or of any other Region, so every type has a
     price. A typical spot price of 0 means unknown. Types that no Region offers any more (p3.2xlarge) are included:
-    `offered` tells what a Region offers.
+    `offered` returns the types that a Region offers.
     """
     prices = document("prices.json")["regions"]
     nearest = [prices.get(region, {}), prices[HOME_REGION], *prices.values()]

@@ -1,7 +1,7 @@
 """From a function to a command with a `Session` and the options that choose an AWS and the output.
 
-A parameter of the type `RunId` is a whole id when the function gets it, whatever names the run on the command line. One
-whose type is a dataclass stands for one option per field, so that options that belong together travel together.
+A parameter of the type `RunId` is a whole id when the function gets it, whatever names the run on the command line. A
+parameter whose type is a dataclass stands for one option per field, so that related options are passed together.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A line that a task prints may hold escape sequences, which would run in the operator's terminal: they move the cursor,
 set the clipboard, or repaint what Argosy itself has said. So all text goes through `visible`: here for plain lines, in
-`console` for what rich lays out. Only `logs` and `results` leave bytes as they are, and only into a pipe or file.
+`console` for text that rich lays out. Only `logs` and `results` leave bytes as they are, and only into a pipe or file.
 """
 
 from __future__ import annotations

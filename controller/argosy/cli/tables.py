@@ -31,7 +31,7 @@ class Column:
 
     @classmethod
     def of(cls, heading: str) -> Column:
-        """`>COST` stands on the right, `~REASON` is a text."""
+        """`>COST` is aligned on the right, `~REASON` is a text."""
         return cls(heading.lstrip(">~"), heading.startswith(">"), heading.startswith("~"))
 
 
@@ -115,7 +115,8 @@ def fitting(widths: Sequence[int], texts: Sequence[int], may_go: Sequence[int], 
     """Column -> its width, of the columns shown, in their order; None where there is no room for the columns that must
     stay.
 
-    widths: what each column needs. texts: columns that may be narrower than that. may_go: the first one goes first.
+    widths: what each column needs. texts: columns that may be narrower than that. may_go: the first one is dropped
+    first.
     """
     shown = list(range(len(widths)))
     for going in (None, *may_go):

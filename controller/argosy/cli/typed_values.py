@@ -1,4 +1,4 @@
-"""Values that users type: moments such as `10m`, `17:03` or `2026-11-21T17:03Z`, and counts."""
+"""Values that users type: times such as `10m`, `17:03` or `2026-11-21T17:03Z`, and counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it has an offset) or 
 
 
 def past_moment(text: str, now: float) -> float:
-    """Epoch seconds. Raises CliError for text that is not a moment, or for one in the future."""
+    """Epoch seconds. Raises CliError for text that is not a time, or for a time in the future."""
     try:
         at = moment(text, now)
     except ValueError as fault:

@@ -1,1 +1,1 @@
-"""Access to a deployment for programs, and what its runs report and produce. Nothing here needs a terminal."""
+"""Access to a deployment for programs, and its runs' reports and results. Nothing here needs a terminal."""

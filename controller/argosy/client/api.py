@@ -89,7 +89,7 @@ def _next_step(code: str, request_id: str, action: str, message: str) -> str:
 
 
 class ApiClient:
-    """One deployment's api. Each method returns the reply's body, and raises ApiError or what botocore raises."""
+    """One deployment's api. Each method returns the reply's body, and raises ApiError or botocore's errors."""
 
     def __init__(self, functions: Any, function_name: str, queue: str = "", signer: Signer | None = None) -> None:
         """queue: through whose entrance; "" = the whole deployment's. signer: proves the caller's identity; None = no
@@ -174,7 +174,7 @@ class ApiClient:
         return self._call("DescribeCluster")
 
     def cluster_columns(self) -> dict[str, Any]:
-        """The same, with its instances and what works on them as columns."""
+        """The same, with its instances and the work on them as columns."""
         return self._call("DescribeCluster", form="columns", include=["attempts"])
 
     def cluster_history(self, hours: float) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class ApiClient:
         return self._call("ApplySharing", **{name: value for name, value in given.items() if value is not None})
 
     def sharing(self) -> dict[str, Any]:
-        """The queues: their shares, what they use and what waits in them."""
+        """The queues: their shares, their use and the runs that wait in them."""
         return self._call("DescribeSharing")
 
     def create_schedule(self, **wanted: Any) -> dict[str, Any]:
@@ -359,7 +359,7 @@ class ApiClient:
         return body
 
     def _payload(self, action: str, request: str) -> bytes:
-        """Signed where the request says what to start, so that its owner is known."""
+        """Signed if the request starts something, so that its owner is known."""
         proof = self._signer.headers(action, request) if self._signer and action in WITH_SPECS else None
         return (json.dumps({TEXT: request, PROOF: proof}) if proof else request).encode()
 

@@ -40,7 +40,7 @@ class Measurement:
 
     total_s: the whole task, without baseline_s, which it spent on the one GPU that the others are compared with.
     share_usd_per_hour: of the part of the instance that the task held. usd: the cost of the task from start to end.
-    None means "unknown" everywhere. setting: what must be equal for a comparison, besides the batch per GPU.
+    None means "unknown" everywhere. setting: the values that must be equal for a comparison, besides the batch per GPU.
     """
 
     source: str

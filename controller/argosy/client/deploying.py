@@ -15,7 +15,7 @@ def followed(begun: View, look: Callable[[], View], pauses: Pauses) -> Iterator[
     """The environment at each poll, with the deployment that was begun and those after it, such as its roll-back.
 
     The last poll is the first at which none of them is under way. begun: the reply to the request. Raises WaitTimedOut,
-    and what `look` raises.
+    and the errors of `look`.
     """
     while True:
         view = look()

@@ -34,7 +34,7 @@ class Deployment:
 
 
 def prefix_of(stage: str) -> str:
-    """What every name in a deployment starts with. Raises ArgosyError for an invalid stage."""
+    """The prefix of every name in a deployment. Raises ArgosyError for an invalid stage."""
     from pydantic import ValidationError
 
     from argosy.settings.settings import Settings

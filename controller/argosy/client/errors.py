@@ -31,7 +31,7 @@ class ArgosyError(Exception):
         self.is_users_fault = is_users_fault
 
     def __str__(self) -> str:
-        """What a traceback shows: the sentence, and every detail below it."""
+        """The text for a traceback: the sentence, and every detail below it."""
         return "\n  ".join([self.message, *self.details])
 
 

@@ -22,7 +22,7 @@ def owner_of(view: Mapping[str, Any]) -> str:
 
 
 class RunsListed(Protocol):
-    """What this module needs of an api."""
+    """The methods of an api that this module needs."""
 
     def runs(self, limit: int) -> dict[str, Any]:
         """The newest runs, as `client.api.ApiClient.runs` answers them."""

@@ -33,7 +33,7 @@ def _still(view: View) -> str:
 class PatientLook:
     """Reads one thing over and over. warn: called once when AWS does not answer and the request is repeated.
 
-    Raises the refusals of `look`, and what AWS raises if the first call fails or too many in a row.
+    Raises the refusals of `look`, and AWS's errors if the first call fails or too many fail in a row.
     """
 
     look: Callable[[], View]

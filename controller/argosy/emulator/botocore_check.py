@@ -31,7 +31,7 @@ class ShapeMismatch(AssertionError):
 class SimulatedClient:
     """A boto3 client's methods over `model`, its paginators and its modelled exceptions. Not the waiters.
 
-    Raises what boto3 raises: ParamValidationError, and ClientError or its modelled subclass. With `strict` off shapes
+    Raises boto3's errors: ParamValidationError, and ClientError or its modelled subclass. With `strict` off shapes
     are not checked (for a simulation of a million tasks) and replies share parts with the model.
     """
 

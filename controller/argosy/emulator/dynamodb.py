@@ -196,7 +196,7 @@ class DynamoModel(EmulatedService):
 
     @operation
     def scan(self, request: JSON) -> JSON:
-        """Every item, in one page: for a person who looks at a small table."""
+        """Every item, in one page, for people who inspect a small table."""
         unknown = set(request) - {"TableName", "ConsistentRead"}
         if unknown:
             raise Refusal("ValidationException", f"this model's Scan has no {', '.join(sorted(unknown))}")

@@ -28,7 +28,7 @@ class Refusal(Exception):
         self.members = members
 
     def as_client_error(self, operation_name: str) -> ClientError:
-        """What boto3 would raise."""
+        """The error that boto3 would raise."""
         status = 500 if self.code in _AWS_FAULTS else 400
         error = {"Code": self.code, "Message": self.message}
         metadata = {"HTTPStatusCode": status, "HTTPHeaders": {}, "RetryAttempts": 0}

@@ -74,7 +74,7 @@ def _to_no_one(message: JSON) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AwsRegion:
-    """What every service of a region shares.
+    """The parts that all services of a region share.
 
     `now` gives epoch seconds and never goes back. `emit` gets every EventBridge message in order and is called under
     the service's lock: it must not wait for another thread that calls the same service. `id_source` makes the ids of

@@ -99,8 +99,8 @@ class Taken:
 
 
 def event_of(store: Store, state: State, request: inbox.Request) -> Event:
-    """Raises one of FAULTS when the run to reopen cannot be read. If another controller commits meanwhile, this commit
-    fails: what is read here belongs to this controller's version."""
+    """Raises one of FAULTS when the run to reopen cannot be read. If another controller commits in the meantime, this
+    commit fails: the values read here belong to this controller's version."""
     if isinstance(request, inbox.SubmitRequest):
         return RunSubmitted(request)
     if isinstance(request, inbox.EnvironmentRequest):

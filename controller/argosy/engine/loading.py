@@ -23,7 +23,8 @@ T = TypeVar("T")
 def load(store: Store) -> State:
     """The last committed state. `losses` names what cannot be read of it.
 
-    Raises StaleState when another controller commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
+    Raises StaleState when another controller commits in the meantime (try again), NewerFormat, OlderFormat,
+    UnreadableState.
     """
     return stored(store).state()
 

@@ -97,7 +97,7 @@ def run_of(state: State, fact: Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What failed in the controller's own code, in words, and where; for the log."""
+    """The failure of the controller's own code, in words, and its place; for the log."""
 
     what: str
     reason: str
@@ -106,7 +106,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class Exclusions:
-    """What one controller process leaves out. The next commit stores the runs as suspended."""
+    """The runs and messages that one controller process leaves out. The next commit stores the runs as suspended."""
 
     runs: dict[str, str] = field(default_factory=dict)  # id -> reason; not stored yet
     requests: set[str] = field(default_factory=set)  # keys of the inbox, until the commit that refuses them

@@ -19,7 +19,7 @@ from argosy.model.tasks import TaskStatus
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """What one tick did."""
+    """The results of one tick."""
 
     events: int
     poison: int
@@ -57,7 +57,7 @@ class ReportedShortages:
 
 
 def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str, Any]:
-    """A report's figures of what exists and what was done."""
+    """A report's figures of the cluster and of the tick's actions."""
     counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
     return {
         "actions": sum(not isinstance(action, Inside) for action in actions),

@@ -81,7 +81,7 @@ class Engine:
         """One tick. Raises StaleState when another controller has committed; the next tick then loads again.
 
         Where the controller's own code fails at a run, a message or a request, the tick begins again without it
-        (`own_faults`). What they do not explain is raised.
+        (`own_faults`). Faults that they do not explain are raised.
         """
         until = float("inf")
         try:
@@ -388,7 +388,7 @@ class Engine:
 
     def _at_rest(self, state: State) -> bool:
         """Nothing to do, nothing that costs money, and a sweep since the last change outside: a fleet may have launched
-        an instance a moment before its target was lowered, and no controller would come back for it."""
+        an instance just before its target was lowered, and no controller would return for it."""
         return is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
 
     def _has_looked(self) -> bool:

@@ -24,7 +24,7 @@ class Axis:
     ticks: Sequence[tuple[float, str]]
 
     def place(self, value: float) -> float:
-        """Where the value stands: 0..1 from the low end."""
+        """The position of the value: 0..1 from the low end."""
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.0
 
 

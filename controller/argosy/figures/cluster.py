@@ -23,7 +23,7 @@ NONE = 255  # in a column of shares: the instance has none of it
 
 
 def cells(instances: Instances, at_work: AtWork) -> dict[str, Any]:
-    """What the page's script draws: the types with most instances first."""
+    """The data that the page's script draws: the types with most instances first."""
     counts = np.bincount(instances.type, minlength=len(instances.types))
     order = sorted(range(len(instances.types)), key=lambda row: (-counts[row], instances.types[row]))
     order = [row for row in order if counts[row]]
@@ -169,7 +169,7 @@ def _means(group: NDArray[np.int64], shares: NDArray[np.float32], groups: int) -
 
 
 def _list(instances: Instances, at_work: AtWork) -> Figure:
-    """What the squares show under the pointer, for as many as a table shows."""
+    """The text of the squares under the pointer, for as many as a table shows."""
     key, title = "instances", "Instances"
     if not len(instances):
         return Figure(key, title, empty="None.", wide=True)
@@ -193,7 +193,7 @@ def _list(instances: Instances, at_work: AtWork) -> Figure:
 
 
 def _orders(view: View, instances: Instances) -> Figure:
-    """The target of each pool, and what it holds."""
+    """The target and the instances of each pool."""
     pairs = zip(instances.type.tolist(), instances.zone.tolist(), strict=True)
     here = {(instances.types[kind], instances.zones[zone]): n for (kind, zone), n in Counter(pairs).items()}
     rows = [

@@ -25,7 +25,7 @@ _SHARES = (("cpuUsed", "CPU", "0"), ("memoryUsed", "memory", "1"), ("gpuUsed", "
 @dataclass(frozen=True, slots=True)
 class CourseColumns:
     """at: seconds before the end, shape (moments,). values: by name, the same shape; 0 while the cluster is known to
-    have been at rest, NaN while no sample was taken. low: where the time that was asked for begins."""
+    have been at rest, NaN while no sample was taken. low: where the requested time begins."""
 
     at: Floats
     values: Mapping[str, Floats]
@@ -54,7 +54,7 @@ def bought(told: View | None) -> Iterator[Figure]:
 
 
 def course_of(told: View) -> CourseColumns:
-    """The samples with what lies between them: rest is zeros throughout, and a time without samples is a gap."""
+    """The samples and the times between them: rest is zeros throughout, and a time without samples is a gap."""
     names = [name for name, *_ in (*_INSTANCES, *_TASKS, *_SHARES)] + ["usdPerHour"]
     # In the order of time; of one moment the end of a gap, the sample, the beginning of the next gap.
     rows = [(at, 1, [told[name][place] for name in names]) for place, at in enumerate(told["at"])]

@@ -36,7 +36,7 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One picture. key: its id in the page. note: what to see, in a sentence. wide: it takes all of the page's width.
-    data: what the script draws on the canvas. empty: said instead, while there is nothing."""
+    data: for the script to draw on the canvas. empty: the text while there is no data."""
 
     key: str
     title: str
@@ -73,7 +73,7 @@ class Page:
 
 
 def body(page: Page) -> Markup:
-    """What stands between the header and the end of the page."""
+    """The part of the page after the header."""
     return joined(
         [
             part("summary", _summary(page)),
@@ -259,14 +259,14 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
 
 
 def _current(to: str, address: str, above: str | None) -> str | None:
-    """Whether a link leads to this page, or to what it is one of."""
+    """Whether a link leads to this page, or to the list that has it."""
     if to == address:
         return "page"
     return "true" if to == above else None
 
 
 def drawn(page: Page) -> dict[str, Mapping[str, Any]]:
-    """What the script draws, by the figure's key."""
+    """The data that the script draws, by the figure's key."""
     return {each.key: each.data for each in page.figures if each.data is not None}
 
 

@@ -229,7 +229,7 @@ def _changes(series: View, present: float, now: float) -> tuple[Floats, Floats]:
 
 
 def _held(moments: Floats, alive: Floats, at: Floats) -> Floats:
-    """How many there are at these moments; 0 before the first."""
+    """Their number at these times; 0 before the first."""
     held: Floats = np.concatenate([[0.0], alive])[np.searchsorted(moments, at, side="right")]
     return held
 

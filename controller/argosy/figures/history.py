@@ -24,7 +24,7 @@ _OUTCOMES = {ALIVE: "running", **{each.value: each.name.lower() for each in Outc
 
 
 class Fate(IntEnum):
-    """What a picture tells apart; outcomes as of `model.ended_attempts.Outcome`."""
+    """The states of attempts that a picture distinguishes; outcomes as in `model.ended_attempts.Outcome`."""
 
     SUCCEEDED = 0
     FAILED = 1
@@ -66,7 +66,7 @@ class Attempts:
 
     @property
     def ran(self) -> Floats:
-        """Seconds; 0 for what never started."""
+        """Seconds; 0 for attempts that never started."""
         return np.where(self.has_run, self.stopped - self.started, 0.0)
 
     @property

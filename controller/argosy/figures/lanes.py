@@ -52,7 +52,8 @@ def thinned(
 
 
 def lanes(lives: Sequence[Lifetime], attempts: Attempts, seconds: float) -> dict[str, Any]:
-    """What the page's script draws. lives: in the order of launch. Attempts on other instances are left out."""
+    """The data that the page's script draws. lives: in the order of launch. Attempts on other instances are left
+    out."""
     lane_of = {each.id: lane for lane, each in enumerate(lives)}
     lane = np.array([lane_of.get(name, -1) for name in attempts.instances] or [-1])[attempts.instance]
     stopped = np.where(attempts.outcome == ALIVE, seconds, attempts.stopped)
@@ -83,7 +84,7 @@ def lanes(lives: Sequence[Lifetime], attempts: Attempts, seconds: float) -> dict
 
 
 def picture(key: str, said: str) -> Markup:
-    """Where the script draws, what it shows under the pointer, and what the colours mean."""
+    """The canvas, the text under the pointer, and the legend of the colours."""
     canvas = element(
         "canvas",
         data_of=key,

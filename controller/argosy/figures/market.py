@@ -101,7 +101,7 @@ def _moves(
 
 
 def _on_demand(pools: Sequence[View], first: float) -> list[tuple[Floats, svg.Layer]]:
-    """What spot prices are compared with: the cheapest vCPU on demand of the same types."""
+    """The comparison for spot prices: the cheapest on-demand vCPU of the same types."""
     prices = {pool["instanceType"]: pool["onDemand"] / pool["vcpus"] for pool in pools if pool["onDemand"]}
     if not prices:
         return []

@@ -74,7 +74,7 @@ def _placed(legend: list[tuple[str, str]]) -> tuple[int, list[ElementTree.Elemen
 
 
 def _style() -> str:
-    """The page's own colours, light and dark, and what its charts need of the rest."""
+    """The page's own colours, light and dark, and the other styles that its charts need."""
     sheet = re.sub(r"/\*.*?\*/", "", asset("page.css"), flags=re.DOTALL).splitlines()
     colours = sheet[: next(place for place, line in enumerate(sheet) if line.startswith("* "))]
     charts = [line for line in sheet if line.startswith(_CLASSES)]

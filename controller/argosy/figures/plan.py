@@ -1,4 +1,4 @@
-"""The page of a plan, from PlanRun's reply: cost against time, and what each relaxation would save."""
+"""The page of a plan, from PlanRun's reply: cost against time, and the savings of each relaxation."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _relaxations(reply: View) -> Figure:
 
 
 def _saved(reply: View, row: View) -> str:
-    """What a change would save, in dollars where both costs are known."""
+    """The savings of a change, in dollars if both costs are known."""
     if row["saves"] is None:
         return "it could run"
     less, cost = f"{100 * row['saves']:.0f} %", reply["costUsd"]["expected"]

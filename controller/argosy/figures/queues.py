@@ -21,7 +21,7 @@ _ALL_BUT = 0.999  # of a cap: what is left is less than any task needs
 
 
 def caps(found: Sequence[View]) -> Figure:
-    """What each queue uses of its caps and of its guarantee."""
+    """The parts of its caps and guarantee that each queue uses."""
     key, title = "caps", "Caps and guarantees"
     rows = [row for queue in found for row in _of_queue(queue)]
     if not rows:

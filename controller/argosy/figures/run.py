@@ -162,7 +162,7 @@ def _figures(
 
 
 def _from_origin(history: View) -> dict[str, Any]:
-    """The series, with its moments in seconds after the origin."""
+    """The series, with its times in seconds after the origin."""
     series = history.get("series") or {}
     return {**series, "at": [max(0.0, at - history["origin"]) for at in series["at"]]} if series else {}
 

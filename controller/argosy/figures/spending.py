@@ -30,7 +30,7 @@ def kinds_in(parts: Mapping[str, float]) -> list[tuple[str, str]]:
 
 
 def over_time(view: View, series: View) -> Figure:
-    """Cost by kind as it grew, with what on-demand would have cost."""
+    """Cost by kind over time, with the cost of on-demand."""
     key, title = "cost", "Cost by what it was spent on"
     table = _table(view)
     at = np.array(series.get("at", ()), dtype="f8")

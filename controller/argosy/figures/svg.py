@@ -1,7 +1,7 @@
 """Ordinary charts as SVG that needs no script and no style attribute, in the colours of the page.
 
-The plot fills whatever width the page gives it: its shapes lie in a coordinate system of 1,000 x 1,000 that is
-stretched, while text and lines stand outside that system, at percentages, and keep their size. Colours are classes
+The plot fills whatever width the page gives it: its shapes are in a coordinate system of 1,000 x 1,000 that is
+stretched, while text and lines are outside that system, at percentages, and keep their size. Colours are classes
 (`s-useful`), so that light and dark differ in the style sheet only.
 """
 
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From a moment to another one in a row of a time line; one of no length is a dot. row: on the y axis. is_band:
+    """A span in a row of a time line; a span of no length is a dot. row: on the y axis. is_band:
     pale, and behind the others."""
 
     name: str
@@ -58,8 +58,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands around a plot. y_name: what is counted, in which unit. said: the picture in a sentence, for those who
-    do not see it. marks: moments on the x axis that a line names. low: there is little to see above each other."""
+    """The frame of a plot. y_name: the counted quantity and its unit. said: the picture in a sentence, for readers who
+    cannot see it. marks: labelled times on the x axis. low: the plot needs little height."""
 
     x: Axis
     y: Axis
@@ -140,8 +140,8 @@ def bar(share: float, kind: str = "plain") -> Markup:
 
 
 def track(parts: Sequence[tuple[float, str]], mark: float | None = None) -> Markup:
-    """For a cell of a table: parts of a whole, 0..1 and the colour of each, one behind the other. mark: where a line
-    stands."""
+    """For a cell of a table: parts of a whole, 0..1 and the colour of each, one behind the other. mark: the place of a
+    line."""
     drawn = [element("rect", class_="area s-alive", width="100%", height="100%", rx="2")]
     begin = 0.0
     for part, kind in parts:

@@ -1,4 +1,4 @@
-"""What does the end of an attempt mean for its task, and who is charged for it?
+"""What does the end of an attempt mean for its task, and which account is charged?
 
 The task is done, tried again or given up. There are two budgets (DESIGN D9): the user's attempts, and losses to
 infrastructure, which never use up a user attempt.
@@ -35,7 +35,7 @@ HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "Infrastructure
 
 
 class Account(Enum):
-    """Who is charged with the end of an attempt."""
+    """The account that is charged with the end of an attempt."""
 
     SUCCESS = "success"
     USER = "user"

@@ -53,7 +53,7 @@ def apply(state: State, event: events.Event, now: float, policy: Policy) -> None
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """Apply what follows from the time alone, once the facts of a tick are known: only then is an intent that is left
+    """Apply changes that follow from time alone, once the facts of a tick are known: only then is a remaining intent
     one that was never sent."""
     hosts.settle_lost(state, policy)
     if state.open_ends:

@@ -94,7 +94,7 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
 
 
 def note_missed(state: State, key: AttemptKey, now: float) -> None:
-    """A complete listing does not show a launch in doubt. It counts as proof only after a second look."""
+    """A complete listing does not show a launch in doubt. It counts as proof only after a second listing."""
     row = state.row_of(key)
     if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
@@ -273,7 +273,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
 
 
 def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
-    """The end of the attempt in a row, and who is charged for it."""
+    """The end of the attempt in a row, and the account that is charged for it."""
     table, instance = state.attempts, state.instance_of(row)
     cause = _cause_in(state, row, seen)
     return AttemptEnd(

@@ -1,4 +1,4 @@
-"""Who is charged for the time of instances, and when?
+"""Which run is charged for the time of instances, and when?
 
 When an instance ends, every run that worked there is charged. When a run ends, it is charged for its part of every live
 instance. A run never pays for waiting before it came. Charged time is noted on the instance, so that it is charged
@@ -23,8 +23,8 @@ OTHER_MARKETS = "(other pools)"
 
 
 def book(state: State, run: Run | RunRecord, instance: Instance, seconds: float, work: Work) -> None:
-    """Book an attempt that ended on the instance. An instance that has ended is charged already, by what was known
-    then. run: a suspended run's record."""
+    """Book an attempt that ended on the instance. An ended instance is already charged, with the data of that time.
+    run: a suspended run's record."""
     if seconds > 0 and not instance.is_settled:
         done = instance.work.setdefault(run.number, [0.0] * len(Work))
         done[work] += seconds * run.needs.share_of(instance.total)

@@ -115,7 +115,7 @@ def _freeze_by_itself(env: Environment, why: str) -> None:
 
 
 def _thaw(env: Environment, now: float) -> None:
-    """Try again what failed or was stopped, as a deployment. The progress clock of a deployment under way
+    """Retry a failed or stopped deployment as a new one. The progress clock of a deployment under way
     restarts now."""
     was_frozen, env.frozen_reason, env.frozen_by_user = env.frozen_reason, "", False
     deployment, target = env.deployment, env.target

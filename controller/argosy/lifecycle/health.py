@@ -3,7 +3,7 @@
 - A broken instance fails tasks fast and so attracts all tasks. After a few quick failures in a row, no more work is
   placed there, unless the tasks fail elsewhere too: then the program is at fault.
 - Other owners' tasks, such as a service on our instances, take what ECS has neither left nor given to our attempts. Our
-  view may differ by some seconds from what an event shows. So they count only when every sighting for a while has shown
+view may differ by a few seconds from an event. So they count only when every sighting for a while has shown
   them, or once ECS has refused a task.
 - An instance that refuses tasks is paused.
 """

@@ -1,4 +1,4 @@
-"""How do facts about instances change what we know of them, and how is an instance that is gone settled?
+"""How do facts about instances change their records, and how is an ended instance settled?
 
 - Which registration counts: an agent that has lost its data registers again, under another ARN and with versions from
   1. And a registration can end while the message about it is lost. ECS then refuses every launch there, and only its
@@ -303,8 +303,8 @@ def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bo
 
 
 def miss_registrations(state: State, sweep: Observed, policy: Policy) -> None:
-    """Registered instances that complete listings of ECS do not show, for the quiet time and in two looks. Nothing is
-    placed there, and unless they reappear they are let go like any instance with a silent agent."""
+    """Registered instances that complete listings of ECS do not show, for the quiet time and in two sweeps. Nothing is
+    placed there, and unless they reappear they are released like any instance with a silent agent."""
     if not sweep.container_instances_complete:
         return
     shown = {seen.arn for seen in sweep.container_instances}

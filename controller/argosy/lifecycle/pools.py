@@ -266,7 +266,7 @@ def note_end(state: State, instance: Instance, at: float, policy: Policy) -> Non
 
 
 def note_memory(state: State, instance: Instance) -> None:
-    """What instances of the type really register: offers and orders use it from now on."""
+    """The memory that instances of the type really register: offers and orders use it from now on."""
     pool = state.pools.get(instance.pool)
     if pool is not None and pool.registered_memory_mib != instance.total.memory_mib:
         pool.registered_memory_mib = instance.total.memory_mib

@@ -1,4 +1,4 @@
-"""How is room taken from one queue for another recorded, and who pays for the lost work?"""
+"""How is room taken from one queue for another recorded, and which run pays for the lost work?"""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) 
 
 
 def work_of(run: Run, end: AttemptEnd) -> Work:
-    """What the attempt was good for, now that its task is settled. A loss that is not repeated is a failure."""
+    """The use of the attempt's time, now that its task is settled. A loss that is not repeated is a failure."""
     if run.terms.service is not None:
         return services.work(run, end)
     account, status = end.account, TaskStatus(int(run.tasks["status"][end.index]))

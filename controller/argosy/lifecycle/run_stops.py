@@ -44,7 +44,7 @@ def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
     """Cancel the tasks whose launches were intended and never sent: there is nothing to stop.
 
     As many as this commit can hold: the run may be spread over a hundred chunks. Later ticks drop the rest, and
-    `upkeep.unsent` does not send them meanwhile.
+    `upkeep.unsent` does not send them in the meantime.
     """
     for row in state.attempts.of_run(run.number).tolist():
         if state.attempts["status"][row] != AttemptStatus.INTENT:

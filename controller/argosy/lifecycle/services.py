@@ -78,7 +78,7 @@ def was_healthy(run: Run, index: int) -> bool:
 
 
 def work(run: Run, end: AttemptEnd) -> Work:
-    """What the attempt was good for: it served, once it was healthy. An attempt that we stopped because its instance
+    """The use of the attempt's time: useful once it was healthy. An attempt that we stopped because its instance
     ends is repeated, whatever its exit code."""
     if was_healthy(run, end.index) or end.cause in NOT_WANTED:
         return Work.USEFUL
@@ -119,7 +119,7 @@ def begin_look(state: State, arns: Sequence[str], now: float) -> None:
 
 
 def note_sighting(state: State, row: int, seen: TaskSeen) -> None:
-    """Note what a sighting says of the health and the ports of the live attempt in the row.
+    """Record the health and the ports that a sighting shows for the live attempt in the row.
 
     As far as is known, ECS neither sends an event when a container's health changes nor raises the version of its task.
     So this ignores the version and takes sightings in the order of the polls."""

@@ -139,7 +139,7 @@ def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
 
 
 def _to_stop(state: State, found: Suspension, cause: StopCause, now: float, policy: Policy) -> NDArray[np.int64]:
-    """Rows of attempts that exceeded their time-out, or of all, without those asked to stop a moment ago."""
+    """Rows of attempts that exceeded their time-out, or of all, without those asked to stop just before."""
     table, limit_s = state.attempts, found.record.attempt_timeout_s
     look = _placed(state, found) & table.has_status(*STARTED)
     if cause is StopCause.TIMED_OUT:
@@ -166,7 +166,7 @@ def miss(state: State, row: int, at: float) -> None:
 
 
 def miss_launches(state: State, sweep: Observed, policy: Policy) -> None:
-    """Launches in doubt that cannot be resolved meanwhile give their room back, as many as this commit holds: launches
+    """Launches in doubt that cannot be resolved in the meantime free their room, as many as this commit holds: launches
     too old to be sent again, for which a complete listing shows no running task."""
     table, shown = state.attempts, {seen.key for seen in sweep.tasks if seen.last_status != "STOPPED"}
     too_old = table.has_status(*UNSENT) & (sweep.at - table["intended_at"] >= policy.intent_age_s)

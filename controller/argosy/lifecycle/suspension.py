@@ -1,7 +1,7 @@
 """What happens to a run at which the controller's own code fails?
 
 It is suspended: nothing is decided for it and no fact about it is taken in, so that the other runs continue. Its tasks
-continue for some minutes (`suspended_tasks`). When it is tried again, ECS and EC2 show what happened meanwhile; an
+continue for some minutes (`suspended_tasks`). When it is retried, ECS and EC2 show what happened in the meantime; an
 attempt whose end is no longer known counts as lost. A user may cancel it, or have it tried again at once.
 """
 

@@ -133,7 +133,7 @@ def create(
 
 
 def _create_cell(client: Client, settings: Settings, names: Names, cell: str) -> None:
-    """What each Region has. Its events need no rules there: the models send them to buses of the home Region."""
+    """The parts of each Region. Its events need no rules there: the models send them to buses of the home Region."""
     tags = [{"key": "argosy:stage", "value": settings.stage}]
     client("logs", cell).create_log_group(logGroupName=names.log_group)
     client("ecs", cell).create_cluster(clusterName=names.prefix, tags=tags)

@@ -76,8 +76,8 @@ class Forks:
     """A server of forks, until `close`. Thread-safe."""
 
     def __init__(self, warm: str, environment: Mapping[str, str]) -> None:
-        """Returns before it is ready. warm: `module.function`, which imports what all its processes need, in this
-        environment."""
+        """Returns before it is ready. warm: `module.function`, which makes the imports that all its processes need, in
+        this environment."""
         self._warm, self._environment = warm, environment
         self._guard = threading.Lock()
         self._begin()

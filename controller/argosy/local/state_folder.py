@@ -37,7 +37,7 @@ class StateFolder:
 
 
 def sweep() -> None:
-    """Remove what killed processes have left."""
+    """Remove the files that killed processes have left."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         for lock in _ownerless(folder):
             shutil.rmtree(folder, ignore_errors=True)  # another one may be sweeping too

@@ -48,7 +48,7 @@ class BodyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one server grants its clients."""
+    """The limits of one server for its clients."""
 
     patience_s: float = PATIENCE_S
     connections: int = MAX_CONNECTIONS

@@ -57,7 +57,7 @@ def _by_quotas(run: Run, state: State, pools: list[Pool], policy: Policy) -> flo
 
 
 def _left(run: Run, state: State, policy: Policy) -> dict[_QuotaKey, int]:
-    """vCPUs by quota, less what other runs hold. Ordered instances may be for this run and do not count."""
+    """vCPUs by quota, without those that other runs hold. Ordered instances may be for this run and do not count."""
     quotas = _quotas(policy)
     used: Counter[_QuotaKey] = Counter()
     for each in state.instances.values() if quotas else ():

@@ -23,8 +23,8 @@ def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[st
     """Instances to release, the most expensive first:
 
     - idle instances past their linger that got no work in this tick, down to the least sizes (`floors`);
-    - whatever runs there: instances that never registered, whose agent is silent, or that should be gone by now
-      because they were warned or told to drain;
+    - whatever runs there: instances that never registered, whose agent is silent, or that should be gone by now because
+    of a warning or a drain;
     - instances whose release has shown no effect, once more.
 
     wanted: ids of instances that got work or are promised some. no_linger: ids of those that go as soon as they idle.
@@ -91,15 +91,15 @@ def _may_end(state: State, instance: Instance, now: float, policy: Policy) -> bo
 
 
 def ends_daemons_first(moment: Moment, instance: Instance) -> bool:
-    """Whether its daemons are asked to end first, so that they can save their data."""
+    """Whether its daemons are stopped first, so that they can save their data."""
     if instance.status not in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         return False
     return moment.state.attempts.is_busy(instance.id) and not _is_past_hope(instance, moment.now, moment.policy)
 
 
 def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
-    """Whether it goes even with tasks: its agent is silent, it was warned and is still here, or it was asked to
-    drain and neither the time allowed for its tasks nor their stops have emptied it (reliability.md rows 45 and 47)."""
+    """Whether it goes even with tasks: its agent is silent, it was warned and still exists, or it drains and neither
+    the time allowed for its tasks nor their stops have emptied it (reliability.md rows 45 and 47)."""
     if not (instance.disconnected_at or instance.interrupted_at or instance.draining_since):
         return False
     waited = (

@@ -11,8 +11,8 @@
 nothing is saved before one: an attempt of length m that starts over until no interruption hits it takes
 (e^(rate m) - 1) / rate on average. For rare interruptions the share is rate x half an attempt. `boot` is boot seconds
 over the expected life of an instance. `rate` is the mean of a Gamma distribution: its prior is the Spot Instance
-Advisor's band, and it is updated with our own decayed counts. `caution` holds two small factors: an interruption a
-moment ago, and EC2's placement score.
+Advisor's band, and it is updated with our own decayed counts. `caution` holds two small factors: a recent interruption,
+and EC2's placement score.
 
 Every function takes numbers or numpy arrays. Rates are interruptions per instance-hour, times are seconds.
 """

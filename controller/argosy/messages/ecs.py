@@ -3,8 +3,9 @@
 Pure parsers of one shape in two dialects: the API's answers (aware datetimes) and the `detail` of an event (ISO
 strings); epoch seconds are read as well. Every field except the ARN may be missing, and unknown fields are ignored
 (aws.md 9.2, 9.3). A field of the wrong type, or with a value that the columns of the state cannot hold, raises one of
-UNREADABLE: the message is poison. Texts and lists are cut to what an item of the store can hold. JSON can spell half of
-a surrogate pair, which no UTF-8 text can hold: a name with one is refused, and in a reason it becomes a question mark.
+UNREADABLE: the message is poison. Texts and lists are cut to the size that an item of the store can hold. JSON can
+spell half of a surrogate pair, which no UTF-8 text can hold: a name with one is refused, and in a reason it becomes a
+question mark.
 """
 
 from __future__ import annotations

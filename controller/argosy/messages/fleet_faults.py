@@ -1,4 +1,4 @@
-"""Why does a fleet not launch, and what removes the cause?
+"""Why does a fleet not launch, and how is the cause removed?
 
 EC2 says it twice: with a sub-type, which tells little, and with a description in words. The same sub-type
 (`spotFleetRequestConfigurationInvalid`) has been seen for a lack of capacity, for a subnet without free addresses and

@@ -20,8 +20,8 @@ ENDS = ["shutting-down", "stopped", "stopping", "terminated"]  # of EC2's states
 
 @dataclass(frozen=True, slots=True)
 class UrgentKind:
-    """One kind of message: the name of its rule, and which of these messages. detail: names -> what may stand there, as
-    event patterns say it."""
+    """One kind of message: the name of its rule, and which of these messages. detail: names -> allowed values, in the
+    form of event patterns."""
 
     rule: str
     source: str

@@ -83,7 +83,8 @@ class NoteHeld:
 
 @dataclass(frozen=True, slots=True)
 class LookUpHosts:
-    """Ask EC2 whether these instances still run. Attempts ended there, and it is undecided who is charged for them."""
+    """Ask EC2 whether these instances still run. Attempts ended there, and it is undecided which account is charged for
+    them."""
 
     cell: str
     instance_ids: tuple[str, ...]
@@ -206,7 +207,7 @@ class ReviveTasks:
 
 @dataclass(frozen=True, slots=True)
 class MendState:
-    """Continue repairing what a lost document left behind. No effect outside."""
+    """Continue the repairs after a lost document. No effect outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +306,7 @@ class DrainTask:
 
 @dataclass(frozen=True, slots=True)
 class NoteOrder:
-    """Remember what this tick buys and how close that is to the cheapest purchase. No effect outside."""
+    """Store this tick's purchases and their distance from the cheapest purchase. No effect outside."""
 
     note: OrderNote
 

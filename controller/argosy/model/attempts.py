@@ -38,7 +38,7 @@ class StopCause(IntEnum):
 
 
 class TaskHealth(IntEnum):
-    """What the health command of a container reports; UNKNOWN without one, and before its first report."""
+    """The report of a container's health command; UNKNOWN without one, and before its first report."""
 
     UNKNOWN = 0
     HEALTHY = 1

@@ -30,7 +30,7 @@ class PoolCount(NamedTuple):
 
 
 class ClusterSample(NamedTuple):
-    """One moment. at: epoch seconds. Instances are those that are ours and alive, tasks those of all open runs."""
+    """One sample. at: epoch seconds. Instances are those that are ours and alive, tasks those of all open runs."""
 
     at: float
     runs: int = 0  # that are open
@@ -70,7 +70,7 @@ class PlacedOrder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CoursePiece:
-    """What one commit records about the cluster."""
+    """One commit's records about the cluster."""
 
     sample: ClusterSample | None
     orders: Sequence[PlacedOrder]

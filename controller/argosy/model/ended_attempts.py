@@ -85,7 +85,7 @@ _DEFAULTS = {name: default for name, (_, default) in SCHEMA.items()}
 @dataclass(slots=True)
 class EndedAttempts:
     """Rows as columns (`SCHEMA`; shape (rows,)). origin: epoch seconds from which times count. places: EC2 ids and
-    their cells, indexed by the column `instance`; the first stands for none."""
+    their cells, indexed by the column `instance`; the first means none."""
 
     origin: float
     columns: Columns

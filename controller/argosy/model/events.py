@@ -46,7 +46,7 @@ class RunUpdated:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentAsked:
-    """A user wants an environment to change."""
+    """A user's request to change an environment."""
 
     request: inbox.EnvironmentRequest
 
@@ -290,7 +290,7 @@ class PoolShort:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRead:
-    """What the history of a short pool's fleet says; None = it explains nothing."""
+    """The reason in the history of a short pool's fleet; None = it explains nothing."""
 
     pool: str  # its key
     shortage: PoolShort | None

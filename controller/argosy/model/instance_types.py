@@ -43,7 +43,7 @@ class InstanceType:
 
     @property
     def resources(self) -> Resources:
-        """What an instance of the type registers with ECS."""
+        """The resources that an instance of the type registers with ECS."""
         return Resources(self.cpu_units, self.registered_memory_mib, self.gpus)
 
     @property

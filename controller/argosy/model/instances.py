@@ -112,8 +112,9 @@ class Instance:
 
     @property
     def counts_for_target(self) -> bool:
-        """Whether its fleet's target counts it: ours, alive, not warned, not let go, and not missing in EC2's listing.
-        A fleet replaces an ended instance: a target that still counted it would grow with every replacement."""
+        """Whether its fleet's target counts it: ours, alive, not warned, not released, and not missing in EC2's
+        listing. A fleet replaces an ended instance: a target that still counted it would grow with every
+        replacement."""
         leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
         return self.owned and not (leaving or self.interrupted_at or self.absent_since)
 

@@ -17,7 +17,7 @@ PoolPurchase = tuple[str, Purchase]  # Pool.key and purchase option
 
 @dataclass(frozen=True)
 class Moment:
-    """One look at one state. now: epoch seconds.
+    """A snapshot of one state. now: epoch seconds.
 
     The counts below are made once: use a moment only in code that reads. After a change of the state, make a new one.
     """

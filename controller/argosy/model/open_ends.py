@@ -12,7 +12,7 @@ from argosy.model.events import TaskSeen
 
 @dataclass(frozen=True, slots=True)
 class OpenEnd:
-    """An attempt that ended with a failure. It keeps its row until it is known who is charged."""
+    """An attempt that ended with a failure. It keeps its row until it is known which account is charged."""
 
     seen: TaskSeen
     heard_at: float  # epoch seconds
@@ -20,7 +20,7 @@ class OpenEnd:
 
 @dataclass(frozen=True, slots=True)
 class MissingResult:
-    """An attempt that ended with exit code 0 and wrote no result. Its task stays VERIFYING meanwhile."""
+    """An attempt that ended with exit code 0 and wrote no result. Its task stays VERIFYING until then."""
 
     attempt: int
     instance: str
@@ -39,5 +39,5 @@ class OpenEnds:
         return bool(self.failures or self.missing_results)
 
     def copy(self) -> OpenEnds:
-        """A copy with the same entries, none of which ever changes."""
+        """A copy with the same entries, which never change."""
         return OpenEnds(dict(self.failures), dict(self.missing_results), dict(self.ran_at))

@@ -1,4 +1,4 @@
-"""The terms of a run: what its spec asks for.
+"""The terms of a run: the values of its spec.
 
 `spec.terms` reads them from the spec once, when the run is admitted. They are stored with the run. Every decision of
 the controller about the run uses a field of them, and no field here has a default.
@@ -71,7 +71,7 @@ class ExitRule:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment, or a time from the submission of the run. Seconds; exactly one of the two is set."""
+    """A point in time, or a time from the submission of the run. Seconds; exactly one of the two is set."""
 
     at: float | None = None  # epoch seconds
     after_s: float | None = None

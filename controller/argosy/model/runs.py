@@ -97,8 +97,8 @@ class ManifestBound(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """A run and its tasks. `spec` and `submitted_terms` hold what was submitted; `terms` holds what applies now. The
-    fields of the spec that tasks receive never change."""
+    """A run and its tasks. `spec` and `submitted_terms` hold the submitted values; `terms` holds the current values.
+    The fields of the spec that tasks receive never change."""
 
     id: str
     number: int  # small, unique in this deployment; attempt rows name the run by it
@@ -330,7 +330,7 @@ class Run:
     def expected_seconds(self, guess_s: float) -> float:
         """Expected duration of an attempt: the mean of earlier ones, otherwise the spec's. Where neither is known: the
         longest allowed time if the run is to finish at any cost, otherwise `guess_s`. Never longer than allowed, and
-        never 0: budgets divide by it, and ECS may show start and end of an attempt at one moment."""
+        never 0: budgets divide by it, and ECS may show the same time for the start and end of an attempt."""
         longest_s = self.terms.attempt_timeout_s or math.inf
         said = self.mean_seconds(self.terms.expected_seconds)
         if said is None:

@@ -1,4 +1,4 @@
-"""A run's progress over time: task counts and costs at up to 240 moments.
+"""A run's progress over time: task counts and costs in up to 240 samples.
 
 A sample is taken when something has changed, at most every `interval_s`. When the series is full, every second sample
 is dropped and the interval doubles. A run of minutes is covered in detail and a run of weeks as a whole, in a few
@@ -24,7 +24,7 @@ _SCALES = 10.0 ** np.array(_DIGITS)
 
 
 class Sample(NamedTuple):
-    """One moment. at: epoch seconds. USD are the total until then, by use as in `Costs`."""
+    """One sample. at: epoch seconds. USD are the total until then, by use as in `Costs`."""
 
     at: float
     queued: int = 0

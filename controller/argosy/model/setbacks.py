@@ -11,7 +11,7 @@ MAX_REASON = 300
 
 
 class What(StrEnum):
-    """What the controller tried to do."""
+    """The action that the controller tried."""
 
     PREPARE = "prepare"  # a run
     CLOSE = "close"  # a run

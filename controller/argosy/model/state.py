@@ -140,7 +140,7 @@ class State:
         return {family_of(arn) for arn in pinned}
 
     def needs_by_number(self) -> dict[int, Resources]:
-        """What a task of each open run takes, by Run.number; tasks of suspended runs continue."""
+        """The needs of a task of each open run, by Run.number; tasks of suspended runs continue."""
         suspended = {found.record.number: found.record.needs for found in self.suspended.values()}
         return suspended | {run.number: run.needs for run in self.runs.values()}
 
@@ -184,7 +184,7 @@ class State:
         self.changed_runs.add(run.id)
 
     def used_on(self, instance_id: str) -> Resources:
-        """What live attempts take on one instance."""
+        """The resources that live attempts take on one instance."""
         needs = self.needs_by_number()
         taken = Resources()
         for number, count in self.attempts.runs_on_instance.get(instance_id.encode(), {}).items():
@@ -200,7 +200,7 @@ class State:
         return pool is None or fleet_id in ("", pool.fleet_id)
 
     def held(self) -> Counter[tuple[str, Purchase]]:
-        """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""
+        """Instances that count towards the targets of their (pool, purchase): alive, not warned, not released."""
         # Two passes a tick: equal instances are counted first, by keys that are quick to look up and to hash.
         alike = Counter(
             (each.cell, each.instance_type, each.zone, each.fleet_id, each.purchase is Purchase.SPOT)

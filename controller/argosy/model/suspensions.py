@@ -30,7 +30,7 @@ class Suspension:
     times: int = 1  # in a row
 
     def stored_record(self) -> RunRecord:
-        """The reason shown to users meanwhile."""
+        """The reason shown to users until then."""
         until = datetime.fromtimestamp(self.again_at, UTC).strftime("%H:%M:%S UTC")
         stops = ", stops its tasks" if self.times >= MOST_UNWATCHED else ""
         sentence = f"suspended: the controller failed at this run{stops} and tries again at {until}: {self.reason}"

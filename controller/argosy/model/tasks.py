@@ -83,7 +83,7 @@ class TaskTable(ColumnTable):
         return ready
 
     def in_few_chunks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ascending `rows` that lie in the first CHUNKS_AT_ONCE chunks that they touch."""
+        """Those of ascending `rows` that are in the first CHUNKS_AT_ONCE chunks that they touch."""
         if not len(rows) or rows[-1] // self.chunk_rows - rows[0] // self.chunk_rows < CHUNKS_AT_ONCE:
             return rows
         chunks = rows // self.chunk_rows

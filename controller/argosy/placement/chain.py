@@ -1,9 +1,9 @@
 """Placement of a batch's equal tasks by a chain of steps: in closed form where that is exact, else one at a time.
 
-With keys that look at one instance only, what happens on one instance never changes another's key. Therefore:
+If keys depend on one instance only, a placement on one instance never changes another's key. Therefore:
 
 - keys that never rise: fill in key order;
-- keys that stand still, before a spread or a draw: their distinct values are classes, taken in order, each with the
+- keys that stay constant, before a spread or a draw: their distinct values are classes, taken in order, each with the
   rest of the chain;
 - spread over instances: a water level; the tie for the last round is a placement of one task each by the rest of the
   chain;

@@ -14,7 +14,7 @@ from argosy.placement.strategy import is_function_name, own_functions
 
 
 class FitnessFailed(ValueError):
-    """A user's function failed or returned nonsense. name: the function; the message says what it did."""
+    """A user's function failed or returned nonsense. name: the function; the message describes the failure."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)

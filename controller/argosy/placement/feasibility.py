@@ -136,8 +136,8 @@ class _Assumed:
 def _until_refused(query: Query, group: str, state: PassState) -> IntArray:
     """(m,) int64: how many tasks of `group` each instance takes before the query refuses it.
 
-    A task changes two facts that the language knows: the number of running tasks, and whether the group is present. The
-    answer as a function of the number can change only next to a number that the query names, so it is judged once
+    A task changes two facts that the language can query: the number of running tasks, and whether the group is present.
+    The answer as a function of the number can change only next to a number that the query names, so it is judged once
     between each two of those.
     """
     running = state.running_tasks

@@ -90,7 +90,8 @@ def _able(kind: TaskKind, reach: _Reach) -> bool:
 
 
 def _chain(kind: TaskKind) -> Chain:
-    """The steps before the first draw (which leaves nothing to decide), and before what no key of a row stands for."""
+    """The steps before the first draw (which leaves nothing to decide), and before the first step without a key for
+    each row."""
     return tuple(takewhile(lambda step: isinstance(step, Key | SpreadInstances), kind.steps))  # type: ignore[arg-type]
 
 
@@ -101,7 +102,7 @@ def _is_curved(chain: Chain) -> bool:
 
 
 def _digits(chain: Chain, reach: _Reach) -> tuple[int, list[int]]:
-    """The size of the combined key, and what each step's key is multiplied by in it."""
+    """The size of the combined key, and the factor of each step's key in it."""
     size, factors = 1, []
     for step in reversed(chain):
         factors.append(size)
@@ -135,7 +136,7 @@ def place_stretch(
 
 
 def _drawn(queue: Queue, kinds: Sequence[TaskKind], stretch: slice) -> list[int] | None:
-    """What each task of a stretch draws, batch after batch; None where no chain draws."""
+    """The draws of the tasks of a stretch, batch after batch; None where no chain draws."""
     seeds = np.array([kind.seed if kind.draws else -1 for kind in kinds], dtype=np.int64)[queue.kind[stretch]]
     if (seeds < 0).all():
         return None
@@ -146,7 +147,7 @@ def _drawn(queue: Queue, kinds: Sequence[TaskKind], stretch: slice) -> list[int]
 
 
 def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: IntArray) -> None:
-    """Update the columns that no key of a stretch looks at: running tasks, in all and by group."""
+    """Update the columns that no key of a stretch uses: running tasks, in all and by group."""
     groups = sorted({k.rules.batch.group for k in kinds})
     group_of_kind = np.array([groups.index(k.rules.batch.group) for k in kinds], dtype=np.int64)
     for number, group in enumerate(groups):
@@ -239,7 +240,7 @@ def _combined(
 
 
 def _factor(chain: Chain, step: Key | SpreadInstances, reach: _Reach) -> int:
-    """What a step's key is multiplied by in the chain's combined key; 0 if the chain lacks it."""
+    """The factor of a step's key in the chain's combined key; 0 if the chain lacks it."""
     return sum(factor for each, factor in zip(chain, _digits(chain, reach)[1], strict=True) if each == step)
 
 

@@ -16,8 +16,8 @@ Rank = tuple[Any, ...]
 
 
 class KeptSupply:
-    """The rows by id, in the order of their ranks. `supply` is always what `Supply.of` makes of them, except that the
-    codes of attributes may stand in another order."""
+    """The rows by id, in the order of their ranks. `supply` always equals `Supply.of` of the rows, except that the
+    codes of attributes may be in another order."""
 
     def __init__(self) -> None:
         self.supply = Supply.of([])
@@ -28,7 +28,7 @@ class KeptSupply:
         return name in self._rank_of
 
     def below(self, rank: Rank) -> int:
-        """How many rows stand before a rank."""
+        """The number of rows before a rank."""
         return bisect_left(self._ranks, rank)
 
     def change(self, rows: Mapping[str, tuple[Rank, InstanceRow] | None]) -> None:

@@ -1,6 +1,6 @@
 """Closed forms that place n equal tasks by a key and a room per candidate, each equal to one task at a time.
 
-Candidates stand in row order, so that a stable order breaks ties towards the lower row. Counts are (f,) int64. The sum
+Candidates are in row order, so that a stable order breaks ties towards the lower row. Counts are (f,) int64. The sum
 of `room` is at least n; rooms are at most n.
 """
 
@@ -76,7 +76,8 @@ def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> t
     keys: (f, s), the key of candidate i for its j-th task, ignored beyond its room. A candidate is chosen when the
     highest of its keys so far is the lowest of all, and stays chosen while its keys stay below that: sorting by this
     running maximum, then by row, gives the order of choice. It holds up to the point where a candidate with more room
-    runs out of columns. straight: (f,) bool, candidates whose keys never rise; their first key stands for their room.
+    runs out of columns. straight: (f,) bool, candidates whose keys never rise; their first key represents all their
+    room.
     """
     width = keys.shape[1]
     highest = np.maximum.accumulate(keys, axis=1)

@@ -52,7 +52,7 @@ class Key:
     """For the trend ANY: (n,) bool, the candidates whose keys may rise at all; None = all."""
 
     def trend_for(self, need: tuple[int, int, int]) -> Trend:
-        """The trend for tasks of this size: a weighted sum over axes that the task does not use stands still."""
+        """The trend for tasks of this size: a weighted sum over axes that the task does not use stays constant."""
         if self.weights is None:
             return self.trend
         return Trend.DROPS if _dot(self.weights, need) else Trend.STILL
@@ -142,7 +142,7 @@ def finish_together(c: Candidates) -> IntArray:
 
 
 def busy_first(c: Candidates) -> IntArray:
-    """0 where a task runs already, else 1: idle instances stay idle and can be let go."""
+    """0 where a task runs already, else 1: idle instances stay idle and can be released."""
     idle: IntArray = (c.running_tasks == 0).astype(np.int64)
     return idle
 

@@ -1,4 +1,4 @@
-"""Placement of a queue, batch by batch in queue order; each batch sees what those before it left."""
+"""Placement of a queue, batch by batch in queue order; each batch sees the room that earlier batches left."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def place_further(
     matrix_from: int = interleaved.MATRIX_FROM,
     is_last: bool = False,
 ) -> Assignment:
-    """`place_queue` on what an earlier pass has left. The state stays usable, unless this pass `is_last`."""
+    """`place_queue` on the room that an earlier pass has left. The state stays usable, unless this pass `is_last`."""
     mix = mix_of(queue)
     kinds = [TaskKind.of(batch, state.supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
@@ -130,8 +130,8 @@ def _placed(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -
 def _first_class(
     kind: TaskKind, steps: tuple[Step, ...], n: int, rows: IntArray, state: PassState, mix: Mix
 ) -> tuple[IntArray, IntArray, tuple[Step, ...]]:
-    """Rows, their rooms, and what of the chain distinguishes them. Keys by size do not change: where the rows with the
-    lowest key hold all n tasks, no other row gets any."""
+    """Rows, their rooms, and the steps of the chain that distinguish them. Keys by size do not change: where the rows
+    with the lowest key hold all n tasks, no other row gets any."""
     kept = tuple(takewhile(lambda key: key.by_size, leading_keys(steps)))
     if kept:
         column = kept_key(kept, kind.rules.batch, state.supply, mix).take(rows)

@@ -70,14 +70,14 @@ def _not_unicode(expression: str) -> int | None:
 
 
 def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> BoolArray:
-    """(m,) bool, read only: the rows that the query accepts. live: running tasks; None = the supply as it stands."""
+    """(m,) bool, read only: the rows that the query accepts. live: running tasks; None = the supply as it is."""
     if query.changes:
         return query.root.rows(supply, live or supply)
     return supply.kept_mask(query.expression, lambda whole: query.root.rows(whole, whole))
 
 
 def subjects(expression: str) -> frozenset[str]:
-    """What an expression asks of an instance, such as `attribute:ecs.instance-type`. Raises QuerySyntaxError."""
+    """The property of an instance in an expression, such as `attribute:ecs.instance-type`. Raises QuerySyntaxError."""
     names = {nodes.ByTaskCount: "runningTasksCount", nodes.ByRegistration: "registeredAt"}
     parts = [
         part for part in nodes.parts_of(parse(expression).root) if not isinstance(part, (nodes.Joined, nodes.Negated))

@@ -55,7 +55,7 @@ _PATTERN_NEXT: Final = frozenset({"MATCHES", "NOT_MATCHES"})
 
 
 class QuerySyntaxError(ValueError):
-    """An invalid expression: what is wrong, in which column (from 1), and what was expected there."""
+    """An invalid expression: the fault, its column (from 1), and the expected input."""
 
     def __init__(self, message: str, column: int, expected: str = "") -> None:
         tail = f"; expected {expected}" if expected else ""

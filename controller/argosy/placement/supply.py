@@ -1,6 +1,6 @@
 """The supply that tasks are placed on: instances as columns, whether real, ordered or hypothetical.
 
-This is the only module of the package that knows instance ids as well as row numbers.
+This is the only module of the package that has instance ids as well as row numbers.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class Supply:
         return found
 
     def kept_key(self, name: Hashable, made: Callable[[Supply], IntArray]) -> NDArray[np.int16]:
-        """(m,): a key below 2^15 that no pass can change, made once. name: what it depends on besides the instances."""
+        """(m,): a key below 2^15 that no pass can change, made once. name: its dependency besides the instances."""
         if self._part is not None:
             return self._part[0].kept_key(name, made)[self._part[1]]
         found = self._kept.keys.get(name)

@@ -1,4 +1,4 @@
-"""What equal batches of a pass share: their hard rules and their chain of steps, computed once."""
+"""The parts that equal batches of a pass share: their hard rules and their chain of steps, computed once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TaskKind:
         return np.random.default_rng((self.seed, position))
 
     def steps_now(self, state: PassState) -> tuple[Step, ...]:
-        """The chain, preceded by the weight of unmet soft constraints as they stand now."""
+        """The chain, preceded by the weight of currently unmet soft constraints."""
         if not self.rules.batch.soft:
             return self.steps
         unmet = unmet_weight(self.rules.batch, state)

@@ -124,7 +124,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class _ForecastCase:
-    """What one of the three forecasts assumes."""
+    """The assumptions of one of the three forecasts."""
 
     task_s: float
     boots: float  # how long an instance takes to boot, in units of the policy's boot_s
@@ -133,7 +133,7 @@ class _ForecastCase:
 
 def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None = None) -> Forecast:
     """`run` is one of the state's, prepared. The state is left as it is. offers_at: the time whose offers count, if it
-    is not the moment's own; infinity includes the pools that are cooling off."""
+    differs from `moment.now`; infinity includes the pools that are cooling off."""
     policy, pools = moment.policy, moment.state.pools.values()
     at_once = replace(policy, growth_per_tick=policy.max_instances)
     moment = replace(moment, catalogue=as_registered(moment.catalogue, pools), policy=at_once)
@@ -203,7 +203,7 @@ def _bought(
 
 
 def _groups(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> list[InstanceGroup]:
-    """`ready_s` of what is bought is filled in by `_completion`: 1 stands for one boot."""
+    """`_completion` fills in `ready_s` of the purchases: 1 means one boot."""
     groups = [
         InstanceGroup(
             each.instances, each.places, each.offer.price_usd_per_hour, ready_s=1.0, least_paid_s=LEAST_BILLED_S
@@ -242,7 +242,7 @@ def _shared(groups: list[InstanceGroup]) -> list[InstanceGroup]:
 
 
 def _price_of_a_place(state: State, run: Run) -> float:
-    """USD an hour of what one task takes of the instances that are here, on average."""
+    """USD an hour for one task's part of the present instances, on average."""
     able = [i for i in state.instances.values() if i.placeable and run.needs.fits_in(i.total)]
     prices = [run.needs.share_of(i.total) * i.price_usd_per_hour for i in able]
     return sum(prices) / len(prices) if prices else 0.0

@@ -24,7 +24,7 @@ from argosy.scheduler.turns.asks import batch_of, shunned_by
 
 
 def plan_run(question: PlanQuestion) -> dict[str, Any]:
-    """The reply of PlanRun. Money in US dollars, unrounded; null stands for what cannot be bought."""
+    """The reply of PlanRun. Money in US dollars, unrounded; null means that nothing can be bought."""
     moment = question.moment
     question = replace(question, moment=replace(moment, policy=_measured(moment.policy, moment.state)))
     found = question.forecast(question.terms)
@@ -121,7 +121,7 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
 
 
 def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[str]:
-    """The warnings of a submission, and what shortages and the run's own limits would do to it."""
+    """The warnings of a submission, and the effects of shortages and of the run's own limits."""
     if not found.possible:
         return ["nothing in this deployment could run its tasks: see the rejected pools", *question.warnings]
     said = list(question.warnings)

@@ -79,8 +79,8 @@ class TickRecord:
 
 
 def digest_of(puts: Documents) -> str:
-    """Of the documents' contents, 16 hexadecimal digits. Each is compressed and ends with the checksum of what it holds
-    (RFC 1950): taking that spares reading megabytes again, and another compressor gives the same."""
+    """Of the documents' contents, 16 hexadecimal digits. Each is compressed and ends with the checksum of its content
+    (RFC 1950). Using that checksum saves reading megabytes again, and another compressor gives the same value."""
     digest = hashlib.sha256()
     for (partition, name), body in sorted(puts.items()):
         digest.update(f"{partition}\0{name}\0".encode() + body[-4:])

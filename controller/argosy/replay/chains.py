@@ -1,4 +1,4 @@
-"""The recorded segments of a moment, and their content.
+"""The recorded segments of a given time, and their content.
 
 A chain of segments begins with the state that a controller loaded. Its name consists of the time of that load, the
 version loaded and the controller's id, so names sort by time; a part's number follows.
@@ -22,11 +22,11 @@ _NAME = re.compile(r"(?P<chain>\d{4}-\d\d-\d\d/\d{6}\.\d{6}-\d{12,}-\w+)-(?P<par
 
 
 class NotRecorded(Exception):
-    """There is no complete record of that moment. The message is a sentence."""
+    """There is no complete record of that time. The message is a sentence."""
 
 
 class Shelf(Protocol):
-    """Where recorded segments lie."""
+    """The place of recorded segments."""
 
     def names(self, folder: str) -> list[str]:
         """The files of a folder, sorted. A missing folder has none."""

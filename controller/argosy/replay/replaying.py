@@ -1,4 +1,4 @@
-"""What did the controller know and decide at a moment? Its own steps, run again on the recording.
+"""What did the controller know and decide at a given time? Its own steps, run again on the recording.
 
 Exact on the same code: every tick's documents are compared with those that were committed, every decision with the
 recorded one. A difference is reported, never hidden.
@@ -38,7 +38,7 @@ REPORTED = "the controller reported"  # then names a fault in the controller's c
 
 @dataclass(slots=True)
 class Tick:
-    """One replayed tick. moment: as the decision found it; do not change its state."""
+    """One replayed tick. moment: the input of the decision; do not change its state."""
 
     moment: Moment
     facts: list[tuple[Event, float]]

@@ -1,4 +1,4 @@
-"""What lay before the placement of one tick, and why did a task of it go where it went?"""
+"""What was the input of one tick's placement, and why was a task placed where it was?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = 10  # instances of a ranking
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The instances that could be given work, and what was asked of them, in queue order."""
+    """The instances that could get work, and the demand, in queue order."""
 
     now: float
     rows: Sequence[InstanceRow]
@@ -60,10 +60,10 @@ class Scene:
         return cls(now, rows, asks_of(moment, runs), machines, fitness, order.to_json() if order.at else None)
 
     def reason_for(self, launch: Launch, launches: Sequence[Launch]) -> dict[str, Any] | None:
-        """Why it was decided, of all `launches` of the tick; None when nothing was asked for its run.
+        """Why it was decided, of all `launches` of the tick; None if its run requested nothing.
 
-        The ranking is that of the run's turn: what was placed for earlier runs in the same tick is taken off, what was
-        placed for this run is shown next to it.
+        The ranking is that of the run's turn: tasks placed for earlier runs in the same tick are subtracted, and tasks
+        placed for this run are shown next to it.
         """
         number = self._ask_of(launch)
         if number is None:
@@ -98,7 +98,7 @@ class Scene:
         return None
 
     def _left_for(self, number: int, launches: Sequence[Launch]) -> list[InstanceRow]:
-        """The instances without what earlier asks were given in the same tick."""
+        """The instances without the places that earlier requests got in the same tick."""
         batches: dict[str, Batch] = {ask.run.id: ask.batch for ask in self.asks[:number]}
         taken = Counter((each.instance_id, each.key.run_id) for each in launches if each.key.run_id in batches)
         rows = {row.id: row for row in self.rows}

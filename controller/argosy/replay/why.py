@@ -27,7 +27,7 @@ class Standstill:
     strange: list[str] = field(default_factory=list)  # reasons why it may not be exactly so, in sentences
 
     def decide(self) -> list[Action]:
-        """What it decided. The state of the moment changes with it. Once only."""
+        """What it decided. The state in `moment` changes with it. Once only."""
         tick = next(self.rest)
         self.strange += tick.differences
         return tick.actions
@@ -86,7 +86,7 @@ def why(
 
     attempt that the task had was placed where it was. Raises NotRecorded.
     run: None if it was not open. placement: None if the task had no attempt. exact: whether code, platform, every
-    decision and every document were the same here as there; `differences` lists what was not.
+    decision and every document were the same here as there; `differences` lists the others.
     """
     shelf = _ReadOnce(shelf)
     found = standstill(shelf, at, functions)

@@ -1,1 +1,1 @@
-"""The runner: it fetches what a user's program needs, and delivers its results."""
+"""The runner: it fetches the files that a user's program needs, and delivers its results."""

@@ -1,7 +1,7 @@
 """Unpacking an untrusted archive so that nothing lands outside its folder.
 
-Names are checked one by one, and at the moment of writing, so that a link which the archive itself has brought leads
-nowhere else. Only files, folders and links that stay inside are written; no owner, no set-user-id, no device.
+Names are checked one by one, at the time of writing, so that a link from the archive itself cannot lead elsewhere. Only
+files, folders and links that stay inside are written; no owner, no set-user-id, no device.
 """
 
 from __future__ import annotations

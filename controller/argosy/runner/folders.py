@@ -49,7 +49,7 @@ class WorkFolder:
 
     @property
     def stdout(self) -> Path:
-        """What the program has written to its standard output, where that is the result."""
+        """The program's standard output, if that is the result."""
         return self.root / "stdout"
 
 

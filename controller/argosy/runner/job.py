@@ -28,7 +28,8 @@ class JobArchive:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the archives are, what is run before the program (a shell's text), and the bounds of a result's folder."""
+    """The archives, the setup commands that run before the program (a shell's text), and the bounds of a result's
+    folder."""
 
     archives: tuple[JobArchive, ...] = ()
     setup: str | None = None

@@ -1,4 +1,4 @@
-"""S3 objects for one task: transfers to and from the disk, and what a refusal of S3 means for the task.
+"""S3 objects for one task: transfers to and from the disk, and the meaning of a refusal by S3 for the task.
 
 Every request is made once by botocore and repeated here, so that a body that ends too early counts as a failed try, and
 so that a runner that is stopped does not sleep on. botocore handles buckets in other regions.

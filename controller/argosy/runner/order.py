@@ -37,7 +37,7 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunnerOrder:
-    """What a task of a run with a program is to do. part, output, job, inputs: s3:// addresses; output ends in `/`."""
+    """The work of a task of a run with a program. part, output, job, inputs: s3:// addresses; output ends in `/`."""
 
     result: Result
     part: str | None

@@ -1,4 +1,4 @@
-"""Long work in a thread, so that its caller can react to something else meanwhile."""
+"""Long work in a thread, so that its caller can react to something else in the meantime."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def decide(
 def _work(
     moment: Moment, roster: Roster, fitness: Mapping[str, Fitness], money: UncappedRuns, services: ServiceSteps
 ) -> list[Action]:
-    """What starts, what is bought for the rest, and what goes.
+    """The launches, the purchases for the rest, and the releases.
 
     Launches of daemons come before all others, because their room was kept for them.
     """

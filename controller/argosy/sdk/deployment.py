@@ -32,9 +32,8 @@ class DeploymentView:
 
 
 class DeploymentFailed(ArgosyError):
-    """A deployment has ended otherwise than completed. `deployment` is its handle; the message says what became of it,
-    and of
-    the environment.
+    """A deployment has ended otherwise than completed. `deployment` is its handle; the message gives its outcome, and
+    the state of the environment.
     """
 
     def __init__(self, deployment: DeploymentHandle) -> None:

@@ -33,7 +33,7 @@ class StoredRevision:
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """One revision, and what runs of it. run_id: None before it was deployed."""
+    """One revision, and its running tasks. run_id: None before it was deployed."""
 
     number: int
     created_at: datetime

@@ -34,10 +34,11 @@ class InvalidSpec(InvalidInput):
 
 
 class RunFailed(ArgosyError):
-    """A run has ended without all of its results. `run` is that run, an `argosy.Run`; the message says what failed."""
+    """A run has ended without all of its results. `run` is that run, an `argosy.Run`; the message lists the
+    failures."""
 
     def __init__(self, run: Any, missing: str = "") -> None:
-        """missing: what has no result for it, in place of how many tasks succeeded."""
+        """missing: the items without a result, in place of the number of succeeded tasks."""
         lines = [_ended(run.view, missing), *_causes(run.access, run.view)]
         step = f"`argosy logs {run.id} --failed` shows what failed last"
         super().__init__("\n  ".join(lines), next_step=step)

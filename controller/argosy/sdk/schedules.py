@@ -46,7 +46,7 @@ class ScheduleView:
 
     @property
     def revision(self) -> int:
-        """What `update` checks, so that a change made meanwhile is not overwritten."""
+        """`update` checks it, so that another change in the meantime is not overwritten."""
         return int(self.reply["revision"])
 
     @property

@@ -55,7 +55,8 @@ def _from_mapping(spec: Mapping[str, Any], after: Sequence[str]) -> SpecGiven:
 
 
 def _as_in_a_file(value: Any, depth: int = DEPTH) -> Any:
-    """With texts for paths, lists for tuples and plain integers for numpy's; what else is no JSON value is refused."""
+    """With texts for paths, lists for tuples and plain integers for numpy's; other values that JSON lacks are
+    refused."""
     if depth == 0:
         return value
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""How are tasks dealt out to runs that may use any of several limits?
+"""How are tasks allotted to runs that may use any of several limits?
 
 A run that can buy from several vCPU quotas waits only when all of them are used up. It asks for its preferred quota
-first and, when that is closed, for the next. What it has received before raises its level there as well. A closed limit
+first and, when that is closed, for the next. Its earlier allotments raise its level there as well. A closed limit
 stays closed, so no run overtakes another within a limit, whatever alternatives it has.
 """
 
@@ -27,7 +27,7 @@ class Way(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Later rounds of dealing out, with every run on its current way."""
+    """Later rounds of the distribution, with every run on its current way."""
 
     wants: IntArray  # (runs,) remaining tasks
     takes: IntArray  # (runs, limits) what each run takes
@@ -70,7 +70,7 @@ def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, d
 
 
 def _takes(ways: Sequence[Sequence[Way]], at: IntArray, limits: int) -> IntArray:
-    """(runs, limits) what a task takes on this way."""
+    """(runs, limits) the needs of a task on this way."""
     listed = [its[n].takes if n < len(its) else (0,) * limits for n, its in zip(at.tolist(), ways, strict=True)]
     return np.array(listed, dtype=np.int64).reshape(len(ways), limits)
 

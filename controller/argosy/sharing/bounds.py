@@ -23,7 +23,7 @@ NO_CAP = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
-    """Caps: what a group may still use of each unit."""
+    """Caps: the amount of each unit that a group may still use."""
 
     group: IntArray  # (sharers,)
     takes: IntArray  # (runs, units) what a task takes; 0 where its group has no cap
@@ -46,7 +46,7 @@ class QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """What each group receives before turns by weight, in the one unit of its guarantee."""
+    """The amount that each group receives before turns by weight, in the one unit of its guarantee."""
 
     amount: IntArray  # (groups,); 0 = nothing
     used: IntArray  # (sharers,) of that unit
@@ -68,7 +68,7 @@ class Guarantees:
         return Climb(promised, scaled(self.used[:, None], amount, one, parts), steps)
 
     def lacking(self, group: IntArray, of_runs: IntArray, counts: IntArray) -> IntArray:
-        """(groups,) what each group still lacks after `counts` tasks of each run."""
+        """(groups,) the amount that each group still lacks after `counts` tasks of each run."""
         found = self.amount.copy()
         np.subtract.at(found, group, self.used)
         np.subtract.at(found, of_runs, counts * self.takes)
@@ -208,7 +208,7 @@ class _Cutting:
         return self.climb.starts(back)[self.order]
 
     def _sums(self, counts: IntArray) -> IntArray:
-        """(groups, units) what that number of tasks takes."""
+        """(groups, units) the needs of that number of tasks."""
         takes = counts[:, None] * self.takes
         sums = np.zeros((self.groups, takes.shape[1]), dtype=np.int64)
         np.add.at(sums, self.group, takes)

@@ -14,12 +14,12 @@ Guarantees are served before all turns by weight: next is the queue that has the
 it has all of it. Queues that do not lend come first: the part of their guarantee that they lack is then withheld from
 the others.
 
-The idea: deal out all tasks below a level at once. Bisection finds the largest level up to which all tasks fit, ties at
+The idea: allot all tasks below a level at once. Bisection finds the largest level up to which all tasks fit, ties at
 that level are counted in order, the limits are closed, and the next round continues with the remaining runs. There are
 at most as many rounds as limits, for each kind of turn. Caps of different queues are independent, so `bounds.cut` finds
 all of them at once before each round.
 
-Example: 12 cpus, of which queue 0 uses 4 and queue 1 none; 8 are free. Each has a run of ten tasks of 2 cpus. Queue 1
+Example: of 12 cpus queue 0 uses 4 and queue 1 none; 8 are free. Each has a run of ten tasks of 2 cpus. Queue 1
 comes first (0, then 2 cpus), then the two take turns at 4 cpus each, in order: queue 1 gets three tasks, queue 0 one.
 
 >>> runs = Columns.of(sharer=[0, 1], wants=[10, 10], takes=[[2], [2]])
@@ -63,7 +63,7 @@ def fill(
     bounds: QueueBounds | None = None,
     guarantees: Guarantees | None = None,
 ) -> Filled:
-    """The same result as dealing out one task at a time. Changes no argument. guarantees: only with bounds."""
+    """The same result as sharing out one task at a time. Changes no argument. guarantees: only with bounds."""
     climb = Climb.of(columns, sharers, limits)
     dealing = _Dealing(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
     guaranteed = None
@@ -103,7 +103,7 @@ def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBou
 
 
 class _Dealing:
-    """What is given and what is left while tasks are dealt out."""
+    """The allotments and the remaining amounts while tasks are shared out."""
 
     def __init__(self, climb: Climb, free: IntArray, closed: BoolArray, bounds: QueueBounds | None = None) -> None:
         self.climb, self.free, self.closed, self.bounds = climb, free, closed, bounds

@@ -42,7 +42,7 @@ class DependencySpec(Strict):
 
 
 def dependency_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What several dependencies must agree on. Faulty entries are left to the checks of their fields."""
+    """The agreement of several dependencies. Faulty entries are left to the checks of their fields."""
     given = data.get("dependsOn")
     entries = [each if isinstance(each, Mapping) else {} for each in given] if isinstance(given, list) else []
     runs = [each.get("run") for each in entries]

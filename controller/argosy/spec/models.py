@@ -1,6 +1,6 @@
 """The fields of a run spec: AWS Batch's and ECS's words, in camelCase.
 
-The descriptions are what users read in their editor, through the JSON Schema.
+Users read the descriptions in their editor, through the JSON Schema.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ContainerSpec(Strict):
 
 
 class ResourcesSpec(Strict):
-    """What one task needs of an instance."""
+    """The resources that one task needs."""
 
     vcpus: float = Field(default=1, ge=1 / 1024, le=1024, description="vCPUs, rounded to 1/1024, ECS's CPU unit.")
     memory: int = Field(

@@ -56,7 +56,7 @@ def _quoted_faults(text: str) -> Iterator[Fault]:
 
 
 def _in_single_quotes(text: str) -> Iterator[str]:
-    """The pieces of a shell's text that stand in single quotes."""
+    """The pieces of a shell's text within single quotes."""
     quote, place = "", 0
     while place < len(text):
         char = text[place]

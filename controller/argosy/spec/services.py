@@ -98,7 +98,7 @@ OptionalHealth = Annotated[
 
 
 def serving_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What a health command and ports must agree on."""
+    """The agreement of a health command with ports."""
     given = data.get("container")
     container = given if isinstance(given, Mapping) else {}
     yield from _timing_faults(container.get("health"))
@@ -169,7 +169,7 @@ class DaemonSpec(Strict):
 
 
 def daemon_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What fields of a daemon must agree on."""
+    """The agreement of a daemon's fields."""
     if data.get("run") is not None and data.get("result") != "none":
         yield Fault("result", "must be none with kind: daemon: its tasks leave no results")
     yield from _order_faults(data)
@@ -239,7 +239,7 @@ class ServiceSpec(Strict):
 
 
 def service_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What the fields of a service must agree on."""
+    """The agreement of a service's fields."""
     if data.get("service") is None:
         yield Fault("service", "is required with kind: service; its field desired says how many tasks are to run")
     if data.get("run") is not None and data.get("result") != "none":
@@ -280,7 +280,7 @@ def target_group_faults(data: Mapping[str, Any], groups: Mapping[str, str], cell
 
 
 def base_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What a service's base on on-demand goes with."""
+    """The fields that a service's on-demand base requires."""
     given = data.get("capacity")
     capacity = given if isinstance(given, Mapping) else {}
     if capacity.get("onDemandBase") and capacity.get("purchase", "spot") != "spot":

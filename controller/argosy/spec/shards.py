@@ -1,4 +1,4 @@
-"""Task *i* of a run: its piece, and what it receives.
+"""Task *i* of a run: its piece, and its overrides.
 
 Pure functions over the validated JSON form of a spec (`parse.to_json`). The launcher calls `task_overrides`.
 """
@@ -30,7 +30,7 @@ def parse_range(text: str) -> tuple[int, int]:
 
 
 def task_count(spec: Mapping[str, Any], item_count: int | None = None) -> int:
-    """How many tasks the run has. item_count: the number of items of an `itemsFrom` array, which its reader knows.
+    """The number of tasks of the run. item_count: the number of items of an `itemsFrom` array, from its reader.
 
     Raises ValueError when `item_count` is needed and missing.
     """

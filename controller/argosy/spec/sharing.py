@@ -21,7 +21,7 @@ _CALLED = dict(zip(UNITS, ("USD an hour", "vCPUs", "GPUs", "instances"), strict=
 
 
 class CapSpec(Strict):
-    """What a queue may use at most."""
+    """The most that a queue may use."""
 
     usd_per_hour: float | None = Field(
         default=None,
@@ -105,7 +105,7 @@ def _half_life(text: str) -> str:
 
 
 class LimitSpec(Strict):
-    """What the whole deployment may use."""
+    """The most that the whole deployment may use."""
 
     usd_per_hour: float = Field(
         ge=0, le=80_000, description="The most that all instances together may cost, in US dollars an hour."
@@ -146,7 +146,7 @@ class SharingSpec(Strict):
 
 
 class Limit(NamedTuple):
-    """What a deployment may use of one unit at most."""
+    """The most that a deployment may use of one unit."""
 
     amount: float
     told: str  # the end of a sentence about guarantees that are more

@@ -1,8 +1,8 @@
 """Substitution of `${name}` in a spec: its places, its names, and its faults.
 
 `${name}` is replaced inside each element of the command or of `run`, each environment value and each input, from a
-closed list, in one pass and never through a shell: the text of an item is not searched again. `$${` stands for a
-literal `${`; any other `$` is itself.
+closed list, in one pass and never through a shell: the text of an item is not searched again. `$${` means a literal
+`${`; any other `$` is itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 
 
 def names_used(text: str) -> Iterator[str | None]:
-    """What stands between the braces of each `${...}`; None for one that is never closed."""
+    """The text between the braces of each `${...}`; None for one that is never closed."""
     for token in _TOKEN.finditer(text):
         if token[0] != "$${":
             yield token[1]

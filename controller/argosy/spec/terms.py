@@ -1,6 +1,6 @@
 """The terms of a run, read from its validated spec.
 
-The one reader of what a spec asks for: `api.admission` calls it once, and the terms are stored with the run. The
+The only reader of a spec's terms: `api.admission` calls it once, and the terms are stored with the run. The
 command, environment and piece of each task are not among them: see `shards`.
 """
 

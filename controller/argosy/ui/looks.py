@@ -1,6 +1,6 @@
-"""The deployment's present answers, and how often it is asked.
+"""The deployment's present answers, and how often it is queried.
 
-Everything is read with the user's own rights through the api; nothing is asked of the controller. The answers of one
+Everything is read with the user's own rights through the api; the controller gets no requests. The answers of one
 page serve every tab for some seconds. Pages of ListAttempts never change once another follows them, so that only the
 last one is read again.
 """
@@ -100,7 +100,7 @@ class Looks:
         return market_page(cluster, prices, self.now(), unread)
 
     def plan(self, run_id: str) -> Page:
-        """What the run would cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
+        """The run's cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
         return self.kept.once(
             ("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(self._meant(run_id))))
         )

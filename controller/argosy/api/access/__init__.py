@@ -1,1 +1,1 @@
-"""Who sends a request, and what may it change?"""
+"""Who sent a request, and what may it change?"""

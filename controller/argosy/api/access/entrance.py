@@ -65,7 +65,8 @@ class Entrance:
         self.queue, self._queues = queue, queues
 
     def holds(self, given: Any) -> bool:
-        """Whether what names this queue belongs here. What names a removed queue belongs to the default one."""
+        """Whether a thing that names this queue belongs here. If the named queue was removed, it belongs to the default
+        one."""
         name = given or DEFAULT_QUEUE
         return bool((name if name in self._queues else DEFAULT_QUEUE) == self.queue)
 

@@ -1,4 +1,4 @@
-"""Who sends a request, and under which name do they own what it starts?
+"""Who sent a request, and under which name do they own the runs that it starts?
 
 The sender signs a call of sts:GetCallerIdentity for this request, and AWS says who signed it. Every fault that can be
 found locally is refused before the call to AWS, which goes to a host that we name ourselves. A request without a
@@ -80,7 +80,7 @@ def _is_plain(text: str) -> bool:
 
 
 def owner_of(proof: Proof, action: str, identities: Identities, now: float, named_by_session: Sequence[str]) -> str:
-    """What the sender is called. action: of the request; named_by_session: globs of roles. Raises RequestRefused."""
+    """The sender's name. action: of the request; named_by_session: globs of roles. Raises RequestRefused."""
     _check(proof, identities.signed_for, action, now)
     try:
         arn = identities.arn(proof.headers)

@@ -50,7 +50,7 @@ def _needs(resources: Mapping[str, Any]) -> Resources:
 def _for_image(
     resources: Mapping[str, Any], shapes: Mapping[str, Resources]
 ) -> tuple[Mapping[str, Resources], list[Fault]]:
-    """The shapes of the types that run the image's architecture, and what none runs."""
+    """The shapes of the types that run the image's architecture, and the faults."""
     architecture = resources.get("architecture") or X86_64
     catalogue = load_catalogue()
     found = {
@@ -65,7 +65,7 @@ def _for_image(
 def _with_disk(
     resources: Mapping[str, Any], shapes: Mapping[str, Resources], disks_gib: Mapping[str, int]
 ) -> tuple[Mapping[str, Resources], list[Fault]]:
-    """The shapes of the types whose volumes leave a task enough, and what none leaves. Raises TypeError."""
+    """The shapes of the types whose volumes leave a task enough, and the faults. Raises TypeError."""
     asked = resources.get("diskGiB") or 0
     found = {name: shape for name, shape in shapes.items() if asked <= disks_gib.get(name, asked)}
     if found or not shapes:
@@ -81,7 +81,7 @@ def _with_disk(
 def _with_gpus(
     resources: Mapping[str, Any], shapes: Mapping[str, Resources]
 ) -> tuple[Mapping[str, Resources], list[Fault]]:
-    """The shapes of the types that have the asked model and memory of GPUs, and what no type has.
+    """The shapes of the types with the requested model and memory of GPUs, and the faults.
 
     Raises TypeError for values of another type than the fields'.
     """

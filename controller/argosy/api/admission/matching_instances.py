@@ -28,7 +28,8 @@ Pools = tuple[tuple[str, str, str], ...]  # (cell, instance type, zone)
 
 
 def constraint_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fault]:
-    """What no instance can ever meet: each constraint by itself, else all of them with the rest of what is asked."""
+    """Constraints that no instance can ever meet: each constraint alone, else all of them with the other
+    requirements."""
     known = _known(policy, pools)
     judged = [each for each in standing_constraints(terms) if _subjects(each) <= known]
     if not judged or not pools:

@@ -187,7 +187,7 @@ def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunS
 
 
 def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
-    """What of a spec, or of its JSON form, this deployment does not allow."""
+    """The parts of a spec, or of its JSON form, that this deployment does not allow."""
     try:
         bucket, key = split_s3(data.get("output") or limits.default_output)
     except (ValueError, AttributeError):
@@ -214,7 +214,7 @@ def _own_folder_faults(key: str) -> Iterator[Fault]:
 
 
 def _program_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
-    """What a program needs has to lie where its tasks may read it."""
+    """A program's files have to be where its tasks may read them."""
     for name in UNPACKED:
         if data.get(name) is not None:
             yield Fault(
@@ -360,7 +360,7 @@ def _definition_faults(
 
 
 def _unpublished(image: str) -> str:
-    """A name of the deployment that stands for nothing. Only a folder of containers/ can be published under it."""
+    """A name of the deployment without a meaning. Only a folder of containers/ can be published under it."""
     folder = image.removeprefix(OWN_NAMESPACE).removesuffix(GPU_SUFFIX)
     if not _FOLDER.fullmatch(folder):
         return f"this deployment has no image {image}, and none can be published under that name"
@@ -371,7 +371,8 @@ def _unpublished(image: str) -> str:
 
 
 def _flavour_notes(form: Mapping[str, Any], terms: RunTerms, images: ImageResolver) -> Iterator[str]:
-    """The CPU flavour of an image for a run with GPUs. Not a fault: it is what runs on local mode's simulated GPUs."""
+    """The CPU flavour of an image for a run with GPUs. Not a fault: such an image runs on local mode's simulated
+    GPUs."""
     image = (form.get("container") or {}).get("image") or ""
     if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
         return

@@ -33,8 +33,8 @@ from argosy.spec.faults import Fault
 
 
 def market_of(state: State, fleets: Iterable[tuple[str, str, str]], now: float, policy: Policy) -> Moment:
-    """What could be bought. state: the caller's own, to which the fleets (cell, instance type, zone) that no sweep has
-    shown yet are added."""
+    """The current offers. state: the caller's own; fleets (cell, instance type, zone) that no sweep has shown yet are
+    added to it."""
     state.pools.update(not_seen_yet(state.pools, fleets))
     return Moment(state, as_registered(load_catalogue(), state.pools.values()), now, policy)
 
@@ -64,7 +64,7 @@ def budget_warnings(terms: RunTerms, market: Moment) -> list[str]:
 
 def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBudget, float] | None:
     """The money of a run once the request is granted, and what one more attempt costs at least, in USD, on an instance
-    that is bought for it; infinite where nothing is for sale, 0 where the size of a task is not known. None for a run
+    that is bought for it; infinite if nothing is for sale, 0 if the size of a task is unknown. None for a run
     that has no budget, or of which nothing would run again.
 
     Run and state are the caller's own: the run is reopened in them.

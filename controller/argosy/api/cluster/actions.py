@@ -100,7 +100,7 @@ def leave_out_ended(state: State) -> int:
 
 
 def in_form(cluster: JSON, form: str) -> JSON:
-    """DescribeCluster's body in the form that is asked for. Raises SpecError where that would be too large a reply."""
+    """DescribeCluster's body in the requested form. Raises SpecError where that would be too large a reply."""
     if form == "columns":
         return in_columns(cluster)
     most = OBJECTS_BESIDE if cluster.keys() & {"attempts", "history"} else OBJECTS_SHOWN
@@ -129,7 +129,7 @@ def in_columns(cluster: JSON) -> JSON:
 
 
 def at_work(state: State, run_ids: Mapping[int, str], most: int = ATTEMPTS_SHOWN) -> JSON:
-    """DescribeCluster's `attempts`: what works on the instances, in the order in which the reply shows these.
+    """DescribeCluster's `attempts`: the work on the instances, in the order of the reply's instances.
 
     instance: its row among the instances. run: of `values`. gpuMask: bit j is the j-th GPU of the instance. left: how
     many others there are. run_ids: by the run's number; attempts of other runs are left out.

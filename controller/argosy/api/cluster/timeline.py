@@ -134,7 +134,7 @@ def course_view(course: Course, start: float, end: float) -> JSON:
 
 
 def _buckets(samples: Iterable[ClusterSample], bucket_s: float) -> Iterator[list[ClusterSample]]:
-    """As they are where they need no thinning. A sample of rest stands alone: it is the end of what was before."""
+    """As they are where they need no thinning. A sample of rest is kept: it ends the time before it."""
     bucket: list[ClusterSample] = []
     for each in samples:
         alone = bucket_s <= EVERY_S or each.is_at_rest or bool(bucket and bucket[-1].is_at_rest)
@@ -152,7 +152,7 @@ def _mean(bucket: Sequence[ClusterSample], name: str) -> float:
 
 
 def _pools(samples: Sequence[ClusterSample]) -> list[JSON]:
-    """Instances by pool at each moment, of the pools that had most of them."""
+    """Instances by pool at each sample, for the pools that had most of them."""
     counts: dict[str, dict[int, PoolCount]] = {}
     for place, sample in enumerate(samples):
         for each in sample.pools:

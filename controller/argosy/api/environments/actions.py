@@ -91,7 +91,7 @@ def _overtaken(name: str, newest: int) -> RequestRefused:
 
 
 def _admitted(context: RequestContext, spec: Any) -> tuple[JSON, RunTerms]:
-    """A revision without its number, and what it asks for. Raises SpecError with every fault."""
+    """A revision without its number, and its requirements. Raises SpecError with every fault."""
     admission = admitted(context, spec)
     if not admission.terms.serves:
         raise SpecError([Fault("spec.kind", "must be service or daemon: submit a batch instead of deploying it")])

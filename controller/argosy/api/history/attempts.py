@@ -61,8 +61,8 @@ class AttemptPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where a run's rows are: in parts next to its results, the later ones in items of the store. damaged: what of it
-    could not be read so far."""
+    """Where a run's rows are: in parts next to its results, the later ones in items of the store. damaged: the items
+    that could not be read so far."""
 
     store: Store
     objects: ObjectReader
@@ -94,8 +94,8 @@ class History:
             after = page.end
 
     def _part(self, number: int, after: str = "") -> EndedAttempts:
-        """What of it follows a place. From the items themselves, as long as there are any, where the object is gone or
-        damaged; or where the place lies within, because the part was not folded yet when the page before was read."""
+        """The part of it after a place. From the items themselves, as long as they exist, if the object is gone or
+        damaged, or if the place is within the part because that was not folded yet when the previous page was read."""
         part, begin = self.record.history[number], self.record.history[number - 1].to if number else ""
         self.damaged.update(f"item {row} of part {part.to}" for row in range(part.damaged))
         if after > begin:

@@ -35,7 +35,7 @@ MOST_CHUNKS = 128  # of tasks that one request reads, a million tasks: a filter 
 
 
 def list_tasks(store: Store, objects: ObjectReader, request: ListTasks, record: RunRecord | None, now: float) -> JSON:
-    """ListTasks' body. record: of the run that is asked for; None = all open runs, in the order of their ids."""
+    """ListTasks' body. record: of the requested run; None = all open runs, in the order of their ids."""
     version = store.version()
     state, open_runs = reading.cluster(store)
     records = [record] if record else _records(store, sorted(open_runs))

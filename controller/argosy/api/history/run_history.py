@@ -84,8 +84,8 @@ def _series_view(series: Series) -> JSON:
 
 
 def instances_of(past: History) -> dict[str, JSON]:
-    """By id, the instances that the run has used: as the cluster knows them, else as they were noted when the run was
-    closed."""
+    """By id, the instances that the run has used: from the cluster's state, else from the record written at the run's
+    close."""
     state, record = reading.cluster(past.store)[0], past.record
     found = {name: instance_facts(state.instances[name]) for name in record.instances if name in state.instances}
     if len(found) < record.instance_count and (record.has_ended or record.retries):

@@ -53,7 +53,7 @@ class ApplySharing(Strict):
 
 
 class DescribeSharing(Strict):
-    """The queues: their shares, what they use, and what waits in them."""
+    """The queues: their shares, their use, and the runs that wait in them."""
 
     action: Literal["DescribeSharing"]
 

@@ -37,8 +37,8 @@ class NotRetried(Exception):
 def put(store: Store, record: RunRecord, request: RetryRequest, token: str, market: Callable[[], Moment]) -> bool:
     """Leave the request in the inbox. False: this token has done so before. Raises NotRetried.
 
-    record: the run as it is stored; token: the client's, or what else tells two requests apart; market: what could be
-    bought, on a state that is made for this call, if the run has a budget that has to pay for another attempt.
+    record: the run as it is stored; token: the client's, or another value that distinguishes two requests; market: the
+    current offers, on a state that is made for this call, if the run has a budget that has to pay for another attempt.
     """
     key = (inbox.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
     wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}

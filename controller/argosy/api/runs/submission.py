@@ -173,7 +173,7 @@ def new_run(context: RequestContext, admission: Admission, token: str, attempt: 
 
 
 def _submit_request(context: RequestContext, admission: Admission, run_id: str, now: float) -> SubmitRequest:
-    """What the controller is asked to do for an admitted run."""
+    """The request to the controller for an admitted run."""
     return SubmitRequest(
         run_id=run_id,
         submitted_at=now,
@@ -255,7 +255,8 @@ def _past(store: Store, name: str) -> Iterator[RunRecord]:
 
 
 def _needs(terms: RunTerms, records: Sequence[RunRecord]) -> Resources:
-    """What a task takes: from the spec, or, for a registered task definition, from an earlier run of the same name."""
+    """The needs of a task: from the spec, or, for a registered task definition, from an earlier run of the same
+    name."""
     if not terms.task_definition:
         return terms.needs
     family = terms.task_definition.partition(":")[0]

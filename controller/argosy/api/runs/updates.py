@@ -57,7 +57,7 @@ def checked(context: RequestContext, record: RunRecord, submitted: Submitted, gi
 
 
 def resized(context: RequestContext, record: RunRecord, submitted: Submitted, size: Changes) -> JSON:
-    """What each task needs once the run is tried again, as it is stored. Raises SpecError with every fault."""
+    """The needs of each task after a retry of the run, in the stored form. Raises SpecError with every fault."""
     _, terms = submitted
     if terms.task_definition:
         name = terms.task_definition
@@ -76,7 +76,7 @@ def resized(context: RequestContext, record: RunRecord, submitted: Submitted, si
 def _judge(
     context: RequestContext, record: RunRecord, submitted: Submitted, given: Changes, prefix: str = "changes."
 ) -> None:
-    """Raises SpecError with every fault that the spec did not have before. prefix: of the names of what was given."""
+    """Raises SpecError with every fault that the spec did not have before. prefix: of the names of the given fields."""
     spec, terms = submitted
     before, now = changed_form(spec, record.changes), context.now()
     known = _faults(context, before, now)

@@ -79,6 +79,6 @@ def write(store: Store, schedule: Schedule, now: float, beside: Beside | None = 
 
 
 def waiting(store: Store) -> list[str]:
-    """Names of those of which a firing waits."""
+    """The names of schedules with a waiting firing."""
     found: Mapping[str, bytes] = store.read_partition(WAITING)
     return [name for name, body in found.items() if body == b"waits"]

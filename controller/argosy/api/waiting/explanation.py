@@ -1,4 +1,4 @@
-"""Why does a run wait? Whether its next task fits on the cluster or on what could be bought, and why not.
+"""Why does a run wait? Whether its next task fits on the cluster or on instances that could be bought, and why not.
 
 It reads the same batches, rows and offers as the scheduler, so that the answer is the real reason and not a guess.
 """
@@ -123,7 +123,7 @@ def _of_base(run: Run, moment: Moment, base: int) -> str:
 
 
 def _is_of_the_base(run: Run, moment: Moment) -> bool:
-    """Whether all that waits is asked for on on-demand instances."""
+    """Whether all waiting tasks are requested on on-demand instances."""
     apart = tasks_of_base(run, moment, math.inf)
     return apart is not None and int(apart.sum()) == int(run.tasks.counts()[TaskStatus.PENDING])
 
@@ -210,7 +210,8 @@ def _what_it_waits_for(run: Run, answers: _Answers) -> list[str]:
 
 
 def _cap_in_words(run: Run) -> str:
-    """For a limit on money or of its queue, the scheduler's sentence: it knows how much of the limit is used."""
+    """For a limit on money or of its queue, the scheduler's sentence, because it states how much of the limit is
+    used."""
     if is_about_money(run.waiting) or is_at_cap(run.waiting):
         return run.waiting
     return f"placement.maxConcurrentTasks is reached: {run.terms.max_concurrent} of its tasks are active"

@@ -223,7 +223,8 @@ def _parts(quota: QuotaUse) -> list[tuple[str, float]]:
 
 
 def sentences(position: LinePosition) -> Iterator[str]:
-    """The place among queues and runs, what is used up and by which queues, what comes first, and what would help."""
+    """The place among queues and runs, the exhausted limits and the queues that use them, the tasks that come first,
+    and the changes that would help."""
     yield from _place_in_words(position)
     yield from _limit_in_words(position)
     yield _ahead_in_words(position)

@@ -53,7 +53,7 @@ class Purchasable:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRuns:
-    """The runs, with what they use and want there. Rows are those of `order.runs`; limits are cpu units, MiB, GPUs."""
+    """The runs, with their use and demand there. Rows are those of `order.runs`; limits are cpu units, MiB, GPUs."""
 
     order: FairOrder
     columns: Columns  # wants: the tasks that may start and could use that part of the cluster
@@ -68,19 +68,19 @@ class WaitingRuns:
         return Sharers.of(self.order.weight, self.used, self.order.parts, self.order.factor)
 
     def limits(self, more: IntArray | int = 0) -> Limits:
-        """What that part of the cluster has, with `more` on top."""
+        """The resources of that part of the cluster, with `more` added."""
         capacity = self.capacity + more
         return Limits.of(capacity, capacity - self.used.sum(axis=0))
 
 
 def waiting_runs(moment: Moment, run: Run, batch: Batch, bought: Offer | None, everywhere: bool = False) -> WaitingRuns:
-    """batch: one task of the run. bought: what would be bought for it. everywhere: look at the whole cluster, as if the
+    """batch: one task of the run. bought: the purchase for it. everywhere: use the whole cluster, as if the
     run's tasks fitted on every instance."""
     return _Cluster(moment, Roster().at(moment), bought, everywhere).beside(run, batch)
 
 
 class _Cluster:
-    """The instances of one moment, and which tasks they could take."""
+    """The instances at one time, and the tasks that they could take."""
 
     def __init__(self, moment: Moment, lineup: Lineup, bought: Offer | None, everywhere: bool) -> None:
         self._moment, self._lineup, self._everywhere = moment, lineup, everywhere

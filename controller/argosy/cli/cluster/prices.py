@@ -71,7 +71,7 @@ def _kinds(pattern: str, region: str, deployed: Collection[str]) -> dict[str, In
 
 
 def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]], str]:
-    """What the deployment knows of each of its pools in this Region, or why that is unknown."""
+    """The deployment's data about each of its pools in this Region, or why there is none."""
     try:
         fleets = session.api.cluster()["fleets"]
     except ArgosyError as error:

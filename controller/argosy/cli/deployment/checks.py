@@ -84,7 +84,7 @@ def images(session: Session) -> list[Finding]:
 
 
 def _reachable(session: Session, uri: str) -> bool:
-    """Only private ECR can be asked; ECS will report on others. ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@DIGEST"""
+    """Only private ECR can be queried; ECS will report on others. ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@DIGEST"""
     host, _, path = uri.partition("/")
     if ".dkr.ecr." not in host:
         return True

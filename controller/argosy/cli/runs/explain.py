@@ -34,8 +34,8 @@ def explain(
     task: Annotated[int | None, typer.Option("--task", min=0, help="The same as TASK.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of this time: {FORMS}.")] = None,
 ) -> None:
-    """Why a run's tasks wait, in numbers, and what would help. With --at, what was so at a moment that is over, and why
-    a task was placed where it was, recomputed from the controller's own record."""
+    """Why a run's tasks wait, in numbers, and what would help. With --at, the situation at a past time, and why a task
+    was placed where it was, recomputed from the controller's own record."""
     if None not in (index, task) and index != task:
         raise CliError(f"TASK is {index} and --task is {task}: name one task.")
     wanted = task if index is None else index
@@ -73,8 +73,8 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
 
 
 def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> dict[str, Any] | None:
-    """The first commit after the shown one, up to the moment: that decision is not in the record. None = there is none,
-    or it is too old to tell."""
+    """The first commit after the shown one, up to the given time: that decision is not in the record. None = there is
+    none, or it is too old to tell."""
     try:
         page = session.api.changes(since=str(reply["version"] + 1), maxResults=1)
     except ApiError as refusal:
@@ -96,7 +96,7 @@ def _submitted_at(session: Session, run: str) -> float:
 
 
 def _launched_before(session: Session, run: str, index: int, when: float) -> float | None:
-    """When the task's last attempt before a moment was launched, by the run's history; None = there was none."""
+    """When the task's last attempt before a given time was launched, by the run's history; None = there was none."""
     attempts = session.api.task(run, index)["attempts"]
     launched = [at.timestamp() for each in attempts if (at := instant(each["launchedAt"])) is not None]
     return max((at for at in launched if at <= when), default=None)

@@ -239,7 +239,7 @@ class _Tasks:
         self.started = self.ended = False
 
     def again(self) -> None:
-        """Raises CliError when failures are asked for and nothing has failed."""
+        """Raises CliError when failures are requested and nothing has failed."""
         view = self._failures() if self._failed else self._running_first()
         tasks = [each for each in view["taskList"] if each["attempts"]][:STREAMS_LIMIT]
         unknown = [each for each in tasks if (each["index"], each["attempts"]) not in self._known]
@@ -289,7 +289,7 @@ class _Environment:
         self._looks: dict[str, _Tasks] = {}
 
     def again(self) -> None:
-        """Raises CliError when failures are asked for and nothing has failed."""
+        """Raises CliError when failures are requested and nothing has failed."""
         for run in runs_meant(self._session.api, self._name).ids[:MOST_RUNS]:
             self._looks.setdefault(run, _Tasks(self._session, run, self._failed))
         refused = None

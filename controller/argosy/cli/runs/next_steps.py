@@ -1,4 +1,4 @@
-"""The command lines that make sense after a look at a run."""
+"""The command lines that make sense after viewing a run."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def _to_its_end(session: Session, spec: dict[str, Any], ending: Ending) -> Mappi
 
 
 def _together(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The run, and what was delivered of its results."""
+    """The run, and its delivered results."""
     run, *delivered = documents
     return {**run, "delivered": delivered} if delivered else run
 

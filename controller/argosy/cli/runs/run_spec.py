@@ -34,7 +34,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Belongings:
-    """What the program finds where it runs, and what it leaves."""
+    """The program's inputs in its container, and its results."""
 
     packages: Annotated[
         list[str] | None, typer.Option("--with", metavar="PACKAGES", help="Python packages: pandas,torch==2.5.1")
@@ -57,7 +57,7 @@ class Belongings:
 
 @dataclass(frozen=True)
 class Terms:
-    """What each task needs, and what the run may cost and take."""
+    """The needs of each task, and the limits on the run's cost and time."""
 
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
     memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None

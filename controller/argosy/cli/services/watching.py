@@ -27,7 +27,7 @@ Show = Callable[[View], None]
 
 
 def watch(session: Session, name: str) -> None:
-    """Views until the environment is gone. Raises typer.Exit on Ctrl-C, and what the first look raises."""
+    """Views until the environment is gone. Raises typer.Exit on Ctrl-C, and the errors of the first poll."""
     try:
         with _display(session) as show:
             for view in _views(session, name):

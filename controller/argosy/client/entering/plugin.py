@@ -61,7 +61,7 @@ class MarkedOutput:
         self.code: int | None = None
 
     def command(self, words: Sequence[str]) -> str:
-        """The command that ECS is asked to run; its agent splits it like a shell, and starts it without one."""
+        """The command in the request to ECS; its agent splits it like a shell, and starts it without one."""
         script = f'echo {self._begin}; "$@"; echo {self._end}$?.'
         return shlex.join(["sh", "-c", script, "sh", *words])
 

@@ -27,7 +27,7 @@ class Parcel:
 def pack_folder(entries: Sequence[Entry], target: Path) -> Parcel:
     """Writes the archive to `target`. It contains neither times nor owners, so that the same files make the same bytes.
 
-    Raises InvalidInput for a file that changes meanwhile or that is gone.
+    Raises InvalidInput for a file that changes during packing or that is gone.
     """
     with (
         target.open("wb") as raw,

@@ -95,7 +95,7 @@ def _name(top: Path, path: Path) -> str:
 
 
 def _inner_target(top: Path, path: Path) -> str:
-    """The target of a link, if it stays in the folder wherever the folder lies."""
+    """The target of a link, if it is in the folder wherever the folder is."""
     target = os.readlink(path)
     aim = Path(os.path.normpath(path.parent / target))
     if os.path.isabs(target) or not aim.is_relative_to(top):

@@ -112,7 +112,7 @@ def _stars(glob: bytes, start: int, is_path: bool) -> tuple[bytes, int]:
 
 
 def _bracket(glob: bytes, start: int) -> tuple[bytes, int]:
-    """`[a-z]`, `[!x]`, `[[:digit:]_]`: what it matches, and where it ends. It never matches a slash."""
+    """`[a-z]`, `[!x]`, `[[:digit:]_]`: the characters that it matches, and where it ends. It never matches a slash."""
     place = start + 1
     negated = glob[place : place + 1] in (b"!", b"^")
     place += negated

@@ -1,6 +1,6 @@
 """A spec with a program next to it, made into one that a deployment can run. `pack` uploads it and names the job.
 
-A job is a small JSON object: the archives that a task unpacks, and what it does before the program. Its name is its
+A job is a small JSON object: the archives that a task unpacks, and its steps before the program. Its name is its
 digest, so that the same program submitted again is the same spec.
 """
 
@@ -50,7 +50,7 @@ class Packer:
         """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which are in the bucket by then.
 
         spec: as a user writes it, valid; one without these fields is returned unchanged. folder: what `workdir` is
-        relative to. Raises ArgosyError, or what boto3 raises.
+        relative to. Raises ArgosyError, or boto3's errors.
         """
         if not any(spec.get(name) is not None for name in UNPACKED):
             return dict(spec)
@@ -99,7 +99,7 @@ def pack(
 
 
 def unpacked(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is packed: enough to ask a deployment what such a run would cost."""
+    """Without the packed files: enough to query a deployment for the cost of such a run."""
     return {name: value for name, value in spec.items() if name not in UNPACKED}
 
 
@@ -128,7 +128,7 @@ def _program_file(run: Any) -> str | None:
 
 
 def job_document(placed: Sequence[tuple[Parcel, str]], setup: str | None) -> dict[str, Any]:
-    """What a runner reads. placed: each archive with its address."""
+    """The data that a runner reads. placed: each archive with its address."""
     return {
         "protocol": RUNNER_PROTOCOL,
         "archives": [

@@ -31,7 +31,7 @@ def uri_of(bucket: str, folder: str, sha256: str, suffix: str) -> str:
 def put(access: Access, data: bytes, suffix: str, folder: str = "data") -> str:
     """The address of these bytes, which are uploaded unless they are there.
 
-    Raises ArgosyError, or what boto3 raises.
+    Raises ArgosyError, or boto3's errors.
     """
     uri = uri_of(access.deployment.bucket, folder, hashlib.sha256(data).hexdigest(), suffix)
     bucket, key = split_s3(uri)
@@ -45,7 +45,7 @@ def put(access: Access, data: bytes, suffix: str, folder: str = "data") -> str:
 def put_files(access: Access, parcels: Sequence[tuple[Parcel, str]], progress: Progress = quiet) -> int:
     """Uploads those that are missing, several at once; returns the bytes sent. parcels: each with its address.
 
-    Raises ArgosyError, or what boto3 raises.
+    Raises ArgosyError, or boto3's errors.
     """
     s3 = access.client("s3")
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -100,7 +100,7 @@ def _run_short(ledger: Ec2Ledger, fleet: Ec2Fleet, why: LaunchObstacle) -> None:
 
 
 def _shrink(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
-    """The fleet knows nothing of ECS tasks when it chooses what to end: here the youngest."""
+    """The fleet ignores ECS tasks when it chooses instances to end: here the youngest."""
     for purchase, target in (("spot", fleet.spot_target), ("on-demand", fleet.on_demand_target)):
         staying = [each for each in fleet.members.values() if each.purchase == purchase and each.ends_at is None]
         for victim in staying[max(target, 0) :]:

@@ -52,7 +52,7 @@ class AgentConnection(OperationGroup[EcsLedger]):
                         each.healths.add(status)
 
     def set_agent_connected(self, container_instance_arn: str, connected: bool) -> None:
-        """Agents disconnect and return several times an hour; their tasks run on meanwhile. ECS ignores an agent whose
+        """Agents disconnect and return several times an hour; their tasks keep running. ECS ignores an agent whose
         instance was
         deregistered.
         """

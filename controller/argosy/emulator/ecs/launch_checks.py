@@ -42,7 +42,7 @@ def checked_definition(ledger: EcsLedger, request: JSON) -> TaskDefinition:
 
 
 def check_request(request: JSON, definition: TaskDefinition, started_by_chars: int) -> None:
-    """What both operations share. Raises Refusal."""
+    """The shared part of both operations. Raises Refusal."""
     started_by = request.get("startedBy")
     if started_by is not None and not re.fullmatch(rf"[A-Za-z0-9_/-]{{0,{started_by_chars}}}", started_by):
         raise Refusal(

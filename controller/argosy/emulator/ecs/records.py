@@ -14,7 +14,8 @@ UNKNOWN, HEALTHY, UNHEALTHY = "UNKNOWN", "HEALTHY", "UNHEALTHY"  # healthStatus
 
 @dataclass(slots=True)
 class TaskNeeds:
-    """What a task takes from its instance. `gpus`: container name -> how many; ports: (port, "tcp" | "udp")."""
+    """The resources that a task takes from its instance. `gpus`: container name -> how many; ports: (port, "tcp" |
+    "udp")."""
 
     cpu_units: int
     memory_mib: int
@@ -28,7 +29,7 @@ class TaskNeeds:
 
 @dataclass(slots=True)
 class TaskDefinition:
-    """One revision of a task definition; `body` is what DescribeTaskDefinition answers, less what changes."""
+    """One revision of a task definition; `body` is DescribeTaskDefinition's answer without the parts that change."""
 
     arn: str
     family: str

@@ -46,7 +46,7 @@ class TaskOperations(OperationGroup[EcsLedger]):
 
     @operation
     def list_tasks(self, request: JSON) -> JSON:
-        """By *desired* status, RUNNING unless another is asked for; PENDING is never a desired status."""
+        """By *desired* status, RUNNING unless another is requested; PENDING is never a desired status."""
         cluster, desired = self.ledger.cluster(request), request.get("desiredStatus") or "RUNNING"
         limit, family = limit_of(request.get("maxResults")), request.get("family")
         tasks = self._candidates(cluster, request)

@@ -91,7 +91,7 @@ JOIN_S = 30.0  # for processes that were killed to be gone; a container engine t
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """What all agents have in common. `processes`: real processes at once; further tasks wait as PENDING."""
+    """The parts that all agents share. `processes`: real processes at once; further tasks wait as PENDING."""
 
     cluster: str
     environment: Mapping[str, str]

@@ -63,7 +63,7 @@ class TaskExecution:
 
     @property
     def images(self) -> list[str]:
-        """What its containers are made from."""
+        """The definitions and overrides of its containers."""
         return [each["image"] for each in self._definition["containerDefinitions"]]
 
     @property

@@ -108,7 +108,7 @@ def _command(way: WayIn, words: Sequence[str]) -> tuple[list[str], dict[str, Any
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """It and what it has started."""
+    """It and the processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,7 +1,7 @@
 """One container of a task: definition, overrides, image and host put together, like the ECS agent does.
 
 A process of this machine cannot have the port that its definition names for itself, as a container can: several tasks
-would want the same one. So it gets another port, in the variable that its definition names for that, and only on the
+would need the same one. So it gets another port, in the variable that its definition names for that, and only on the
 loopback interface is it reachable.
 """
 
@@ -163,7 +163,7 @@ def _pairs(items: Any) -> dict[str, str]:
 
 
 def _gpu_environment(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> dict[str, str]:
-    """The agent names the pinned GPUs; their ordinals stand in for what the NVIDIA runtime would show inside."""
+    """The agent names the pinned GPUs; their ordinals replace the devices that the NVIDIA runtime would show inside."""
     if not gpu_ids:
         return {"CUDA_VISIBLE_DEVICES": ""}
     ordinals = map(str, _ordinals(gpu_ids, host_gpu_ids))

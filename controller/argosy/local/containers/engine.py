@@ -91,7 +91,7 @@ class NoEngineError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EngineImage(Image):
-    """An image that the engine has. The engine knows its default program."""
+    """An image that the engine has. The image sets its default program."""
 
     def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
         """What follows the image on the engine's command line; another entry point's first word goes before it."""
@@ -158,7 +158,7 @@ class EngineRuntime:
         runner: Path | None = None,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """tell: gets what a user wants to know, such as that an image is built again."""
+        """tell: receives messages for the user, such as that an image is being rebuilt."""
         self.root, self._tell = root, tell
         self._base_image = base_image
         self._engine = engine

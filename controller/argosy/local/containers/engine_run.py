@@ -135,9 +135,8 @@ class EngineContainer:
 
     def _end(self, *asked: str) -> None:
         """An engine ends only the name of a container that has not begun: it confirms, and starts it. So the program
-        that would
-        start it is asked to end, and the engine is asked again once the container runs nevertheless. It is not killed
-        at once, because engines lose track of a container that they were just making.
+        that would start it is stopped, and the engine gets the request again if the container runs nevertheless. It is
+        not killed at once, because engines lose track of a container that they were just making.
         """
         self._is_wanted, is_told = False, False
         ends = time.monotonic() + self._stop_timeout_s + SETTLE_S
@@ -270,7 +269,7 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
 
 
 def _first_word(program: Program) -> str:
-    """Of what the engine is asked to start: the definition's, else that of the command, else the image's own."""
+    """The user of the request to the engine: the definition's, else that of the command, else the image's own."""
     box = program.isolation
     if box is not None and box.entry_point:
         return box.entry_point

@@ -21,7 +21,7 @@ MOST_PROGRAMS = 10_000  # that run at once
 
 
 class Following(Protocol):
-    """What one program needs of its followers."""
+    """The data that followers need of one program."""
 
     def follow(self, group: int, work: Callable[[], None]) -> Future[None]:
         """Do this, for a program that has begun as the leader of this process group."""

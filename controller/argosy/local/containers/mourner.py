@@ -18,7 +18,7 @@ BEGUN, ENDED, LABELLED, WELL = "+", "-", "label", "well"  # WELL: local mode has
 
 
 def watch(lines: Iterable[str]) -> tuple[set[int], list[tuple[str, str]]]:
-    """What remains at the end of the lines: process groups, and labels of containers with their engine."""
+    """The entries that remain after the last line: process groups, and labels of containers with their engine."""
     groups: set[int] = set()
     labels: list[tuple[str, str]] = []
     for line in lines:

@@ -53,7 +53,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run and within which bounds. isolation: None for a process of this machine."""
+    """The command to run, and its limits. isolation: None for a process of this machine."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]

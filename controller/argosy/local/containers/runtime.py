@@ -40,7 +40,7 @@ class Runtime(Protocol):
 
     @property
     def has_gpus(self) -> bool:
-        """Whether pinned tasks get real GPUs: their definitions then want the GPU flavour."""
+        """Whether pinned tasks get real GPUs: their definitions then need the GPU flavour."""
 
     @property
     def python(self) -> str:

@@ -35,7 +35,7 @@ _BYTES = "="  # no attribute's type: {"B": {"=": "eA=="}}
 
 
 def keep_table(model: DynamoModel, database: Database) -> None:
-    """Fill the model with what was kept, and keep what changes from now on."""
+    """Fill the model from the database, and store its changes from now on."""
     for table, pk, sk, text in database.rows("SELECT tbl, pk, sk, item FROM items"):
         if (pk, sk) != LEASE:
             model.tables.setdefault(table, {}).setdefault(pk, {})[sk] = from_text(text)
@@ -121,7 +121,7 @@ def keep_hosts(region: str, ec2: Any, database: Database) -> list[str]:
 
 
 def keep_definitions(region: str, ledger: EcsLedger, database: Database) -> None:
-    """Register what was kept, and keep what is registered and deregistered from now on."""
+    """Register the stored definitions, and store registrations and deregistrations from now on."""
     kept = "SELECT about FROM definitions WHERE region = ? ORDER BY family, number"
     for (text,) in database.rows(kept, (region,)):
         definition = TaskDefinition(**json.loads(text))
@@ -135,7 +135,7 @@ def keep_definitions(region: str, ledger: EcsLedger, database: Database) -> None
 
 
 def keep_aliases(aliases: Aliases, database: Database) -> None:
-    """Make those again that were kept, and keep what changes from now on."""
+    """Create the stored ones again, and store changes from now on."""
     for function, name, text in database.rows("SELECT function, name, about FROM aliases"):
         aliases.known[function, name] = json.loads(text)
 

@@ -48,7 +48,7 @@ RELEASE_S = 5.0  # interval at which a firing asks whether the run that it waits
 
 @dataclass(frozen=True, slots=True)
 class ClockSurroundings:
-    """What it reads, and what it calls."""
+    """Its inputs, and the functions that it calls."""
 
     schedules: Callable[[], Iterable[StoredSchedule]]
     invoke: Mapping[str, Callable[[bytes, str], None]]

@@ -1,7 +1,8 @@
 """moto in the embedded AWS: its lock, and its end.
 
-moto is used for what it does well (S3, SQS, EventBridge, SSM, logs, STS; DynamoDB behind a lock), never as the ECS
-oracle (DESIGN D11). Its state is global to the process, so one embedded AWS runs per process at a time.
+moto is used for the services that it emulates well (S3, SQS, EventBridge, SSM, logs, STS; DynamoDB behind a lock),
+never as the ECS oracle (DESIGN D11). Its state is global to the process, so one embedded AWS runs per process at a
+time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ PATHS = 256  # that are kept: the eight of every event, and those of rules that 
 
 
 def quicken() -> None:
-    """Replaces the function that moto looks up at each use; harmless when repeated."""
+    """Replaces the function that moto looks up at each use; repeating it does no harm."""
     ext: Any = import_module("jsonpath_ng.ext")
     if not hasattr(ext.parse, "cache_info"):
         ext.parse = lru_cache(PATHS)(ext.parse)

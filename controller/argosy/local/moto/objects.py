@@ -112,7 +112,7 @@ class KeptObjects:
         self._known: set[str] = set()
 
     def restore(self) -> None:
-        """Fill moto's buckets with what was stored."""
+        """Fill moto's buckets with the stored objects."""
         for name, region in self._store.buckets():
             if name not in self._backend.buckets:
                 self._backend.create_bucket(name, region)

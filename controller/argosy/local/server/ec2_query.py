@@ -1,7 +1,7 @@
 """The EC2 query protocol (`A.1.B=x` in, XML out), mapped to boto3's dicts.
 
 Driven by botocore's EC2 model: `queryName` or the capitalised `locationName` for requests, `locationName` and `<item>`
-for replies. What the query protocol of other services has in common with it is here, too.
+for replies. The parts that the query protocol of other services shares with it are here, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A plain HTTP request as a call on a model of an AWS service, and its result as a reply.
 
 The codecs read botocore's own service models, so that unmodified boto3 programs and the AWS CLI work without any code
-per operation. This module has what all protocols share, and JSON 1.1 (ECS). The EC2 query protocol is in `ec2_query`.
+per operation. This module has the shared parts of all protocols, and JSON 1.1 (ECS). The EC2 query protocol is in
+`ec2_query`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cheapest instances for a backlog, and a bound on what any plan costs.
+"""The cheapest instances for a backlog, and a lower bound on the cost of any plan.
 
 Problem: place all tasks of some shapes on instances from pools, each with a size, a price and a depth. This is vector
 packing with up to a million tasks, and a tick has a fraction of a second for it.

@@ -1,4 +1,4 @@
-"""Greedy purchases: the chosen instances, the tasks left to place, and what may still be bought.
+"""Greedy purchases: the chosen instances, the tasks left to place, and the instances that may still be bought.
 
 A greedy knapsack fills an empty instance of every size at once: shapes in order of value per size, under several
 weightings of the axes, and the most valuable filling counts. Ties go to the lower shape, so equal input gives equal
@@ -29,7 +29,7 @@ def best_fillings(
     """(k, s) tasks by shape and (k,) their worth, for instances that offer `sizes` (k, 3).
 
     value: (s,) of one task; shapes worth nothing are left out. most: (s,) the most tasks of a shape on one instance.
-    most_tasks: (k,) of all shapes; it is one more axis, of which every task needs one.
+    most_tasks: (k,) of all shapes; it is one more axis, and every task needs 1 of it.
     """
     weightings: tuple[tuple[float, ...], ...] = WEIGHTS
     if most_tasks is not None:

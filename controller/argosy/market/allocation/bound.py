@@ -83,12 +83,12 @@ def scaled_bound(problem: Problem, count: AnyArray, value: FloatArray, price: Fl
 def fluid_bound(problem: Problem, count: IntArray, usd_per_hour: float) -> float:
     """A lower bound in USD an hour of any plan for `count` (s,) tasks, as if tasks could be split; at least 0.
 
-    Every task is worth what its cpu, memory and GPUs cost at one price each, and its place where instances have a most
-    of tasks. No filling is then worth more than the size it fills, so `sum(count x value) - sum(depth x max(0, value of
-    the size - price))` is a bound for any such prices. It is concave in them: the ellipsoid method halves the region of
-    the best prices about a hundred times. On 1,500 pools the result is a sixth below the bound of the patterns; the
-    values of single shapes alone give a fifth to two fifths less. It takes milliseconds and no solver.
-    usd_per_hour: the cost of some plan, which says where to look.
+    Every task is worth the cost of its cpu, memory and GPUs at one price each, and of its place if instances have a
+    maximum of tasks. No filling is then worth more than the size it fills, so `sum(count x value) - sum(depth x max(0,
+    value of the size - price))` is a bound for any such prices. It is concave in them: the ellipsoid method halves the
+    region of the best prices about a hundred times. On 1,500 pools the result is a sixth below the bound of the
+    patterns; the values of single shapes alone give a fifth to two fifths less. It takes milliseconds and no solver.
+    usd_per_hour: the cost of some plan, which shows where to search.
     """
     some = problem.offered.depth > 0
     capacity, need = problem.offered.capacity, problem.backlog.need

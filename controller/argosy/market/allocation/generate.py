@@ -42,7 +42,7 @@ Entries = tuple[AnyArray, AnyArray, AnyArray]  # column, row and amount of each
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """An optimum of the LP over the patterns it knows."""
+    """An optimum of the LP over its current patterns."""
 
     bought: FloatArray  # (p,) instances
     used: FloatArray  # (q,) of each pattern

@@ -98,7 +98,7 @@ def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration
     """Duals for the tasks that have a place.
 
     Where all is sold out, the LP's own duals are the worth of a place to the tasks left out, which is far more than its
-    cost. So the LP is solved for slightly less than what was placed.
+    cost. So the LP is solved for slightly fewer tasks than were placed.
     """
     fewer = np.floor((problem.backlog.count - plan.rest) * _SLIGHTLY_LESS).astype(np.int64)
     generation.master.demand(fewer)

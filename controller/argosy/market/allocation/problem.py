@@ -18,8 +18,8 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatArray
 class Offered:
     """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
-    kind: (p,) int64, a number per instance type: what a maximum share counts by. most_tasks: (p,) int64, how many tasks
-    run on one instance at most, whatever they need; None = as many as fit.
+    kind: (p,) int64, a number per instance type, by which a maximum share counts. most_tasks: (p,) int64, how many
+    tasks run on one instance at most, whatever they need; None = as many as fit.
     """
 
     capacity: IntArray

@@ -2,7 +2,7 @@
 
 For prices a, b of cpu and memory with `a * cpu_s + b * memory_s >= value_s` for every CPU shape, no filling without GPU
 tasks is worth more than `a * cpu + b * memory`; a GPU then costs the part of the worth of the most valuable GPU shape
-above that. The best (a, b) lies where two shapes (or one shape and an axis) are tight. Each candidate is scaled until
+above that. The best (a, b) is where two shapes (or one shape and an axis) are tight. Each candidate is scaled until
 it holds for all shapes, so rounding errors can only raise the bound.
 
 Where there are few tasks of a shape, `counted_worth` is sharper: an LP with a row for each axis of a size.
@@ -169,7 +169,7 @@ def _fits(size: IntArray, need: IntArray, value: FloatArray, count: IntArray) ->
 
 
 def _solved(share: FloatArray, worth: FloatArray, most: FloatArray) -> Any:
-    """HiGHS's answer for shapes that need `share` (s, axes) of what a size offers."""
+    """HiGHS's answer for shapes that need the share `share` (s, axes) of a size's resources."""
     import highspy
 
     engine: Any = highspy.Highs

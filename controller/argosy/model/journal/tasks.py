@@ -220,7 +220,7 @@ _ACCOUNTS = (None, "user", "infrastructure")
 
 
 def _charged(changes: Differences, indexes: Rows) -> NDArray[np.int64]:
-    """Who is charged for the attempt of each task that failed since the last commit: an index into `_ACCOUNTS`.
+    """The account charged for the attempt of each task that failed since the last commit, as an index into `_ACCOUNTS`.
     changes: in the tasks of the run."""
     rows, old, new = changes
     charged = np.zeros(len(indexes), dtype=np.int64)

@@ -1,1 +1,1 @@
-"""Who pays for the time of instances, and what is it used for?"""
+"""Which run pays for the time of an instance, and what is that time used for?"""

@@ -19,7 +19,7 @@ NO_RUN = 0  # Run.number counts from 1
 
 
 class Work(IntEnum):
-    """What an attempt was good for: the index of its share-seconds in `Instance.work`."""
+    """The use of an attempt's time: the index of its share-seconds in `Instance.work`."""
 
     USEFUL = 0  # it succeeded
     REDONE = 1  # it was lost to infrastructure or stopped by us, and done again

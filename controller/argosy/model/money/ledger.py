@@ -58,7 +58,7 @@ class OwedTime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Works:
-    """Work done on instances: share-seconds, in rows of which several may have the same instance and run."""
+    """Work done on instances: share-seconds; several rows may have the same instance and run."""
 
     place: IntArray
     number: IntArray
@@ -220,5 +220,5 @@ def usd_not_charged(state: State, needs: Mapping[int, Resources], at: float, run
 
 
 def cost_so_far(state: State, run: Run, at: float) -> float:
-    """USD: what was charged to the run, and its part of the cost so far of live instances."""
+    """USD: the charges to the run, and its part of the cost so far of live instances."""
     return run.cost_usd + usd_not_charged(state, state.needs_by_number(), at, {run.number}).get(run.number, 0.0)

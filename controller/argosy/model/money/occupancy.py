@@ -1,4 +1,4 @@
-"""What all live attempts take of their instances, as columns."""
+"""The parts of instances that all live attempts take, as columns."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class AttemptShares:
         return self.place[chosen], self.run[chosen], share_s[chosen]
 
     def summed(self, instances: int, chosen: NDArray[np.bool_] | None = None) -> FloatArray:
-        """(instances,): what attempts take together of each; only of those `chosen` (a,)."""
+        """(instances,): the part of each that attempts take together; only the `chosen` (a,) attempts."""
         place, share = (self.place, self.share) if chosen is None else (self.place[chosen], self.share[chosen])
         return sums(place, share, instances)
 

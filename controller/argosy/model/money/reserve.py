@@ -1,7 +1,7 @@
 """What are a run's live attempts still expected to cost?
 
 An instance is paid for until its last attempt ends, so the run's longest attempt there counts. The run's part is its
-part of what all live attempts take there.
+share of the use by all live attempts there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Holding:
         return self.usd_per_hour * self.longest_s / 3600
 
     def more(self, share: float, seconds: float) -> float:
-        """Add one attempt; returns what that adds to the reserve."""
+        """Add one attempt; returns the increase of the reserve."""
         before = self.reserved_usd
         self.share += share
         self.share_of_all += share
@@ -101,7 +101,7 @@ class Holdings:
 
 
 class Reserves:
-    """What all runs hold now, and the idle instances that they pay for."""
+    """The use of all runs now, and the idle instances that they pay for."""
 
     def __init__(self, state: State, needs: Mapping[int, Resources], now: float) -> None:
         """needs: of a task of each open run, by Run.number."""

@@ -126,7 +126,7 @@ def _shown(expression: Cron | Once, first: date) -> Iterator[datetime]:
 
 
 def _day_before(after: float, zone: ZoneInfo) -> date:
-    """The first day to look at."""
+    """The first day to check."""
     if after <= datetime(FIRST_YEAR, 1, 3, tzinfo=UTC).timestamp():
         return date(FIRST_YEAR, 1, 1)
     if after >= datetime(LAST_YEAR, 12, 31, tzinfo=UTC).timestamp():

@@ -121,13 +121,13 @@ class Schedule:
         return times[0] if times else None
 
     def just_before(self, time: float) -> float:
-        """The latest possible moment of the previous time. AWS does not promise the exact second of a rate."""
+        """The latest possible time of the previous firing. AWS does not promise the exact second of a rate."""
         expression = parsed(self.expression, self.zone)
         return time - (expression.every_s / 2 if isinstance(expression, Rate) else 1)
 
     def unseen(self, until: float, count: int) -> list[float]:
-        """The first times without a verdict, up to a moment. A rate counts from its last firing, because AWS does not
-        say exactly when it starts to count."""
+        """The first times without a verdict, up to a given time. A rate counts from its last firing, because AWS does
+        not say exactly when it starts to count."""
         if self.state is not ScheduleState.ENABLED:
             return []
         since = max(self.seen_until, self.begins)

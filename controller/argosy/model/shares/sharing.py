@@ -35,7 +35,7 @@ class Cap(NamedTuple):
 
 
 class Guarantee(NamedTuple):
-    """What a queue gets before sharing by weight."""
+    """The amount that a queue gets before sharing by weight."""
 
     unit: str  # one of `UNITS`
     amount: float

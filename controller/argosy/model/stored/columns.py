@@ -27,7 +27,7 @@ class Touched(Generic[Name]):
         self._last: dict[Name, int] = {}
 
     def note(self, name: Name) -> None:
-        """Mark a name: it has changed, or will change before the next look."""
+        """Mark a name: it has changed, or will change before the marks are read next."""
         self.count += 1
         self._last.pop(name, None)  # a dictionary is in order of insertion
         self._last[name] = self.count
@@ -68,8 +68,8 @@ class Differences(NamedTuple):
 class ColumnTable:
     """Equal-length columns by name, with the numbers of the chunks touched since the last commit.
 
-    `schema` maps a column's name to its dtype and default; `chunk_rows` rows make one stored chunk. Of a touched chunk
-    the `watched` columns are kept as they were committed, so that the commit can say what it changes.
+    `schema` maps a column's name to its dtype and default; `chunk_rows` rows make one stored chunk. The `watched`
+    columns of a touched chunk are kept as they were committed, so that the commit can report its changes.
     """
 
     schema: ClassVar[Mapping[str, tuple[str, Any]]] = {}
@@ -119,7 +119,7 @@ class ColumnTable:
         self.writes = 0
 
     def differences(self) -> Differences:
-        """What the next commit changes in the watched columns."""
+        """The changes of the next commit in the watched columns."""
         if not self._before:
             nothing = {name: self.columns[name][:0] for name in self.watched}
             return Differences(np.zeros(0, dtype=np.int64), nothing, nothing)
@@ -170,7 +170,7 @@ class ColumnTable:
         return sum(self.packed_bytes.get(chunk, 0) + GROWTH_BYTES for chunk in self._before)
 
     def unpack(self, chunk: int, body: bytes) -> None:
-        """Read a stored chunk into place. Columns that the chunk does not know get their defaults, and so do rows
+        """Read a stored chunk into place. Columns that the chunk lacks get their defaults, and so do rows
         after its end: it may have been written before the table grew.
 
         Raises CorruptChunk.

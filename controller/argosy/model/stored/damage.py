@@ -60,7 +60,7 @@ class Damage:
 
 @dataclass(slots=True)
 class Losses:
-    """What a load found damaged, and what remains to be repaired. Not stored: the next load finds it again."""
+    """The damage that a load found, and the repairs that remain. Not stored: the next load finds it again."""
 
     found: list[Damage] = field(default_factory=list)
     runs: list[Damage] = field(default_factory=list)  # of open runs that are not set aside yet

@@ -171,7 +171,7 @@ def _history(state: State) -> Documents:
 
 
 def _course(state: State) -> Documents:
-    """What the commit records about the cluster."""
+    """The commit's records about the cluster."""
     piece = CoursePiece(state.sample, state.orders)
     times = [order.at for order in state.orders] + ([state.sample.at] if state.sample else [])
     if not times:
@@ -236,7 +236,7 @@ def restore(
 ) -> State:
     """The state of a version from the `STATE` partition and, for each active run, its record and partition.
 
-    What cannot be read is left out and named in `losses`. Raises NewerFormat, OlderFormat; UnreadableState when the
+    Unreadable documents are left out and named in `losses`. Raises NewerFormat, OlderFormat; UnreadableState when the
     root itself cannot be read.
     """
     state = State(version=version, lines_at=version)  # where the root does not say: earlier versions had no lines

@@ -1,7 +1,7 @@
 """How are environments stored and read?
 
-A deleted environment leaves a mark with its last revision. The mark tells a free name from the name of an environment
-that was created a moment ago and that the controller has not taken in yet.
+A deleted environment leaves a mark with its last revision. The mark distinguishes a free name from the name of a new
+environment that the controller has not taken in yet.
 """
 
 from __future__ import annotations

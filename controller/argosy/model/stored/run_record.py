@@ -178,7 +178,7 @@ class RunRecord:
 
     @classmethod
     def of_unreadable(cls, run_id: str) -> RunRecord:
-        """The record of a run of which only the id can be read."""
+        """The record of a run whose id alone can be read."""
         name = run_id.rsplit("-", 3)[0]
         return cls(
             id=run_id, name=name, status=RunStatus.FAILED, submitted_at=0.0, task_count=0, output="", halted=True

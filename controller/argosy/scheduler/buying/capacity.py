@@ -49,7 +49,7 @@ def targets(
 
     Target = instances held and kept + ordered ones that the demand or a floor still needs + new ones.
 
-    - A pool that has owed us instances for too long gives up what it owes and cools off.
+    - A pool that has owed us instances for too long loses its order and cools off.
     - A fleet counts warned instances until they end. While replacements are ordered, they are added to the target, so
       that the replacements come at once.
     - A surplus fleet of a pool gets the target 0.
@@ -83,9 +83,9 @@ def targets(
 
 
 class _Rises:
-    """Limits on how far targets may rise: the last guard before money is spent. It counts what was ordered and
-    ignores what the state believes it holds. Otherwise every decision would buy again an instance that a fleet does
-    not count."""
+    """Limits on how far targets may rise: the last guard before money is spent. It counts orders and ignores the
+    instances that the state records as held. Otherwise every decision would buy again an instance that a fleet does not
+    count."""
 
     def __init__(self, moment: Moment, order: Order) -> None:
         self._order, self._room = order, moment.instances_left()

@@ -149,7 +149,7 @@ def _offered(
 
 @dataclass(frozen=True, slots=True)
 class _PurchaseShares:
-    """One dealing out, among the runs that an offer could serve."""
+    """One distribution, among the runs that an offer could serve."""
 
     moment: Moment
     order: FairOrder

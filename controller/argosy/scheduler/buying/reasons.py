@@ -49,7 +49,7 @@ def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
 
 def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
     """The first of these that is true: no instance could ever hold it, a limit is reached, or all suitable pools are
-    short or too expensive. limit: what held the order back, if known."""
+    short or too expensive. limit: the one that held the order back, if known."""
     state = moment.state
     everything = offers_of(
         state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps(), daemons=daemons_of(state)

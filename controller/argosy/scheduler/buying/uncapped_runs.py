@@ -14,7 +14,7 @@ from argosy.scheduler.placing.places import Places, RunPlaces
 
 @dataclass(slots=True)
 class UncappedRuns:
-    """What the phases of a tick ask about money. `budget.CappedRuns` answers where a run has a cap."""
+    """The questions of a tick's phases about money. `budget.CappedRuns` answers where a run has a cap."""
 
     moment: Moment
     ended: Collection[str] = ()  # ids of runs that stop, or give up tasks, in this tick

@@ -34,7 +34,7 @@ EMPTYING = ("least-waste", "busy-first", "best-fit")  # the default, for instanc
 
 @dataclass(frozen=True, slots=True)
 class RunPlaces:
-    """What one run asked for, what it got, and what still has to be bought for it."""
+    """One run's request, its places, and the tasks for which instances still have to be bought."""
 
     run: Run
     batch: Batch  # tasks asked for; of a run whose lost tasks move to on-demand, its ordinary tasks

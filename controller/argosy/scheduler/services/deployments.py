@@ -36,7 +36,7 @@ class DeploymentStanding:
 
 
 def left_alone(env: Environment) -> Iterator[NoteDeployment]:
-    """The reason why a deployment under way stands still."""
+    """The reason why a deployment under way makes no progress."""
     latest = env.deployment
     if latest is not None and not latest.has_ended and latest.reason != SUSPENDED:
         waits = DeploymentStatus.WAITING

@@ -95,7 +95,7 @@ class Tasks:
 
 
 class _Host(NamedTuple):
-    """An instance as its tasks see it. ends: its tasks have been asked to stop by now, because it goes."""
+    """An instance as its tasks see it. ends: its tasks have been asked to stop, because the instance ends."""
 
     leaves: bool
     is_spot: bool
@@ -227,7 +227,7 @@ def _tasks_of(moment: Moment, env: Environment, runs: Sequence[Run], hosts: _Hos
 
 
 def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator[tuple[int, Slot, _Host, bool]]:
-    """Of each live attempt its row, its slot, its instance, and whether it was asked to stop."""
+    """The row, slot and instance of each live attempt, and whether it was asked to stop."""
     table = moment.state.attempts
     rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
     status = table["status"][rows]

@@ -124,7 +124,7 @@ def _staying(slots: Sequence[Slot], desired: int, base: int) -> set[Slot]:
 
 
 def _stops_of_lent(lent: set[Slot], healthy: int, desired: int, terms: ServiceTerms) -> tuple[Slot, ...]:
-    """Tasks on spot that stand in for base tasks. healthy: the number of healthy tasks, including these. They serve
+    """Tasks on spot that replace base tasks for now. healthy: the number of healthy tasks, including these. They serve
     until successors are healthy, unless the update policy has no room for both."""
     has_room = most_active(terms, desired) > desired
     return _stops(sorted(lent), healthy - (desired if has_room else least_healthy(terms, desired)))

@@ -1,4 +1,4 @@
-"""Instances kept for one run, and the tasks of other runs that may use them meanwhile.
+"""Instances kept for one run, and the tasks of other runs that may use them in the meantime.
 
 Room taken from other runs (`scheduler.taking_room`) takes up to two minutes to become free. If it were open to every
 run, small tasks would fill it, and further tasks would be stopped to no effect. So the instance is kept.

@@ -36,7 +36,7 @@ class TaskUse(NamedTuple):
 
     @property
     def taken(self) -> Uses:
-        """Its share of what daemons need."""
+        """Its share of the needs of daemons."""
         return Uses(self.needs, self.disk_gib)
 
 
@@ -94,7 +94,7 @@ def row_of(
 
 
 def attributes_of(instance: Instance) -> dict[str, str]:
-    """The attributes that ECS knows of a registered instance, and our own."""
+    """The attributes that ECS has for a registered instance, and our own."""
     kind = load_catalogue().get(instance.instance_type)
     return instance.attributes | own_attributes(kind, instance.purchase, instance.cell)
 
@@ -112,7 +112,7 @@ def may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
 
 
 class ExpectedRows:
-    """Rows of incoming instances, as far as a moment can predict them."""
+    """Rows of incoming instances, as far as they can be predicted."""
 
     def __init__(self, moment: Moment, daemons: Sequence[Daemon] = ()) -> None:
         """daemons: the room they will need is not free there."""

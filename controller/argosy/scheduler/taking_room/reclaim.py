@@ -319,7 +319,7 @@ class _Reclaiming:
 
 
 def _lifting(moment: Moment, places: Places) -> ShareLevels:
-    """By the order in which this tick dealt out places; otherwise the room would be taken back."""
+    """By the order in which this tick shared out places; otherwise the room would be taken back."""
     if places.share is not None:
         return places.share.levels
     alive = [each for each in moment.state.instances.values() if each.alive]

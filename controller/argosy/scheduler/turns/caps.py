@@ -115,7 +115,7 @@ def usd_of_all(moment: Moment) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CapRoom:
-    """What each queue may still use."""
+    """The amounts that each queue may still use."""
 
     names: tuple[str, ...]  # of all queues, in the order of the document
     caps: tuple[Cap, ...]
@@ -155,13 +155,13 @@ class CapRoom:
         return np.array([round(each.amount * scale) if each else 0 for each, scale in known], dtype=np.int64)
 
     def kept(self, unit: int) -> dict[str, int]:
-        """By queue that does not lend, what it lacks of its guarantee in this unit."""
+        """By queue that does not lend, the part of its guarantee that it lacks in this unit."""
         lacking = self.amount - self.used[np.arange(len(self.names)), self.unit]
         both = zip(self.names, self.promised, self.unit, lacking.tolist(), strict=True)
         return {name: short for name, queue, its, short in both if short > 0 and not queue.lend and its == unit}
 
     def less(self, rows: IntArray, units: IntArray) -> CapRoom:
-        """What further use leaves of it. rows: (n,) of queues. units: (n, 4)."""
+        """The rest after further use. rows: (n,) of queues. units: (n, 4)."""
         taken = np.zeros_like(self.used)
         np.add.at(taken, rows, units)
         return replace(self, used=self.used + taken)

@@ -241,7 +241,7 @@ def one_each(state: State, runs: Sequence[Run]) -> list[Run]:
 
 
 def shares(state: State, wants: Mapping[str, int], room: int) -> dict[str, int]:
-    """By run id, the share of each of some open runs in something of which a tick has that little."""
+    """By run id, the shares of some open runs in a resource that a tick has too little of."""
     if len(wants) < 2:
         return {run_id: min(room, count) for run_id, count in wants.items()}
     order = FairOrder.of(state, [state.runs[run_id] for run_id in wants])

@@ -1,7 +1,7 @@
 """How is scarce room shared: places on instances, launches of a tick, purchases?
 
-Room is dealt out by cpu, memory and GPUs, which does not show whether a task fits on one instance. So the shares are
-placed, tasks that fit nowhere are left out, and the rest is dealt out again.
+Room is shared out by cpu, memory and GPUs, which does not show whether a task fits on one instance. So the shares are
+placed, tasks that fit nowhere are left out, and the rest is shared out again.
 """
 
 from __future__ import annotations

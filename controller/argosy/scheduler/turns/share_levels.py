@@ -1,4 +1,4 @@
-"""What raises a sharer's level while places are dealt out?
+"""What raises a sharer's level while places are shared out?
 
 The largest of its shares of the cluster's cpu, memory and GPUs. GPUs count only where several sharers need any, because
 otherwise their use takes nothing from the others. If the document limits dollars per hour, dollars are shared instead:

@@ -1,4 +1,4 @@
-"""Whose turn it is in one tick: the runs in order, what each asks for, and how scarce room is shared."""
+"""Whose turn it is in one tick: the runs in order, the request of each, and the division of scarce room."""
 
 from __future__ import annotations
 

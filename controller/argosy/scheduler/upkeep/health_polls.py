@@ -1,4 +1,4 @@
-"""The tasks whose health ECS is asked about.
+"""The tasks whose health is polled from ECS.
 
 These are tasks with a health command, because no event reports their health: often while their environment changes or
 one of them is not healthy, otherwise as often as a sweep.

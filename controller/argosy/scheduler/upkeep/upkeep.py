@@ -247,7 +247,7 @@ def stops(moment: Moment) -> Iterator[StopAttempt]:
 
 
 def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
-    """Rows worth a closer look, found by columns: of 80,000 live attempts few have to end."""
+    """Rows that need a closer check, found by columns: of 80,000 live attempts few have to end."""
     state, now, policy = moment.state, moment.now, moment.policy
     table = state.attempts
     known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING) & (table["left_at"] == 0)
@@ -300,7 +300,7 @@ def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
 
 
 def ends_with_instance(instance: Instance | None, moment: Moment) -> bool:
-    """Whether a service's task there is asked to stop by now because its instance goes. Then it serves no requests,
+    """Whether a service's task there is due to stop because its instance ends. Then it serves no requests,
     and is no reason to stop another one in the same tick."""
     drained = instance is not None and _drained_too_long(instance, moment.now, moment.policy)
     return drained or has_handed_over(instance, moment)
@@ -378,7 +378,7 @@ def unsent(moment: Moment) -> Iterator[Launch]:
 
 
 def launch_of(state: State, row: int) -> Launch | None:
-    """The launch that a row intends: a pure function of what was committed."""
+    """The launch that a row intends: a pure function of the committed state."""
     key = state.key_of(row)
     instance = state.instance_of(row)
     if key is None or instance is None:

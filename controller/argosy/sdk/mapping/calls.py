@@ -108,7 +108,7 @@ def batches(calls: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
 
 
 def run_name(function_name: str) -> str:
-    """`map-` and what a run's name can hold of a function's."""
+    """`map-` and the part of a function's name that fits into a run's name."""
     plain = _NAME.sub("-", function_name.rpartition(".")[2].lower()).strip("-")
     return f"map-{plain}"[:63].rstrip("-")
 

@@ -1,6 +1,6 @@
 """A `concurrent.futures` executor whose calls are made by the tasks of a deployment.
 
-A run for each call would be absurd, since a task takes seconds: calls are collected for a moment, and make one run.
+A run for each call would be absurd, since a task takes seconds: calls are collected for a second, and make one run.
 """
 
 from __future__ import annotations

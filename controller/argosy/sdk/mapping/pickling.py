@@ -1,7 +1,7 @@
 """A function as bytes that another machine can call, with the user's own modules. It names whatever cannot travel.
 
-A module that lies outside site-packages and the standard library is the user's own: no image has it, and so it travels
-by value. A compiled one cannot.
+A module outside site-packages and the standard library is the user's own: no image has it, so it is sent by value. A
+compiled one cannot.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cloudpickle_module() -> Any:
 
 
 def framed_here(pickles: Sequence[bytes]) -> bytes:
-    """With what a worker checks before it unpickles them."""
+    """With the values that a worker checks before it unpickles them."""
     return framed(pickles, python=python_version(), cloudpickle=cloudpickle_module().__version__)
 
 

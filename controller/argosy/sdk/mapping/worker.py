@@ -30,12 +30,12 @@ class Unsuitable(Exception):
 
 
 def python_version() -> str:
-    """What pickles of code depend on: `3.11`."""
+    """The versions that pickles of code depend on: `3.11`."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def framed(pickles: Sequence[bytes], **head: str) -> bytes:
-    """One object of them all. head: what a reader has to know before it unpickles."""
+    """One object of them all. head: the versions and sizes that a reader checks before it unpickles."""
     sizes = [len(each) for each in pickles]
     line = json.dumps({"argosy": FORMAT, **head, "sizes": sizes}, separators=(",", ":"))
     return b"".join([line.encode(), b"\n", *pickles])
