@@ -96,10 +96,13 @@ def _submitted_at(session: Session, run: str) -> float:
 
 
 def _launched_before(session: Session, run: str, index: int, when: float) -> float | None:
-    """When the task's last attempt before a given time was launched, by the run's history; None = there was none."""
+    """When the task's last attempt before a given time was launched, by the run's history; None = there was none. The
+    history rounds to tenths of a second, so the result is half a tenth later: not before the decision to launch it."""
+    from argosy.model.ended_attempts import TENTHS  # it loads numpy: only --at needs it
+
     attempts = session.api.task(run, index)["attempts"]
     launched = [at.timestamp() for each in attempts if (at := instant(each["launchedAt"])) is not None]
-    return max((at for at in launched if at <= when), default=None)
+    return max((at + 0.5 / TENTHS for at in launched if at <= when), default=None)
 
 
 def past_lines(reply: Mapping[str, Any]) -> list[str]:

@@ -68,9 +68,11 @@ def test_a_past_placement_is_shown_with_its_ranking(trial: RecordedTrial) -> Non
     assert any(line.strip().startswith("1. i-") for line in lines)
 
 
-def test_the_last_placement_of_an_ended_task_is_shown(trial: RecordedTrial) -> None:
+@pytest.mark.parametrize("seconds", [0.0, -0.05])
+def test_the_last_placement_of_an_ended_task_is_shown(trial: RecordedTrial, seconds: float) -> None:
+    """The history rounds to tenths: a launch may appear to come before the decision that it follows."""
     at, run, index = first_launch(trial)
-    launched = datetime.fromisoformat(at)
+    launched = datetime.fromisoformat(at) + timedelta(seconds=seconds)
     attempts = [{"launchedAt": launched.isoformat()}, {"launchedAt": None}, {"launchedAt": "2099-01-01T00:00:00+00:00"}]
     world = world_of(trial).answers("DescribeTask", {"attempts": attempts})
     world.answers("DescribeRun", {"submittedAt": (launched - timedelta(minutes=50)).isoformat()})
