@@ -27,7 +27,7 @@ from argosy.local.containers.followers import Followers
 from argosy.local.containers.images import ImageStore
 from argosy.local.containers.runtime import Runtime
 from argosy.local.delivery import EventDelivery
-from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Names, create, register
+from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Client, Names, create, register
 from argosy.local.forks import Forks
 from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
@@ -42,6 +42,7 @@ from argosy.local.moto.logs import MotoLogs
 from argosy.local.moto.schedules import MotoSchedules
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
+from argosy.local.server.parameters import OwnParameters
 from argosy.local.server.queue import OwnQueue
 from argosy.local.server.tables import OwnTable
 from argosy.local.server.target_groups import OwnTargetGroups
@@ -115,13 +116,24 @@ class LocalAws:
         self._deliver = EventDelivery(rules, self.region, self.names.prefix, self._queue.put, _complain, self._call)
         self._parts.callback(self._deliver.close)
         images = self._runtime()
-        deployment = create(clients, self.options.settings, self.names, images.names(), images.python)
+        client = self._client_of_models(clients)
+        deployment = create(client, self.options.settings, self.names, images.names(), images.python)
         for region in self.cells:
             names = replace(self.names, region=region)
-            register(clients("ecs", region), images, names, self.options.settings.stop_timeout_s)
+            register(client("ecs", region), images, names, self.options.settings.stop_timeout_s)
         self._restore(clients)
         self._start_agents(clients, images)
         self._start_functions(clients, deployment["queueUrl"])
+
+    def _client_of_models(self, clients: LocalClients) -> Client:
+        """What has a model of our own is called without HTTP: a start makes forty such calls."""
+
+        def client(service: str, region: str | None = None) -> Any:
+            cell = self.cells[region or self.region]
+            models = {"ec2": cell.ec2, "ecs": cell.ecs, "ssm": self._parameters}
+            return SimulatedClient(models[service], service) if service in models else clients(service, region)
+
+        return client
 
     def _make_models(self) -> None:
         for region in self.options.settings.cells:
@@ -139,7 +151,9 @@ class LocalAws:
         if self._kept is not None:
             self._kept.keep_aliases(functions.aliases)
         groups = OwnTargetGroups(self.options.settings.target_groups.values(), self._runs)
-        own = (table, self._queue, groups)
+        parameters = OwnParameters(self.names.prefix, ACCOUNT, self.region)
+        self._parameters = parameters.model
+        own = (table, self._queue, groups, parameters)
         self._front = Front(
             cells=self.cells,
             functions=functions,

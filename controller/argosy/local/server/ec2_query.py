@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
-from argosy.local.server.protocol import BadRequestError, Reply, WireRefusal, by_name, operation_model, service_model
+from argosy.emulator.botocore_check import service_model
+from argosy.local.server.protocol import BadRequestError, Reply, WireRefusal, by_name, operation_model
 
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 Tree = dict[str, Any]  # nested: {"Filter": {"1": {"Name": "x"}}}; leaves are strings

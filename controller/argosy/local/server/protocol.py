@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 from botocore import xform_name
 from botocore.exceptions import ClientError
-from botocore.loaders import Loader
-from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
+
+from argosy.emulator.botocore_check import service_model
 
 # Codes that are AWS's fault, not the caller's: clients retry them.
 _SERVER_FAULTS = frozenset({"ServerException", "InternalError", "InternalFailure", "ServiceUnavailable"})
@@ -67,12 +67,6 @@ class Wire(Protocol):
 
     def refuse(self, refusal: WireRefusal, request_id: str) -> Reply:
         """The reply for a refusal."""
-
-
-@cache
-def service_model(name: str) -> Any:
-    """botocore's description of a service, e.g. "ecs"."""
-    return ServiceModel(Loader().load_service_model(name, "service-2"), name)
 
 
 def operation_model(service: Any, name: str, unknown_code: str) -> Any:

@@ -13,9 +13,10 @@ from xml.sax.saxutils import escape
 
 from botocore import xform_name
 
+from argosy.emulator.botocore_check import service_model
 from argosy.emulator.elbv2 import TargetGroupsModel, anything_runs
 from argosy.local.server.ec2_query import action_of, fill, parameters, xml_reply
-from argosy.local.server.protocol import Reply, WireRefusal, answer, service_model
+from argosy.local.server.protocol import Reply, WireRefusal, answer
 
 NAMESPACE = "http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/"
 
