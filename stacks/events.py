@@ -111,7 +111,7 @@ class Events(Construct):
             "Forwarded",
             event_bus=events.EventBus.from_event_bus_name(self, "BusByName", settings.prefix),
             rule_name=f"{settings.prefix}-forwarded",
-            description="What further cells forward, to the controller's queue",
+            description="Events that further cells forward, to the controller's queue",
             event_pattern=events.EventPattern(
                 account=[cdk.Aws.ACCOUNT_ID], source=sorted({kind.source for kind in MESSAGE_KINDS})
             ),

@@ -286,7 +286,7 @@ def _ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
     def ec2(*names: str) -> list[str]:
         return [arns.of("ec2", f"{name}/*", place) for name in names for place in places]
 
-    # ModifyFleet is asked for what the fleet launches with, too: AWS's Service Authorization Reference names image,
+    # ModifyFleet also needs rights for the launch parameters: AWS's Service Authorization Reference names image,
     # launch template and subnet. An image of AWS's has no account and no tag of ours. PassRole: EC2 requires it of a
     # caller who makes a fleet launch instances with a role, and may do so for every change of a fleet.
     images = [f"arn:{arns.partition}:ec2:{place}::image/*" for place in places]

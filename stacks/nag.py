@@ -25,7 +25,7 @@ WILDCARDS = (
     (":fleet/*", "Fleets are found at run time; a condition asks for our ownership tag."),
     (
         ":image/*",
-        "ModifyFleet is asked for the AMI of a fleet's template too, which is AWS's own; the fleet must be ours.",
+        "ModifyFleet also needs rights on the AMI of a fleet's template, which is AWS's own; the fleet must be ours.",
     ),
     (":subnet/*", "The same for the fleet's subnet; the fleet must carry our tag."),
     (":launch-template/*", "The same for the fleet's template; a condition asks for our ownership tag."),

@@ -14,7 +14,8 @@ from constructs import Construct
 
 from argosy.settings.settings import ExistingVpc, Settings
 
-# What an ECS agent and its tasks call: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html
+# The services that an ECS agent and its tasks call:
+# https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html
 _INTERFACE_SERVICES = {
     "Ecs": ec2.InterfaceVpcEndpointAwsService.ECS,
     "EcsAgent": ec2.InterfaceVpcEndpointAwsService.ECS_AGENT,

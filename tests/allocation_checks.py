@@ -1,4 +1,5 @@
-"""An independent judge of allocations: does a plan hold what it says, and what would the cheapest plan have cost?
+"""An independent judge of allocations: does a plan hold the tasks that it claims, and what would the cheapest plan have
+cost?
 
 Plain Python on the files and on the plan as written, slow and obvious; shares no code with the allocator.
 """
@@ -110,7 +111,7 @@ def cheapest_usd(
 
 
 def best_worth(size: Size, needs: Sequence[Size], values: Sequence[float]) -> float:
-    """What the most valuable filling of an instance is worth at least, by branch and bound to a ten-millionth."""
+    """A lower bound of the most valuable filling of an instance, by branch and bound to a ten-millionth."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", 1e-7)

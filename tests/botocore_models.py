@@ -1,6 +1,6 @@
 """botocore's service models, found and read once per process.
 
-Each boto3 session looks for them and parses them again: 0.9 s of processor time for those that local mode needs. A test
+Each boto3 session looks for them and parses them again: 0.9 s of CPU time for those that local mode needs. A test
 process makes hundreds of sessions.
 """
 

@@ -54,7 +54,7 @@ def submit_request(
     run_id: str, at: float, form: Mapping[str, Any], tasks: int, image: str, output: str, expects_result: bool,
     proven_owner: str = "",
 ) -> SubmitRequest:  # fmt: skip
-    """What the api makes of an admitted spec."""
+    """The api's form of an admitted spec."""
     terms = terms_of_form(form)
     return SubmitRequest(run_id, at, form, terms, tasks, image, output, expects_result, proven_owner)
 
@@ -84,7 +84,7 @@ def host(number: int = 1, instance_type: str = "c5.xlarge", zone: str = "us-east
 
 
 def whole(ec2_usd_per_hour: float, instance_type: str = "c5.xlarge", cell: str = CELL) -> float:
-    """EC2's price of an instance with what its disk and its public address cost."""
+    """EC2's price of an instance, with its disk and its public address."""
     disk_gib = POLICY.disk_gib_of(load_catalogue()[instance_type])
     return ec2_usd_per_hour + overheads_of(cell, disk_gib, has_address=True).usd_per_hour
 
@@ -176,7 +176,7 @@ def status_of(state: State, index: int = 0) -> TaskStatus:
 
 
 def without_runs(state: State) -> State:
-    """The state as it is loaded when no run can be read: what live attempts there are belong to no run."""
+    """The state as it is loaded when no run can be read: live attempts belong to no run."""
     state.runs.clear()
     state.new_runs.clear()
     state.changed_runs.clear()

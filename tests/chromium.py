@@ -101,7 +101,7 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def passes(self, minutes: float) -> None:
-        """So much time of the page, at once: its timers run, and requests are waited for. Then its clock stands."""
+        """So much time of the page, at once: its timers run, and requests are waited for. Then its clock stops."""
         until = self.value("performance.now()") + 60_000 * minutes
         budget = {"policy": "pauseIfNetworkFetchesPending", "budget": 60_000 * minutes}
         self.call("Emulation.setVirtualTimePolicy", **budget)

@@ -42,7 +42,7 @@ botocore_models.keep()
 
 
 def pytest_collection_finish() -> None:
-    """What there is now is never looked through again."""
+    """Objects that exist now are never searched again."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Which container engines can tests use here? A stand-in always, podman and Docker where they really run containers."""
+"""Which container engines can tests use here? A fake always, podman and Docker where they really run containers."""
 
 from __future__ import annotations
 

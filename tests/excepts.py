@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def handlers(path: Path) -> Iterator[tuple[int, int]]:
-    """(line of the `except`, first line of what it does) of each handler of a module."""
+    """(line of the `except`, first line of its body) of each handler of a module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ExceptHandler):
             yield node.lineno, node.body[0].lineno

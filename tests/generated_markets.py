@@ -1,4 +1,4 @@
-"""Markets and backlogs of any size, drawn from a seed, and what a tick later is of them."""
+"""Markets and backlogs of any size, drawn from a seed, and the same one tick later."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class TickLog:
         for sentence in report.short:
             logger.warning("a fleet does not deliver", extra={"fleet": sentence})
         for trouble in report.troubles:
-            logger.error("a fault in Argosy's own code: what caused it is left out", extra=asdict(trouble))
+            logger.error("a fault in Argosy's own code: its cause is left out", extra=asdict(trouble))
         is_told = report.damage or report.troubles or report.suspended or report.services_in_trouble
         if not (report.events or report.actions or report.poison or is_told):
             return

@@ -1,8 +1,8 @@
 """The rules of other systems for choosing the next task.
 
-Each is written from its project's own description, as far as it says who is next where nothing is preempted; where a
-description leaves something open, the choice that serves the rule best. `test_sharing_rules.py` holds each of them
-against what its project publishes.
+Each follows its project's own description of which queue is next without preemption; where the description leaves
+something open, the choice favours the rule. `test_sharing_rules.py` compares each of them with its project's
+publications.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def borrowed(world: World, job: int, nominal: NDArray[np.float64], capacity: NDA
 
 
 class Volcano:
-    """Volcano's `proportion`: what a queue deserves is its part by weight, of what the others leave too; a queue that
-    has all it deserves is passed over; next is the queue with the smallest part of what it deserves. Within a queue,
-    the job with the smallest dominant share (`drf`), which among like jobs is the oldest.
+    """Volcano's `proportion`: a queue deserves its part by weight, plus a part of the others' rest; a queue that has
+    all it deserves is skipped; next is the queue with the smallest part of its deserved share. Within a queue, the job
+    with the smallest dominant share (`drf`), which among like jobs is the oldest.
 
     Source: the plugins' pages, and the queue's page (weight / total weight of the cluster's resources)."""
 
@@ -136,7 +136,7 @@ class Volcano:
 
 
 def deserved_by_weight(world: World) -> NDArray[np.float64]:
-    """(queues, 2): by weight, no queue more than it asks for; what one leaves is the others'."""
+    """(queues, 2): by weight, no queue more than it requests; the rest of one goes to the others."""
     asked = world.used.astype(float)
     for job in world.waiting:
         asked[queue_of(world, job)] += world.left[job] * np.array(world.mix.jobs[job].need)
@@ -156,8 +156,8 @@ def deserved_by_weight(world: World) -> NDArray[np.float64]:
 
 @dataclass
 class Slurm:
-    """Slurm: priority is a weighted sum of age and fair share, worked out every five minutes; jobs start in that order,
-    and behind one that does not fit only what will have ended before it can start (EASY backfill). Its users know how
+    """Slurm: priority is a weighted sum of age and fair share, worked out every five minutes; jobs start in that order;
+    behind one that does not fit, only jobs that will have ended before it can start (EASY backfill). Its users know how
     long a task takes: real time limits are longer, and backfill worse.
 
     Sources: "Multifactor Priority Plugin", "Classic Fairshare" (2^(-usage/shares)) and the backfill scheduler's page.
@@ -214,7 +214,7 @@ def room_at(world: World, job: int) -> float:
 
 class Argosy:
     """`argosy.sharing`: fair over limits, strict within a limit, never across limits. As in a tick of the scheduler,
-    the places are dealt out first, and then the launches."""
+    the places are shared out first, and then the launches."""
 
     def starts(self, world: World) -> Iterator[int]:
         """See `Rule`."""

@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Who wants what of which cluster."""
+    """The demand of each queue, and the cluster."""
 
     capacity: tuple[int, int]  # cpu units, GPUs
     launches: int  # in a tick

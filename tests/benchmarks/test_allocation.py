@@ -103,7 +103,7 @@ def test_small_tasks_on_instances_of_any_size(seed: int, capsys: pytest.CaptureF
 @pytest.mark.benchmark
 @pytest.mark.parametrize("seed", range(2))
 def test_no_filling_of_a_real_size_is_worth_more_than_the_bound_says(seed: int) -> None:
-    """The bound stands on this. Exact pricing by branch and bound: seconds, so not in the normal suite."""
+    """The bound depends on this. Exact pricing by branch and bound: seconds, so not in the normal suite."""
     problem = Problem(market(1_500, seed), backlog(20, 100_000, seed))
     need, sizes = problem.backlog.need, problem.sizes
     value = need @ [1e-5, 3e-6, 0.3] * np.random.default_rng(seed).uniform(0.7, 1.3, len(need))

@@ -14,7 +14,7 @@ TRIES = 7
 
 @pytest.mark.benchmark
 def test_help_takes_under_0_3_s() -> None:
-    """The median of seven starts, so that one busy moment of the machine does not decide."""
+    """The median of seven starts, so that one short load of the machine does not decide."""
     command = [sys.executable, "-c", "from argosy.cli.main import main; main()", "--help"]
     times = []
     for _ in range(TRIES):

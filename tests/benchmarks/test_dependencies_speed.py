@@ -1,4 +1,4 @@
-"""How long does a tick take over two runs of a million tasks, of which one waits for the other task by task?"""
+"""How long does a tick take over two runs of a million tasks, one of which waits for the other task by task?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How fast is placement at full size, on generated instances and tasks? Floors are issue figures; `make bench` prints
-what was measured.
+the measurements.
 
-Times are the least of several repeats in processor time of this process: what shares the machine does not count.
+Times are the least of several repeats, in CPU time of this process: other load on the machine does not count.
 """
 
 from __future__ import annotations

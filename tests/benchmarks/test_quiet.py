@@ -79,7 +79,7 @@ def test_a_steady_service_costs_less_than_three_dollars_a_month(capsys: pytest.C
 
 
 def lateness(shares_lost: float, seeds: range) -> list[float]:
-    """Seconds from the end of a task, or a warning, to the tick that knows of it, at moments that fall anyhow."""
+    """Seconds from the end of a task, or a warning, to the tick that has it, at random times."""
     found = []
     for seed in seeds:
         service = SteadyService(desired=4, kinds={"call-lost": shares_lost}, seed=seed)

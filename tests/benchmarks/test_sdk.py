@@ -28,7 +28,7 @@ class Small:
 
 @pytest.mark.benchmark
 def test_importing_it_takes_under_50_ms() -> None:
-    """The median of seven, so that one busy moment of the machine does not decide."""
+    """The median of seven, so that one short load of the machine does not decide."""
     command = [sys.executable, "-c", TIMED]
     times = sorted(float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(TRIES))
     print(f"import argosy: median {1000 * times[TRIES // 2]:.1f} ms, worst {1000 * times[-1]:.1f} ms of {TRIES}")

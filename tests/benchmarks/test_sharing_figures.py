@@ -1,8 +1,8 @@
 """How well is a full cluster shared, in the simulated AWS? `make bench ARGS="-k figures"` prints it.
 
-Figures of "many people, one cluster", floor and wish: the first start behind a million tasks (99 % within 60 s; 25 s),
-the share error in saturation (5 %; 1 %), places in use where launches are what is scarce (0.97; 0.99), and what a queue
-gets of what its own share of the dollars would buy (0.95; 0.99).
+Figures of "many people, one cluster", floor and goal: the first start behind a million tasks (99 % within 60 s; 25 s),
+the share error in saturation (5 %; 1 %), places in use where launches are scarce (0.97; 0.99), and a queue's places
+relative to those that its own share of the dollars would buy (0.95; 0.99).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def share_error() -> float:
 
 
 def places_in_use() -> float:
-    """AWS's 40 launches a second, tasks of six seconds next to some of half an hour: what part of 960 places is
+    """AWS's 40 launches a second, tasks of six seconds next to some of half an hour: the part of 960 places that is
     used."""
     crowd = Crowd({"short": {}, "long": {}}, max_instances=60, zones=("us-east-1a",))
     runs = [crowd.submit("short", MILLION, (5.0, 7.0)), crowd.submit("long", 20_000, (1_500.0, 2_100.0))]

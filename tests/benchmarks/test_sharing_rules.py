@@ -1,6 +1,6 @@
 """The same users' runs under the rules of other systems. `make bench ARGS="-k rules"` prints the table.
 
-Each rule is first held against what its project publishes of it.
+Each rule is first compared with its project's publications.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def behind_a_million(rule: Rule) -> tuple[float, float]:
 
 def of_different_shapes(rule: Rule) -> float:
     """Three queues of the same weight that want cpu, GPUs, and both: how much of its own third of the cluster the worst
-    off of them has, in what it needs most of."""
+    off has, of the resource that it needs most."""
     jobs = [backlog(0, 4, 0, 300), backlog(1, 4, 1, 300), backlog(2, 1, 0, 300)]
     held = World(cluster(1_600, 100, jobs, (1, 1, 1), 2)).run(rule).mean_held(HOUR_S)
     return float(3 * held.max(axis=1).min())
@@ -124,8 +124,8 @@ def large_among_small(rule: Rule) -> tuple[float, float]:
 
 
 def short_beside_long(rule: Rule) -> float:
-    """Ten launches a second for a thousand places, of which one queue wants tasks of six seconds and one of half an
-    hour: how much of the places is in use."""
+    """Ten launches a second for a thousand places; one queue has tasks of six seconds and one of half an hour: how many
+    of the places are in use."""
     jobs = [backlog(0, 1, 0, 6), backlog(1, 1, 0, 1_800)]
     held = World(cluster(1_000, 0, jobs, (1, 1), 3, launches=20)).run(rule).mean_held(2 * HOUR_S)
     return float(held[:, 0].sum())

@@ -1,7 +1,7 @@
 """What does a tick cost at full size: 5,000 instances, 80,000 live attempts, 1,000,000 tasks, of one run or of 1,000?
 
-Floor (DESIGN section 6): under 2 s and 512 MiB. And what does it cost to place one task, on what ticks keep: from what
-the last events changed to the instance? Processor time, which is what is left when others share the machine.
+Floor (DESIGN section 6): under 2 s and 512 MiB. And what does it cost to place one task, on the rows that ticks keep,
+after the last events' changes to the instance? CPU time, so that other load on the machine does not count.
 `make bench` prints the figures.
 """
 

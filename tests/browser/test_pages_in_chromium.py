@@ -200,7 +200,7 @@ def test_a_report_is_complete_offline_and_hostile_text_in_it_does_nothing(page: 
 
 
 def test_markup_that_slipped_into_a_report_could_not_run(page: Tab, tmp_path: Path) -> None:
-    """So the policy is what holds, should escaping ever fail."""
+    """So the policy still protects the page if escaping ever fails."""
     file = report(tmp_path)
     file.write_text(file.read_text().replace("<main>", f"<main>{HOSTILE}<p style='color:red'>x</p>", 1))
     page.open(file.as_uri())

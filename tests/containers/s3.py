@@ -49,7 +49,7 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 
 class Bucket:
-    """What tests do with the bucket."""
+    """The bucket's operations for tests."""
 
     def __init__(self, endpoint: str, client: Any, name: str = BUCKET) -> None:
         self.endpoint, self._client, self._name = endpoint, client, name

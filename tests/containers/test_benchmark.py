@@ -91,7 +91,7 @@ def test_the_readme_s_commands_do_what_they_say() -> None:
 
 
 def test_the_readme_s_runs_can_be_reported_side_by_side(tmp_path: Path) -> None:
-    """Typed as they stand, but for a tiny network and CPUs in the place of the GPUs that local mode pretends."""
+    """Run unchanged, except for a tiny network and CPUs in place of local mode's simulated GPUs."""
     tiny = {"MODEL": "tiny", "STEPS": "20", "BATCH_SIZE": "8", "BASELINE": "5", "CPU_DEVICES": "2"}
     more = " ".join(f"""--set 'container.environment.BENCHMARK_{name}="{value}"'""" for name, value in tiny.items())
     with local_aws(local_options()) as aws:

@@ -28,7 +28,7 @@ COUNT = 1797
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the README's first command makes: images/, truth.json and model/."""
+    """The output of the README's first command: images/, truth.json and model/."""
     folder: Path = tmp_path_factory.mktemp("digits")
     subprocess.run(
         [sys.executable, "examples/digits.py", str(folder)],
@@ -322,7 +322,7 @@ def test_the_readme_s_commands_do_what_they_say(digits: Path) -> None:
 
 
 def test_the_readme_s_runs_end_with_a_row_for_each_image(digits: Path, tmp_path: Path) -> None:
-    """Typed as they stand, over two tasks of four images. The GPUs are pretended, so their flavour is left alone."""
+    """Run unchanged, over two tasks of four images. The GPUs are pretended, so their flavour is left alone."""
     with local_aws(local_options()) as aws:
         bucket = s3.make_bucket(aws.endpoint_url, "my-bucket")
         for number in range(8):

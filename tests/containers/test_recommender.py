@@ -1,4 +1,5 @@
-"""The recommender with TensorFlow: it finds what popularity does not, on one device and on several; and how it ends."""
+"""The recommender with TensorFlow: it finds films that popularity misses, on one device and on several; and how it
+ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What local mode relies on in podman and Docker: held against a stand-in always, against real ones where they work."""
+"""The behaviour of podman and Docker that local mode relies on: always tested with a fake, and with real engines where
+they work."""
 
 from __future__ import annotations
 
@@ -192,7 +193,7 @@ def started_and_at(fake: Path, command: str, runtime: EngineRuntime) -> Started:
 def test_the_engine_finishes_what_it_does_for_a_container_that_is_killed_meanwhile(
     fake: Path, images: Path, door: Door
 ) -> None:
-    """podman's books know nothing of a container whose making was cut short."""
+    """podman has no record of a container whose creation was interrupted."""
     fake.mkdir()
     (fake / "slow-init").touch()
     started = started_and_at(fake, "init", EngineRuntime("podman", images, door=door))
@@ -318,7 +319,7 @@ def test_what_our_init_says_of_memory_is_the_reason_of_a_failure(
 @pytest.mark.parametrize("engine", REAL, indirect=True)
 @pytest.mark.usefixtures("busybox")
 def test_a_real_container_over_its_memory_says_so(runtime: EngineRuntime) -> None:
-    """podman learns it from control groups of version 2 only; elsewhere the exit code says what it may have been."""
+    """podman gets it only from control groups of version 2; elsewhere the exit code suggests the cause."""
     reason = OUT_OF_MEMORY if Path("/sys/fs/cgroup/cgroup.controllers").exists() else None
     assert start(runtime, "/bin/busybox tail /dev/zero; exit $?").end() == Ended(137, reason)
 

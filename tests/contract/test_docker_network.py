@@ -1,4 +1,4 @@
-"""What keeps Docker's containers from this machine, as far as a stand-in and Docker's own command can show it."""
+"""The separation of Docker's containers from this machine, as far as a fake and Docker's own command can show it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.container_engines import asking, calls, leave_a_container, start
 
 @pytest.fixture
 def behind(fake: Path, images: Path, door: Door) -> Iterator[EngineRuntime]:
-    """A runtime under the stand-in's Docker."""
+    """A runtime under the fake Docker."""
     runtime = EngineRuntime("docker", images, door=door)
     yield runtime
     runtime.close()

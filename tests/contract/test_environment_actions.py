@@ -47,7 +47,7 @@ ASKED: set[str] = set()
 
 @pytest.fixture(scope="module")
 def invoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    """What the function answers to an action, as a user's shell gets it.
+    """The function's answer to an action, as a user's shell gets it.
 
     The AWS CLI's own program runs in this process: to import it costs six times as much as one invocation, and to make
     its table of commands as much as to invoke.

@@ -45,7 +45,7 @@ def gpu_task(sky: Cloud, gpu_instance: str) -> str:
 
 @pytest.fixture(scope="module")
 def aws(sky: Cloud) -> Aws:
-    """The AWS CLI as a user types it; what it prints, as JSON."""
+    """The AWS CLI as a user types it; its output, as JSON."""
     program = Path(sys.executable).with_name("aws")
     if not program.exists():
         pytest.skip("the AWS CLI is not installed")
@@ -113,7 +113,7 @@ def test_the_cli_invokes_the_api_function(aws: Aws, tmp_path: Path) -> None:
 
 
 def _accepted(payload: list[str]) -> list[str]:
-    """Version 1 of the CLI takes payloads raw and does not know version 2's option."""
+    """Version 1 of the CLI takes payloads raw and lacks version 2's option."""
     import awscli
 
     return payload[:2] if awscli.__version__.startswith("1.") else payload

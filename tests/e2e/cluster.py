@@ -58,7 +58,7 @@ if mode in ("write", "second"):
 
 
 class Cluster:
-    """A running embedded AWS and what a user does with it."""
+    """A running embedded AWS, and a user's actions on it."""
 
     def __init__(self, aws: LocalAws, clients: LocalClients) -> None:
         self.aws, self.clients = aws, clients

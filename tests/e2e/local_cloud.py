@@ -22,7 +22,7 @@ DOCKERFILE = 'FROM python:3.12-slim\nENV OF_IMAGE=1\nENTRYPOINT ["python", "-u",
 
 @dataclass(frozen=True)
 class Cloud:
-    """The embedded AWS and what a user of its APIs would type."""
+    """The embedded AWS, and the commands of a user of its APIs."""
 
     aws: LocalAws
     clients: LocalClients

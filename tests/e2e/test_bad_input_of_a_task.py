@@ -36,7 +36,7 @@ def argosy(aws: LocalAws, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.deep
 def test_a_missing_model_is_reported_once_and_never_retried(aws: LocalAws, tmp_path: Path) -> None:
-    """The inference image, whose program looks for its model before it loads TensorFlow, which is not needed here."""
+    """The inference image, whose program checks for its model before it loads TensorFlow, which is not needed here."""
     for number in range(4):
         (tmp_path / f"{number}.png").touch()
     command = ["submit", "containers/tensorflow-inference/run.yaml", "--set", "array.range=0:4"]

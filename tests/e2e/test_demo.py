@@ -1,4 +1,4 @@
-"""`argosy demo` does what the README says, from an installed wheel in an empty folder, and says what was measured."""
+"""`argosy demo` works as the README says, from an installed wheel in an empty folder, and reports its measurements."""
 
 from __future__ import annotations
 

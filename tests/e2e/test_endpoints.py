@@ -123,7 +123,7 @@ def test_endpoints_answer_while_a_deployment_replaces_them_and_an_ill_task_is_re
 
 
 def targets(local: Cluster) -> set[tuple[str, int]]:
-    """What the load balancer knows."""
+    """The load balancer's targets."""
     found = local.clients("elbv2").describe_target_health(TargetGroupArn=GROUP)["TargetHealthDescriptions"]
     return {(each["Target"]["Id"], each["Target"]["Port"]) for each in found}
 

@@ -1,4 +1,4 @@
-"""The short programs of docs/examples, each as it stands, all at once in one local mode."""
+"""The short programs of docs/examples, each unchanged, all at once in one local mode."""
 
 from __future__ import annotations
 

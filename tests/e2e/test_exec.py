@@ -29,7 +29,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def run_id(local: Cluster) -> Iterator[str]:
-    """A run of two tasks, of which one runs and the other waits for it."""
+    """A run of two tasks, one of which runs and the other waits for it."""
     one = {"placement": {"maxConcurrentTasks": 1}, "container": {"environment": {"MODEL": "small"}}}
     spec = {"version": 1, "name": "waits", "run": WAITS, "array": {"size": 2}, **one}
     made = str(local.ask("SubmitRun", spec={**spec, "resources": {"vcpus": 1, "memory": 256}})["runId"])

@@ -152,7 +152,7 @@ if "get-experiment" in words and "--id EXP" in words and "status" in words:
 
 @pytest.fixture
 def step_6(tmp_path: Path) -> tuple[Path, list[str]]:
-    """What the shell did that typed the interruption, and the calls that it made."""
+    """The output of the shell that typed the interruption, and its calls."""
     for name in ("aws", "argosy"):
         (tmp_path / name).write_text(STAND_IN.format(python=sys.executable))
         (tmp_path / name).chmod(0o755)

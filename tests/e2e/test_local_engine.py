@@ -39,7 +39,7 @@ printf 'x-amz-meta-argosy-attempt: %s\r\nIf-None-Match: *\r\nConnection: close\r
 
 
 def fake_image(folder: Path) -> None:
-    """For the stand-in, whose containers are processes of this machine."""
+    """For the fake, whose containers are processes of this machine."""
     (folder / "worker.py").write_text(
         WORKER.replace('if mode == "hog"', 'if mode == "wait":\n    time.sleep(600)\nif mode == "hog"')
     )
@@ -59,7 +59,7 @@ def real_image(folder: Path) -> None:
 
 
 def fake_runner(folder: Path) -> Path:
-    """The Python runner where the stand-in's containers expect a file."""
+    """The Python runner where the fake's containers expect a file."""
     path = folder / "argosy-runner"
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m argosy.runner "$@"\n')
     path.chmod(0o755)
@@ -188,7 +188,7 @@ def test_a_container_is_entered_while_it_runs(local: Cluster) -> None:
 
 
 def states_in(engine: Path) -> list[str]:
-    """Of the stand-in's containers."""
+    """Of the fake's containers."""
     folder = engine / "containers"
     return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 

@@ -1,4 +1,4 @@
-"""The foreground command ends without a trace, however it is asked to."""
+"""The foreground command ends without a trace, however it is stopped."""
 
 from __future__ import annotations
 

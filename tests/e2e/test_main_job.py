@@ -128,7 +128,7 @@ def test_cancelling_stops_what_runs_and_leaves_nothing_behind(local: Cluster) ->
 
 
 def test_a_run_that_cannot_be_placed_is_explained(local: Cluster) -> None:
-    """An attribute that no instance has yet: submission cannot know whether one ever will."""
+    """An attribute that no instance has yet: submission cannot decide whether one ever will."""
     placement = {"constraints": ["attribute:stack == prod"]}
     run_id = local.submit(WRITE, 1, placement=placement)
     local.until(lambda: local.ask("DescribeRun", runId=run_id)["waiting"])

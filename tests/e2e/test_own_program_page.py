@@ -43,7 +43,7 @@ def environment(endpoint: str, tmp_path: Path) -> dict[str, str]:
 
 
 def shell(text: str, folder: Path, environment: dict[str, str]) -> str:
-    """What it prints; fails the test unless every line of it exits 0."""
+    """Its output; fails the test unless every line of it exits 0."""
     done = subprocess.run(
         ["bash", "-ec", text], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
     )

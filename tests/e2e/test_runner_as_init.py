@@ -94,7 +94,7 @@ def s3() -> Iterator[SignedS3]:
 
 @pytest.fixture
 def task(s3: SignedS3, tmp_path: Path) -> RunnerUnderTest:
-    """What tells a runner of its task."""
+    """The variables that give a runner its task."""
     return RunnerUnderTest([], s3, tmp_path)
 
 

@@ -28,7 +28,7 @@ NOT_READ = ("", "true")  # true: sendBeacon says that it has sent something
 
 @dataclass
 class Attacker:
-    """The web server of a page. rebound_to: a port whose server answers what this one does not know."""
+    """The web server of a page. rebound_to: a port whose server answers the requests that this one cannot."""
 
     marker: Path
     port: int = 0
@@ -62,7 +62,7 @@ def serving(attacker: Attacker, address: str = "127.0.0.1", port: int = 0) -> It
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
         def _relay(self) -> None:
-            """The name now stands for another server: it gets the very request that the browser sent."""
+            """The name now leads to another server, which gets the unchanged request of the browser."""
             if not attacker.rebound_to:
                 return self._say(404, b"")
             connection = http.client.HTTPConnection("127.0.0.1", attacker.rebound_to, timeout=30)

@@ -32,8 +32,8 @@ def embedded() -> Iterator[Cluster]:
 
 
 def typed(local: Cluster, page: str, home: Path, folder: str) -> str:
-    """What the commands of docs/guides/PAGE print; fails the test unless every line exits 0. folder: which the first
-    block makes in `home`; the files of the page lie in it."""
+    """The output of the commands of docs/guides/PAGE; fails the test unless every line exits 0. folder: the one that
+    the first block makes in `home`, with the files of the page."""
     said, there = "", home / folder
     for block in _BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
         if block["language"] == "yaml":

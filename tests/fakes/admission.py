@@ -1,4 +1,4 @@
-"""A deployment that admits runs: its limits, and what it looks up outside."""
+"""A deployment that admits runs: its limits, and its look-ups outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The api over a store in memory, and what it asks of others: images, items, the controller's wake."""
+"""The api over a store in memory, and the services that it calls: images, items, the controller's wake."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Desk:
         return self.body("SubmitRun", clientToken=token, spec={**SPEC, **fields})
 
     def fold_in(self) -> None:
-        """What the controller's next tick does with the inbox."""
+        """The controller's next tick, as far as it concerns the inbox."""
         waiting = self.store.read_partition(inbox.INBOX)
         for body in waiting.values():
             request = inbox.from_bytes(body)

@@ -70,7 +70,7 @@ class AuditedRuns:
         return record is not None and record.status == "SUCCEEDED"
 
     def tick(self) -> None:
-        """Raises what a tick raises."""
+        """Raises the errors of a tick."""
         if self.retried:
             self._ask()
         world, (controller,) = self.trial.world, self.trial.controllers
@@ -117,7 +117,8 @@ class AuditedRuns:
         return self.at_rest
 
     def judged_at_rest(self) -> list[Violation]:
-        """What the auditor finds, but for the results of a victim that was refused or given up: it has none."""
+        """The auditor's findings, without those about the results of a victim that was refused or given up, which has
+        none."""
         auditor, trial = self.trial.auditor, self.trial
         record = self.record(VICTIM)
         if record is None:  # not even its request could be read

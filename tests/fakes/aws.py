@@ -125,7 +125,7 @@ def cell(clock: Clock, ecs: Any = None, ec2: Any = None, *, name: str = CELL, pa
 
 
 def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, *, home: Cell | None = None) -> TaskLauncher:
-    """What launches in one cell: `home`, or a cell around `ecs` that never runs out of tokens."""
+    """The launcher of one cell: `home`, or a cell around `ecs` that never runs out of tokens."""
     clock = clock or Clock()
     cells = {CELL: home or cell(clock, ecs)}
     items = S3ItemsReader(s3)

@@ -27,8 +27,8 @@ WRONG = 64
 
 
 class Bucket(Objects):
-    """S3 that can be written, too. Writes from several threads at once are fine: each is one assignment. lists: how
-    often it was asked for a list."""
+    """S3 that can be written, too. Writes from several threads at once are fine: each is one assignment. lists: the
+    number of requests for a list."""
 
     lists = 0
 
@@ -56,7 +56,7 @@ class Bucket(Objects):
 
 @dataclass
 class CalledRun:
-    """A run of the fake. codes, said: exit code of each task that has ended, and what it printed."""
+    """A run of the fake. codes, said: exit code of each ended task, and its output."""
 
     id: str
     spec: dict[str, Any]

@@ -48,7 +48,7 @@ CLEAN_SHELL: dict[str, str | None] = dict.fromkeys(_SHELL_NAMES.split())
 
 
 def golden(name: str, text: str) -> None:
-    """The text is what tests/data/cli/NAME.txt holds; trailing spaces do not count."""
+    """The text equals tests/data/cli/NAME.txt; trailing spaces do not count."""
     lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
     assert lines == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
@@ -229,7 +229,7 @@ class Parameters:
 
 @dataclass
 class Pages:
-    """A paginator over what a function answers."""
+    """A paginator over a function's answers."""
 
     answer: Callable[..., Sequence[dict[str, Any]]]
 

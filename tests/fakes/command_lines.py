@@ -20,7 +20,7 @@ PROGRAMS = ("argosy", "aws", "make")
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
-    """The values that `argosy WORDS` gives its command; raises what typer raises for a bad one.
+    """The values that `argosy WORDS` gives its command; raises typer's error for a bad one.
 
     `python -m tests.harness...` is understood as well.
     """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A stand-in for podman and Docker: keeps their contract as far as local mode relies on it, and writes down its calls.
+"""A fake of podman and Docker: it keeps their contract as far as local mode relies on it, and records its calls.
 
-State lies in the folder FAKE_ENGINE: `calls` (one JSON list a line), images/ and containers/. An image is what its
-Dockerfile's ENTRYPOINT says; a container is a process of this machine with nothing but the environment it was given.
+Its state is in the folder FAKE_ENGINE: `calls` (one JSON list a line), images/ and containers/. An image is its
+Dockerfile's ENTRYPOINT; a container is a process of this machine with only the given environment.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def create(words: list[str]) -> int:
 
 
 def init(words: list[str]) -> int:
-    """While there is `slow-init` it is not done, and does not let itself be told to end, as podman then."""
+    """While `slow-init` exists it is not done, and ignores signals to end, as podman does then."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while (HOME / "slow-init").exists():
         time.sleep(0.02)
@@ -88,7 +88,7 @@ def start(words: list[str]) -> int:
 
 
 def _start_and_go(name: str) -> int:
-    """Told to end, it ends, but what it asked for happens nevertheless."""
+    """When stopped, it ends, but the requested container starts nevertheless."""
     signal.sigwait({signal.SIGTERM})
     program = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
     (HOME / "containers" / name).write_text(f"running {program.pid} false 137")

@@ -24,7 +24,7 @@ class Ec2Cloud:
         self.client: Any = SimulatedClient(self.model, "ec2")
 
     def after(self, seconds: float) -> None:
-        """Let time pass, everything due happening at its own moment."""
+        """Let time pass; everything that is due happens at its own time."""
         end = self.now + seconds
         while (due := self.model.next_due()) is not None and due <= end:
             self.now = max(self.now, due)

@@ -1,7 +1,7 @@
 """Which implementations of ECS do the contract tests run against?
 
-A case talks to `client` alone (a boto3 ECS client or a stand-in), in a cluster of its own that exists already. What
-only some implementations allow (passing time, reading events) is None elsewhere, and cases that need it are skipped.
+A case uses only `client` (a boto3 ECS client or a fake), in a cluster of its own that exists already. Features of only
+some implementations (passing time, reading events) are None elsewhere, and cases that need them are skipped.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tests.builders import NOW, POLICY, MemoryStore
 
 @dataclass
 class TickingClock:
-    """A clock that has gone on a tenth of a second at each look."""
+    """A clock that advances a tenth of a second at each reading."""
 
     at: float = NOW
 

@@ -1,4 +1,4 @@
-"""What the api answers about a service's environment, for tests of the modules that show it."""
+"""The api's answers about a service's environment, for tests of the modules that show it."""
 
 from __future__ import annotations
 

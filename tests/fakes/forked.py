@@ -1,4 +1,4 @@
-"""What tests call in forks."""
+"""Functions that tests call in forks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def tell() -> None:
-    """Its words, what it knows of the environment, its folder and its session."""
+    """Its arguments, its environment, its folder and its session."""
     print(*sys.argv[1:], os.environ.get("TOLD"), os.environ.get("HOME"), os.getcwd(), os.getsid(0) == os.getpid())
 
 

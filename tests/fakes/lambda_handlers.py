@@ -1,4 +1,4 @@
-"""Lambda handlers that do what a test asks of them."""
+"""Lambda handlers that follow a test's requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def echo(event: Any, context: Any) -> dict[str, Any]:
-    """Everything a handler can know."""
+    """Everything that a handler can read."""
     print("the handler says hello")
     return {
         "event": event,
@@ -24,7 +24,7 @@ def echo(event: Any, context: Any) -> dict[str, Any]:
 
 
 def quiet(event: Any, context: Any) -> dict[str, Any]:
-    """As a controller that has nothing to do; `found` is what it says instead."""
+    """As a controller that has nothing to do; `found` is its answer instead."""
     print("the handler says hello")
     return {"reason": event.get("found", "quiet")}
 

@@ -1,4 +1,4 @@
-"""A deployment of a few dictionaries that the pages of `argosy ui` look at."""
+"""A deployment of a few dictionaries that the pages of `argosy ui` show."""
 
 from __future__ import annotations
 

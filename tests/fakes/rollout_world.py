@@ -181,7 +181,7 @@ class RolloutWorld:
 def broken_laws(
     slots: list[Slot], desired: int, terms: ServiceTerms, step: rollout.Step, *, is_frozen: bool, base: int = 0
 ) -> list[str]:
-    """What our own acts may never do, in sentences. The bounds are computed here again, from the percentages."""
+    """The violations by our own acts, in sentences. The bounds are computed here again, from the percentages."""
     least, most = bounds(terms, desired)
     healthy = sum(slot.status is SlotStatus.HEALTHY for slot in slots)
     left = healthy - sum(slot.status is SlotStatus.HEALTHY for slot in step.stops)

@@ -16,7 +16,7 @@ from argosy.loopback.server import Application, Bounds, WsgiServer
 
 
 def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-    """Stands where moto would be: says what reached it."""
+    """In place of moto: it answers with the request that reached it."""
     start_response("418 I'M A TEAPOT", [("Content-Type", "text/plain")])
     return [f"moto got {environ['REQUEST_METHOD']} {environ['PATH_INFO']}".encode(), environ["wsgi.input"].read()]
 

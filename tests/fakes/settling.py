@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class SettlingWorld(Protocol):
-    """One in which everything happens, and which says what law was broken."""
+    """One in which everything happens, and which reports the broken rule."""
 
     now: int
     broken: list[str]

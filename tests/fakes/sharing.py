@@ -1,4 +1,4 @@
-"""What the api answers about how a cluster is shared."""
+"""The api's answers about the sharing of a cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ROOM = {"preempts": False, "preemptible": None, "preempted": 0, "kept": 0}
 
 
 def in_full() -> dict[str, Any]:
-    """Of a deployment that uses all there is: owners, caps, guarantees, what was used lately, quotas, room taken."""
+    """Of a deployment that uses every feature: owners, caps, guarantees, recent use, quotas, room taken."""
     owners = [
         {"name": None, "proven": False, "runs": 1},
         {"name": "alice", "proven": True, "runs": 3},

@@ -1,7 +1,7 @@
 """An S3 on 127.0.0.1 that checks every signature with botocore's own signer, and that can fail on request.
 
 It keeps objects in memory, knows one region per bucket, pages its listings, and holds multipart uploads until they are
-completed, so that a test sees what was left half done. Paths only: no bucket in the host's name.
+completed, so that a test sees unfinished ones. Paths only: no bucket in the host's name.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Trouble:
 
 
 class SignedS3:
-    """The store, and what a test asks of it. `requests`: (method, bucket, key) of all that were let in, in order."""
+    """The store, and a test's requests to it. `requests`: (method, bucket, key) of all that were let in, in order."""
 
     def __init__(self) -> None:
         self.buckets: dict[str, dict[str, Stored]] = {BUCKET: {}}
@@ -333,7 +333,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def signed_s3(certificate: Path | None = None) -> Iterator[SignedS3]:
-    """Served until the end of the block. certificate: over TLS with what this file holds, key included."""
+    """Served until the end of the block. certificate: over TLS with this file, key included."""
     store = SignedS3()
     handler = type("Handler", (_Handler,), {"store": store})
     server = _Server(("127.0.0.1", 0), handler)

@@ -1,4 +1,4 @@
-"""A state as it lies in the store."""
+"""A state as it is in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds for tests: two task definitions, quick ways to grow a cluster and to look at it."""
+"""Worlds for tests: two task definitions, and quick ways to grow a cluster and to view it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _put(holder: Any, key: str, value: Any) -> None:
 
 
 def _value(document: Any, words: Sequence[str], chance: random.Random) -> Any:
-    """Something that may stand anywhere in JSON: odd numbers, words, a copy of another part, something nested."""
+    """A value that may occur anywhere in JSON: odd numbers, words, a copy of another part, something nested."""
     numbers = [0, -1, 1, 2**31, 2**53, 2**63, 2**70, -0.0, 1e-9, 1e308, float("inf"), float("nan"), True, False, None]
     kinds: list[Callable[[], Any]] = [
         lambda: chance.choice(numbers),

@@ -1,7 +1,7 @@
-"""The readers of outside text, and what must hold for any text.
+"""The readers of outside text, and the rules for any text.
 
 Each target takes the bytes of one input and returns. An exception out of it is a fault: a refusal is an answer, and a
-target knows its refusals. An input that needs more than a few seconds or too much memory is a fault as well, which the
+target lists its refusals. An input that needs more than a few seconds or too much memory is a fault as well, which the
 fuzzer itself finds (`tests/fuzz/run.py`).
 """
 
@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Target:
-    """seeds: inputs to begin with. words: what a mutation may put in. documents: whether an input is JSON."""
+    """seeds: inputs to begin with. words: texts that a mutation may insert. documents: whether an input is JSON."""
 
     one_input: Callable[[bytes], None]
     seeds: tuple[bytes, ...]
@@ -141,7 +141,7 @@ def spec_file(data: bytes) -> None:
 
 
 class Requests:
-    """What a user sends to the api: an envelope with a status of the list, never an exception."""
+    """A user's request to the api: the answer is an envelope with a status of the list, never an exception."""
 
     def __init__(self) -> None:
         self.desk, self.left = Desk(), 0
@@ -160,7 +160,7 @@ class Requests:
 
 
 def _open_desk() -> Desk:
-    """One run that the controller knows (its id stands in the seeds) and one in the inbox."""
+    """One run in the controller's state (its id is in the seeds) and one in the inbox."""
     desk = Desk()
     desk.api.identities = Members()
     desk.submit()

@@ -37,7 +37,7 @@ USUAL_INSTANCES = 6
 
 @dataclass(frozen=True)
 class Options:
-    """What to simulate. seed: the first one; 0 lets the seed decide, or stands for the usual size."""
+    """The options of a simulation. seed: the first one; 0 lets the seed decide, or means the usual size."""
 
     trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1
     seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0

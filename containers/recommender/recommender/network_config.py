@@ -175,9 +175,9 @@ def _layers(read: _Reader, given: Any) -> tuple[int, tuple[Layer, ...]]:
         if kind != wanted:
             read.fault(
                 _join(path, "Kind"),
-                f"{kind} stands where an {wanted} layer is due"
+                f"{kind} is in the place of an {wanted} layer"
                 if wanted != "Hidden"
-                else f"{kind} stands where a Hidden layer is due",
+                else f"{kind} is in the place of a Hidden layer",
             )
         if place and made:
             _check_source(read, inside, path, made[-1].name)

@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sweep.arguments import Point
 
 MATTERING = 8  # columns with a true coefficient
-SHARED = 0.5  # correlation of neighbouring columns: what tells ridge, lasso and their mixtures apart
+SHARED = 0.5  # correlation of neighbouring columns, which distinguishes ridge, lasso and their mixtures
 ITERATIONS = 10_000
 
 Floats = NDArray[np.float64]

@@ -61,12 +61,12 @@ def run(store: Store, run_id: str) -> RunRecord | None:
     """The run's record, folded in or not; None for one that does not exist."""
     if not _RUN_ID.fullmatch(run_id):
         return None
-    # Folded in between the first two looks, it is found at the third.
+    # If it is folded in between the first two reads, the third finds it.
     record = _folded(store, run_id) or _in_inbox(store, run_id) or _folded(store, run_id)
     if record is None or not (_may_be_reopened(record) or _may_be_cancelled(record)):
         return record
     [shown] = with_requests(store, [record])
-    # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
+    # A retry that was folded in since the first read is not in the inbox any more, and the record has changed.
     return shown if shown.retry_at or not shown.has_ended else _folded(store, run_id)
 
 
@@ -81,7 +81,7 @@ def submitted(store: Store, run_id: str) -> tuple[dict[str, Any], RunTerms]:
     body, request = store.read(key), None
     if body is None:
         request = _request_of(store, run_id)
-        body = None if request else store.read(key)  # folded in between the first two looks
+        body = None if request else store.read(key)  # folded in between the first two reads
     if request is not None:
         return dict(request.spec), request.terms
     return spec_and_terms(documents.decode(current(documents.SPEC, _there(body, run_id))))

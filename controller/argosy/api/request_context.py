@@ -58,7 +58,7 @@ class RequestContext:
     fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that exists
     clock: ScheduleClock = field(default_factory=NoClock)
     announce: Callable[[str, dict[str, Any]], None] = lambda what, detail: None  # sends an event: detail-type, detail
-    identities: Identities | None = None  # says who sends a request; None = no request is proven
+    identities: Identities | None = None  # finds the sender of a request; None = no request is proven
     # Of the request that is being answered.
     queue: str = ""  # whose entrance it came through; "" = it may change the whole deployment
     owner: str = ""  # the sender, as AWS says; "" = unproven

@@ -14,7 +14,7 @@ LONG_POLL_S = 20  # the longest that SQS lets a receive wait
 CONNECTIONS = 16  # more than the threads of one tick
 
 # ECS gets fewer attempts: launches and stops have their own token buckets (`call_rates`), which must learn of
-# throttling, and ten attempts of one call would outlast a tick. The next tick settles what stays open.
+# throttling, and ten attempts of one call would outlast a tick. The next tick settles the rest.
 _RETRIES = {
     "ecs": {"mode": "standard", "total_max_attempts": 3},
     "s3": {"mode": "standard", "total_max_attempts": 5},

@@ -50,7 +50,7 @@ class DynamoStore:
             answer = self._client.batch_get_item(RequestItems=asked)
             items = answer.get("Responses", {}).get(self._table, [])
             found |= {(item["pk"]["S"], item["sk"]["S"]): bytes(item["body"]["B"]) for item in items if "body" in item}
-            # More than 16 MB, or too much at once: the rest is asked for again.
+            # More than 16 MB, or too much at once: the rest is requested again.
             unread = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
             left_out = left_out + 1 if len(unread) == len(pending[:BATCH]) else 0
             if left_out >= CONFLICT_TRIES:
@@ -217,7 +217,7 @@ class DynamoStore:
                 self._client.transact_write_items(TransactItems=actions)
                 return
             except ClientError as error:
-                # Another transaction touched the same items at the same moment: nothing was written.
+                # Another transaction touched the same items at the same time: nothing was written.
                 if last or "TransactionConflict" not in _reasons(error) or _condition_failed(error):
                     raise
 

@@ -29,7 +29,7 @@ class FleetTemplates:
         self._clock = clock
         self._ours = [{"Name": f"tag:{stage_tag}", "Values": [stage]}]
         self._newer: dict[str, list[dict[str, Any]]] = {}  # by fleet id: what its LaunchTemplateConfigs should be
-        # By fleet id and version: refusals in a row, and when to ask again.
+        # By fleet id and version: refusals in a row, and when to try again.
         self._refused: dict[tuple[str, str], tuple[int, float]] = {}
 
     def note(self, cell: Cell, fleets: Iterable[Mapping[str, Any]], check_time: CheckTime = lambda: None) -> None:

@@ -22,7 +22,7 @@ from argosy.ports import ImageResolver
 from argosy.spec.program import DEFAULT_IMAGE, PYTHONS, STOCK_PYTHON
 
 OWN_NAMESPACE = "argosy/"
-# Without a tag or a digest: the deployment decides what a name stands for, and SSM would read `name:3` as version 3 of
+# Without a tag or a digest: the deployment decides the meaning of a name, and SSM would read `name:3` as version 3 of
 # the parameter.
 _OWN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*", re.ASCII)
 

@@ -56,9 +56,9 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.ports import ItemsUnreadable
 
-# An intent is last sent fifteen minutes after it was made, when Lambda ends the invocation that made it and stood still
-# in the middle of the call (Policy.takeover_s), and its task shows in listings within five more minutes (reliability.md
-# row 5). Two complete listings after that which do not show it are proof.
+# An intent is last sent fifteen minutes after it was made, when Lambda ends the invocation that made it and was paused
+# in mid-call (Policy.takeover_s), and its task shows in listings within five more minutes (reliability.md row 5). Two
+# complete listings after that which do not show it are proof.
 DISPROVED_AFTER_S = 20 * 60.0
 
 

@@ -16,7 +16,7 @@ PRICES_FRESH_S = 300.0
 TRY_AGAIN_S = 60.0  # after EC2 did not answer
 SPOT_PRODUCT = "Linux/UNIX"
 PoolPrices = dict[tuple[str, str], tuple[float, float]]
-"""(type, zone) -> USD an hour, and when EC2 was asked for it."""
+"""(type, zone) -> USD an hour, and when EC2 was queried for it."""
 
 log = logging.getLogger(__name__)
 

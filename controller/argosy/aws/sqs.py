@@ -13,9 +13,7 @@ from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.ports import Message
 
 BATCH = 10  # SQS's limit of a receive and of a delete
-ENOUGH = (
-    12_000  # messages a tick, which bounds its work: what eight cells bring in six seconds at their full launch rate
-)
+ENOUGH = 12_000  # messages a tick, to bound its work: those of eight cells in six seconds at their full launch rate
 THREADS = 8  # each call takes some 15 ms, and 40 launches a second bring 240 messages a second
 LONGEST_WAIT_S = 20  # SQS's limit of a long poll
 

@@ -80,14 +80,14 @@ def _price(region: str, name: str) -> float:
 HOME_REGION = "us-east-1"
 CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
 # The part of its memory that a task with GPUs may use as /dev/shm, which NCCL's processes and data loaders share: a
-# half, Linux's default for a tmpfs. Docker's default of 64 MiB is too little; what lies there counts as task memory.
+# half, Linux's default for a tmpfs. Docker's default of 64 MiB is too little; files there count as task memory.
 SHARED_MEMORY_DIVISOR = 2
 ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch templates set the same number
 
 # Share of the nominal memory that Linux reports as MemTotal, which is what the agent registers before it subtracts
 # ECS_RESERVED_MEMORY. AWS gives 7,985 of 8,192 MiB (97.5 %) for an m4.large with an older, lighter kernel
 # (https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html); Karpenter assumes 92.5 % to be safe.
-# 95 % lies between the two; a registered instance replaces the estimate by its own figure.
+# 95 % is between the two; a registered instance replaces the estimate by its own figure.
 MEMORY_SHARE_PERCENT = 95
 
 BANDS = ("<5%", "5-10%", "10-15%", "15-20%", ">20%")  # the Spot Instance Advisor's interruptions in a month

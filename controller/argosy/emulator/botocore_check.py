@@ -98,7 +98,7 @@ def check_request(operation: Any, request: Mapping[str, Any]) -> None:
         raise ParamValidationError(report=report.generate_report())
 
 
-# What any operation may answer, besides the errors that its model names:
+# The errors that any operation may raise, besides those that its model names:
 # https://docs.aws.amazon.com/AmazonECS/latest/APIReference/CommonErrors.html and DynamoDB's and SQS's pages like it.
 COMMON_ERRORS = frozenset({"AccessDeniedException", "ThrottlingException", "ValidationException", "ServiceUnavailable"})
 

@@ -96,7 +96,7 @@ class Loop:
         with self._tidied_up():
             self.report.reason = self._step(remaining_s)
             if self.report.reason == "time":
-                self.wake.stay()  # it may have been disabled meanwhile: nothing else would begin the next tick
+                self.wake.stay()  # it may have been disabled since: nothing else would start the next tick
         if self.report.reason == "quiet":
             self.engine.left_quiet = True  # the lease is released already
         elif self.report.reason:
@@ -148,7 +148,7 @@ class Loop:
         invocation may not have arrived yet. Then the next tick waits for it."""
         if self.report.events or self.report.ticks > 1:
             self.engine.flush_record()  # else there is next to nothing, and the next invocation stores it
-        self.wake.stay()  # it may have been disabled meanwhile: nothing else would begin the next tick
+        self.wake.stay()  # it may have been disabled since: nothing else would start the next tick
         if self.store.lay_down_lease(self.owner):
             return True
         self.caller = Caller.RULE

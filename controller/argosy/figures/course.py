@@ -56,7 +56,7 @@ def bought(told: View | None) -> Iterator[Figure]:
 def course_of(told: View) -> CourseColumns:
     """The samples and the times between them: rest is zeros throughout, and a time without samples is a gap."""
     names = [name for name, *_ in (*_INSTANCES, *_TASKS, *_SHARES)] + ["usdPerHour"]
-    # In the order of time; of one moment the end of a gap, the sample, the beginning of the next gap.
+    # In order of time; at one time, the end of a gap, then the sample, then the beginning of the next gap.
     rows = [(at, 1, [told[name][place] for name in names]) for place, at in enumerate(told["at"])]
     for gap in told["gaps"]:
         between = [0.0 if gap["atRest"] else np.nan] * len(names)

@@ -69,7 +69,7 @@ class Page:
     facts: Sequence[tuple[str, Content]] = ()
     tiles: Sequence[Tile] = ()
     warnings: Sequence[str] = ()
-    next_steps: Sequence[tuple[str, str]] = field(default=())  # (what for, what to type)
+    next_steps: Sequence[tuple[str, str]] = field(default=())  # (purpose, command)
 
 
 def body(page: Page) -> Markup:

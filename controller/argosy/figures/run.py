@@ -233,7 +233,7 @@ def _bins(ran: Floats) -> tuple[Floats, Floats, axes.Axis]:
         step = max(1, -(-end // _BARS))
         edges = np.arange(0, end + step, step) / TENTHS
         return edges, edges, axes.seconds(0.0, float(edges[-1]))
-    low = max(int(tenths.min()), 1)  # what ran for less than a tenth stands in the first bar
+    low = max(int(tenths.min()), 1)  # attempts of less than a tenth are in the first bar
     edges = np.unique(np.rint(np.logspace(np.log10(low), np.log10(end), _BARS + 1))) / TENTHS
     placed = np.log10(edges)
     ticks = [(float(np.log10(at)), label) for at, label in _LOG_TICKS if placed[0] <= np.log10(at) <= placed[-1]]

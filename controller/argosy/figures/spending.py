@@ -12,7 +12,7 @@ from argosy.figures.document import Figure, Page, Table, Tile
 from argosy.figures.numbers import duration, money, saved, share
 
 View = Mapping[str, Any]
-# What each kind of cost means, for readers who see the word for the first time.
+# The meaning of each kind of cost, for readers who see the word for the first time.
 KINDS = (
     ("useful", "attempts that succeeded"),
     ("boot", "from the launch of an instance until it could take tasks"),

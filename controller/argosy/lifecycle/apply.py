@@ -247,7 +247,7 @@ def controller_started(event: events.ControllerStarted, state: State, now: float
     rows = state.attempts.with_status(AttemptStatus.INTENT)
     state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
     state.begun_at = now
-    state.observed_at = 0.0  # events may have been missed: look at everything at once
+    state.observed_at = 0.0  # events may have been missed: sweep everything at once
     if state.losses.runs:
         quarantine.set_aside(state, now, policy)
 

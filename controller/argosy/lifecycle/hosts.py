@@ -74,7 +74,7 @@ def _meet(state: State, seen: ContainerInstanceSeen, now: float, policy: Policy)
     zone = seen.attributes.get("ecs.availability-zone", "")
     instance = Instance(seen.instance_id, seen.cell, kind, zone, launched_at=seen.registered_at)
     state.instances[instance.id] = instance
-    state.observed_at = 0.0  # look at EC2 soon
+    state.observed_at = 0.0  # query EC2 soon
     if instance.id in state.announced:
         _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     return instance
@@ -120,7 +120,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     _note_addresses(state, instance, seen)
     if seen.state == "running" and state.open_ends:
-        # It ran when EC2 was asked: that decides who is charged for attempts that failed there before.
+        # It ran when EC2 was queried: that decides which account is charged for attempts that failed there before.
         state.open_ends.ran_at[instance.id] = max(seen.at, state.open_ends.ran_at.get(instance.id, 0.0))
     _follow(state, instance, seen.state, now, policy)
 

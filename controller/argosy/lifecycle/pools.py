@@ -133,7 +133,8 @@ def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Po
         cool_off(pool, purchase, event.reason, now, policy)
     if short:
         explain(state, pool, event, now, policy)
-    # The earlier target stands at EC2 until EC2 acknowledges a lower one, whether or not its first answer was received.
+    # The earlier target stays in force at EC2 until EC2 acknowledges a lower one, whether or not its first answer was
+    # received.
     if Purchase.SPOT in short:
         pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
         pool.spot_target -= owed[pool.key, Purchase.SPOT]

@@ -25,7 +25,7 @@ from argosy.model.stored.documents import DAMAGED
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 
-MOST_KEPT_BYTES = 399_000  # most bytes of a record: what an item holds besides its key
+MOST_KEPT_BYTES = 399_000  # most bytes of a record: the capacity of an item without its key
 FORGOTTEN = "the record of its attempt was lost"
 NOBODY_SAW = TaskSeen(arn="", version=0, last_status="STOPPED")
 

@@ -133,7 +133,7 @@ def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
     if found.times >= MOST_UNWATCHED or budget is None:
         return found.times >= MOST_UNWATCHED
     owed_usd = 0.0
-    with left_out_if_it_fails(state, f"what run {found.record.id} owes"):  # an instance may be what fails
+    with left_out_if_it_fails(state, f"what run {found.record.id} owes"):  # the failure may be in an instance
         owed_usd = usd_not_charged(state, state.needs_by_number(), now, {number}).get(number, 0.0)
     return found.record.cost_usd + owed_usd >= budget
 

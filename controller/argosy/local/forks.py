@@ -189,5 +189,5 @@ def _function(name: str) -> Any:
 if __name__ == "__main__":
     _function(sys.argv[2])()
     gc.collect()
-    gc.freeze()  # no fork copies memory only to look for garbage in it
+    gc.freeze()  # so that garbage collection copies no memory in a fork
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -106,7 +106,7 @@ def buy(
     alone = ask.settled([])
     joint = ask.joint_order(patterns)
     if joint.bought:
-        # The allocator fills by patterns, but tasks are placed first come first served: that result is what counts.
+        # The allocator fills by patterns, but tasks are placed first come, first served: that result counts.
         together = ask.settled(joint.bought)
         if ask.is_better(together, alone):
             alone = replace(together, method=joint.method)

@@ -150,7 +150,7 @@ class TaskSeen:
     gpu_ids: tuple[str, ...] = ()
     status_reason: str = ""  # stoppedReason alone: what `onStatusReason` is about
     container_reason: str = ""  # the container's own reason alone: what `onReason` is about
-    health: str = ""  # of the main container; counts only where ECS was asked for it, since no event reports it
+    health: str = ""  # of the main container; counts only if it was polled from ECS, since no event reports it
     looked_at: float = 0.0  # when that was; 0 = it was not
     ports: tuple[PortBinding, ...] = ()  # of the main container, by TCP
 
@@ -231,7 +231,7 @@ class HostSeen:
     fleet_id: str = ""  # which launched it, by EC2's own tag
     private_ip: str = ""
     public_ip: str = ""
-    at: float = 0.0  # when EC2 was asked; 0 = unknown
+    at: float = 0.0  # when EC2 was queried; 0 = unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class PoolShort:
 
     pool: str  # its key, or its fleet's id
     reason: str  # in words, with what to do where a person can act
-    lasting: bool = False  # asking again is useless before a person has acted
+    lasting: bool = False  # another query is useless before a person has acted
     over_quota: bool = False  # a vCPU quota is used up: other pools draw on it too
     only: Purchase | None = None  # the purchase option that it concerns; None = EC2 does not say
 

@@ -15,7 +15,7 @@ from typing import Any
 from argosy.model.run_terms import Changes, RunTerms
 
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
-REFUSED = "INBOX-REFUSED"  # partition of requests that the controller could not read: kept for a person to look at
+REFUSED = "INBOX-REFUSED"  # partition of requests that the controller could not read: kept for a person to examine
 TOKENS = "TOKENS"  # partition of client tokens: sort key = sha256 of the token; body = {"runId", "specSha256"}
 
 

@@ -14,7 +14,7 @@ class InstanceStatus(StrEnum):
     BOOTING = "BOOTING"  # EC2 has it, ECS has not registered it yet
     ACTIVE = "ACTIVE"  # registered; may be given work
     DRAINING = "DRAINING"  # registered; no new work
-    RELEASING = "RELEASING"  # we let go of it
+    RELEASING = "RELEASING"  # we have released it
     GONE = "GONE"  # terminated; kept while a run may still name it
 
 

@@ -31,7 +31,7 @@ class Batch:
     group: str = ""
     """The task group in which spread, distinctInstance and the limits count; "" = the unnamed tasks of this queue."""
     constraints: tuple[str, ...] = ()
-    """Query expressions, and "distinctInstance". Hard: they hold for every task at the moment it is placed."""
+    """Query expressions, and "distinctInstance". Hard: they hold for every task when it is placed."""
     strategy: tuple[str, ...] = ()
     """Steps as in docs/concepts/placement.md, each breaking the ties of those before it; empty = the default."""
     host_ports: tuple[tuple[int, str], ...] = ()

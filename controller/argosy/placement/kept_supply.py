@@ -12,7 +12,7 @@ from argosy.placement.supply import InstanceRow, Supply
 
 _MANY = 200  # rows added and dropped at once: above this, rebuilding all columns is quicker
 Rank = tuple[Any, ...]
-"""Where a row stands: unique, and comparable with those of all others."""
+"""The position of a row: unique, and comparable with those of all others."""
 
 
 class KeptSupply:

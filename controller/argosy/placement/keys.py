@@ -43,7 +43,7 @@ class Key:
     of: Callable[[Candidates], IntArray]
     trend: Trend
     high: Callable[[tuple[int, int, int]], int]
-    """Keys lie in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
+    """Keys are in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
     weights: tuple[int, int, int] | None = None
     """The weights, if the key is a weighted sum of what stays free."""
     by_size: bool = False

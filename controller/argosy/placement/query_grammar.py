@@ -115,7 +115,7 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
 
 
 def _joined(parts: tuple[Any, ...], *, all_of: bool) -> Node:
-    kept = parts[::2]  # joining words stand between them
+    kept = parts[::2]  # joining words are between them
     return cast(Node, kept[0]) if len(kept) == 1 else nodes.Joined(kept, all_of)
 
 

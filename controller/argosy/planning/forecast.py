@@ -35,7 +35,7 @@ from argosy.scheduler.placing.places import Places, RunPlaces, assign
 from argosy.scheduler.supply.roster import Roster
 
 GUESS_S = 60.0
-# How far the mean of the next run may lie from what is known. Our choice: runs on the same images and data agree to
+# How far the mean of the next run may be from the known one. Our choice: runs on the same images and data agree to
 # within a half; a person's estimate is off by a factor of two; a guess, by a factor of ten.
 AFTER_PAST, AFTER_ESTIMATE, AFTER_NOTHING = (0.67, 1.5), (0.5, 2.0), (0.1, 10.0)
 _PAST_RUNS = 20  # the newest that count
@@ -81,8 +81,8 @@ def _spread(mean: float, around: tuple[float, float], source: str) -> Seconds:
     return Seconds(mean * around[0], mean, mean * around[1], source)
 
 
-# What a low and a high forecast assume, besides quick and slow tasks. Boots, in units of the policy's boot_s: from an
-# instance that needs no image to one that pulls a large one.
+# The assumptions of a low and a high forecast, besides quick and slow tasks. Boots, in units of the policy's boot_s:
+# from an instance that needs no image to one that pulls a large one.
 _QUICK_BOOTS, _SLOW_BOOTS = 0.4, 1.5
 # The price at which an instance will be bought, as a share of what is known: a typical price, or one that was seen and
 # may change until the order.

@@ -29,7 +29,7 @@ from argosy.model.stored.documents import Documents, Stored
 from argosy.ports import Archive, Switches
 from argosy.recording.codec import action_to_json, dumped, fact_to_json, text_of, to_text
 
-# What a decision is a function of. What reads messages is not among it: facts are recorded as they were read.
+# The inputs of a decision. The parsers of messages are not among them: facts are recorded after parsing.
 DECIDING = ("catalogue", "engine", "lifecycle", "market", "model", "placement", "scheduler")
 LIBRARIES = ("numpy", "highspy")
 
@@ -133,7 +133,7 @@ class Recorder:
 
     archive: Archive
     policy: Policy = field(default_factory=Policy)
-    owner: str = "0"  # tells two controllers apart that load in the same moment
+    owner: str = "0"  # distinguishes two controllers that load at the same time
     chain: str = ""  # names the load that the present segments continue; "" = nothing is recorded before the next one
     part: int = 0  # of the chain
     opened_at: float = 0.0

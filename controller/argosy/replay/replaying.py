@@ -45,7 +45,7 @@ class Tick:
     actions: list[Action] = field(default_factory=list)
     version: int | None = None
     digest: str = ""  # of the documents, as recorded
-    differences: list[str] = field(default_factory=list)  # from what was recorded, in sentences
+    differences: list[str] = field(default_factory=list)  # from the record, in sentences
 
 
 @dataclass(slots=True)

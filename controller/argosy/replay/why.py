@@ -45,7 +45,7 @@ def standstill(shelf: Shelf, at: float, functions: OwnFunctions = NO_FUNCTIONS) 
             moment = next(steps).moment
             return Standstill(moment, steps, [*replay.strangeness, *dict.fromkeys(differences), *gap])
         told = " ".join(gap) or told
-    raise NotRecorded(told or "nothing was recorded in the hour before that moment")
+    raise NotRecorded(told or "nothing was recorded in the hour before that time")
 
 
 def _until(lines: Iterator[Line], at: float) -> tuple[int, int, list[str]]:

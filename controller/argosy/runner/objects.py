@@ -33,7 +33,8 @@ _READ = (
     "AWS_CA_BUNDLE", "SSL_CERT_FILE",
 )  # fmt: skip
 _PASSING = frozenset({408, 409, 429})  # and all from 500 on
-# Whatever their status: credentials that are renewed meanwhile, a clock that is set, a request that came too slowly.
+# Whatever their status: credentials that are renewed in the meantime, a clock that is set, a request that came too
+# slowly.
 _PASSING_CODES = frozenset(
     {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "RequestTimeout", "SlowDown"}
 )

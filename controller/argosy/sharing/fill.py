@@ -111,8 +111,8 @@ class _Dealing:
         self.counts = np.zeros(len(self.takes), dtype=np.int64)
         self.capped = None if bounds is None else none_closed(bounds)
         self.promise: tuple[IntArray, IntArray] | None = None
-        """While guarantees are dealt out: what a task takes of its queue's guarantee, and what each group lacked at
-        first."""
+        """While guarantees are served: the part of its queue's guarantee that a task takes, and the amount that each
+        group lacked at first."""
 
     def deal(self, wants: IntArray) -> None:
         """Gives tasks to the runs that need any, until each has all of them or waits for a limit."""

@@ -71,7 +71,7 @@ _WHY: Mapping[tuple[str, str], str] = {
     (OWN, "container.hostPorts"): "which has its own port mappings",
     (OWN, "service.targetGroup"): "whose ports Argosy does not know",
 }
-# What other kinds have in place of a field that only one kind may have.
+# The fields of other kinds in place of a field that only one kind may have.
 _INSTEAD = {
     "capacity.onDemandBase": "; a run has capacity.fallback",
     "container.health": "; a task of a batch ends, and its exit code shows the outcome",

@@ -50,8 +50,7 @@ def _quoted_faults(text: str) -> Iterator[Fault]:
         if name and name not in _HARMLESS:
             yield Fault(
                 "run",
-                f"${{{name}}} stands in single quotes, where the shell substitutes nothing: use double quotes, or a"
-                " list",
+                f"${{{name}}} is in single quotes, where the shell substitutes nothing: use double quotes, or a list",
             )
 
 

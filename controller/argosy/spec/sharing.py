@@ -46,7 +46,7 @@ class QueueSpec(Strict):
         default=1,
         ge=0,
         le=MOST_WEIGHT,
-        description="Its share relative to the other queues; 0 gets only what no other queue wants.",
+        description="Its share relative to the other queues; 0 gets only capacity that no other queue needs.",
     )
     within: Literal["owners"] | None = Field(
         default=None, description="owners: its weight is divided among the owners with open runs in it."
@@ -79,7 +79,7 @@ class QueueSpec(Strict):
     @model_validator(mode="after")
     def _has_something_to_take(self) -> QueueSpec:
         if self.preempts and not self.weight:
-            raise refused("a queue of weight 0 gets only what no other queue wants: give it a weight, or drop preempts")
+            raise refused("a queue of weight 0 gets only unneeded capacity: give it a weight, or drop preempts")
         return self
 
 

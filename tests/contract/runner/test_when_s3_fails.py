@@ -1,4 +1,4 @@
-"""S3 is slow, busy, elsewhere or not there: what may pass is tried again, and what does not is said in one sentence."""
+"""S3 is slow, busy, elsewhere or missing: temporary failures are retried, and others are reported in one sentence."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AllocationInput:
-    """What to buy, from which pools, and how long to search."""
+    """The backlog, the pools, and the time to search."""
 
     pools: Annotated[
         Path,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlacementInput:
-    """What to place where, how, and where to write the result."""
+    """The tasks, the instances, the strategy, and the file for the result."""
 
     instances: Annotated[
         Path, typer.Option(metavar="FILE", help="CSV: instanceId,instanceType,availabilityZone,cpu,memory,gpus")

@@ -1,7 +1,7 @@
 """What does a job with a deadline cost on a recorded trace of spot availability?
 
 One worker with one checkpointed job, as in "Can't Be Late" (NSDI'24). Time passes in steps, each new instance costs a
-change-over, and a policy is asked at each step. `stance_of` is the function that the controller decides with. It is
+change-over, and a policy decides at each step. `stance_of` is the function that the controller decides with. It is
 compared with greedy (spot, or waiting for it, until only on-demand can still meet the deadline), with on-demand alone,
 and with the least cost in hindsight, which bounds every policy.
 """

@@ -51,7 +51,7 @@ def replay_command(plan: TrialPlan) -> str:
 
 @dataclass(slots=True)
 class Summary:
-    """What all trials saw; figures are sums over the trials."""
+    """The results of all trials; figures are sums over the trials."""
 
     kinds: frozenset[str]
     trials: int = 0

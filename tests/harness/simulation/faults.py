@@ -123,7 +123,7 @@ class _Numbers:
 
 
 class Faults:
-    """The faults of one trial. `rates` says which are on and how strongly; `seen` counts what really happened.
+    """The faults of one trial. `rates` says which are on and how strongly; `seen` counts the real events.
 
     Each kind has its own generator, so leaving one kind out changes the others as little as possible.
     """

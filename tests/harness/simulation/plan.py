@@ -1,4 +1,4 @@
-"""The plan of a trial: what its caller asked for, and what its seed decides.
+"""The plan of a trial: its caller's options, and the choices of its seed.
 
 The seed decides how long the faults last, how often controllers work and what is submitted. Trials are small and vary a
 lot: some are dense (a tick every other second), some sparse (one a minute, like the schedule). The number of ticks
@@ -61,7 +61,7 @@ class TrialPlan:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What the seed decides about a trial; times in seconds."""
+    """The seed's choices for a trial; times in seconds."""
 
     faulty_s: float
     pace_s: float

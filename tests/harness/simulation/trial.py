@@ -186,7 +186,7 @@ class Trial:
                 controller.skew_s = self.faults.between(-JUMP_S, JUMP_S)
 
     def be_absent(self) -> None:
-        """No controller works for hours: they have to find out afterwards what has happened."""
+        """No controller works for hours: afterwards they have to find out the events of that time."""
         self._was_absent = True
         self.world.run_for(self.outline.absent_s)
         self.auditor.nobody_worked()
@@ -203,7 +203,7 @@ class Trial:
         ]
 
     def _schedule_incidents(self) -> None:
-        """A store that does not answer, a teardown, a user who loses patience: each at its own moment."""
+        """A store that does not answer, a teardown, a user who loses patience: each at its own time."""
         faults, later, faulty_s = self.faults, self.world.later, self.outline.faulty_s
         if faults.strikes("store-outage"):
             later(faults.between(0.05, 0.6) * faulty_s, self._lose_the_store)
@@ -233,7 +233,7 @@ class Trial:
             self.teardown.begin()
 
     def _step(self, seconds: float, *, all_controllers: bool = True) -> None:
-        """Users ask for what they want, one or all controllers work, and then time passes."""
+        """Users send their requests, one or all controllers work, and then time passes."""
         self.users.act()
         self.service.ask()
         self.daemon.ask()

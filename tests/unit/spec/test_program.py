@@ -90,7 +90,7 @@ def test_what_a_shell_gets_from_outside_is_never_a_part_of_its_text(text: str, p
 
 def test_values_in_single_quotes_are_refused_because_no_shell_inserts_them() -> None:
     array = {"items": ["x"]}
-    sentence = "run: ${item} stands in single quotes, where the shell substitutes nothing: use double quotes, or a list"
+    sentence = "run: ${item} is in single quotes, where the shell substitutes nothing: use double quotes, or a list"
     assert faults(program("echo '${item}'", array=array)) == [sentence]
     assert faults(program("echo \"it's\" '${item}", array=array)) == [sentence]
     parse_spec(program("python -c 'print(${index})'"))  # a number is the same there

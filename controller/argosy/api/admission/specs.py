@@ -65,7 +65,7 @@ class Sources:
     images: ImageResolver
     items: ItemsReader
     definitions: DefinitionReader
-    unknown_image: Callable[[str], str] | None = None  # why nothing stands for a name; None: it can be published
+    unknown_image: Callable[[str], str] | None = None  # why a name has no image; None: it can be published
     image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what is perhaps not intended
 
 
@@ -74,7 +74,7 @@ class Admission:
     """A run that may be submitted. notes: sentences about what is allowed but perhaps not intended."""
 
     form: dict[str, Any]  # the validated JSON form, defaults filled in
-    terms: RunTerms  # what it asks for
+    terms: RunTerms
     image: str  # resolved; empty when the spec names a task definition
     task_count: int
     notes: tuple[str, ...] = ()
@@ -371,8 +371,7 @@ def _unpublished(image: str) -> str:
 
 
 def _flavour_notes(form: Mapping[str, Any], terms: RunTerms, images: ImageResolver) -> Iterator[str]:
-    """The CPU flavour of an image for a run with GPUs. Not a fault: such an image runs on local mode's simulated
-    GPUs."""
+    """The CPU flavour of an image for a run with GPUs. Not a fault: it works on local mode's simulated GPUs."""
     image = (form.get("container") or {}).get("image") or ""
     if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
         return

@@ -28,7 +28,7 @@ JSON = dict[str, Any]
 ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
 ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
 OBJECTS_SHOWN = 12_000  # instances as objects
-OBJECTS_BESIDE = 3_000  # the same, with what works on them and the history taking 4.3 MB
+OBJECTS_BESIDE = 3_000  # the same; the work on them and the history take 4.3 MB
 _NAMES: Mapping[str, Callable[[JSON], str]] = {
     "type": lambda each: each["instanceType"],
     "zone": lambda each: each["availabilityZone"],
@@ -71,7 +71,7 @@ def _put(context: RequestContext, asked: ScaleRequest) -> None:
         try:
             context.store.create({(inbox.INBOX, place): inbox.to_bytes(asked)})
         except AlreadyExists:
-            continue  # another request of the same moment: the later one counts
+            continue  # a concurrent request: the later one counts
         return
     raise throttled("too many requests are setting the size of the cluster: try again")
 

@@ -202,7 +202,7 @@ def _change(context: RequestContext, name: str, change: str, **fields: Any) -> J
         try:
             context.store.create({(inbox.INBOX, place): inbox.to_bytes(request)})
         except AlreadyExists:
-            continue  # another request for the same at the same moment
+            continue  # a concurrent request for the same
         context.wake.controller()
         return _view(context, env)
     raise conflict(f"{name} is being changed by other requests: try again")

@@ -34,7 +34,7 @@ def known(context: RequestContext, name: str, *, even_left: bool = False) -> Env
         return env
     newest = newest_revision(context, name) if env is None or env.left else None
     if newest is not None and is_to_come(context, body, newest):
-        # Created, and not folded in yet: what is asked for comes after it in the inbox.
+        # Created, and not folded in yet: requests for it come after it in the inbox.
         desired, is_daemon = size_of(terms_of_form(newest["form"]))
         return Environment.new(name, Revision(newest["revision"], newest["createdAt"]), desired, is_daemon=is_daemon)
     if env is not None and env.left:

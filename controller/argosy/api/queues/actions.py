@@ -72,7 +72,7 @@ def _apply(context: RequestContext, request: ApplySharing, request_id: str) -> J
         raise conflict(f"revision {known.revision} is in force now, not {base}: read it, then apply your change to it")
     body = inbox.to_bytes(SharingRequest(document, base, now))
     for again in range(TRIES):
-        with suppress(AlreadyExists):  # another request of the same moment: the first one counts
+        with suppress(AlreadyExists):  # a concurrent request: the first one counts
             context.store.create({(inbox.INBOX, inbox.inbox_key(now, f"sharing#{again}")): body})
             context.wake.controller()
             return {"revision": base + 1, "document": document}

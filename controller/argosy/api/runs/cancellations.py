@@ -31,7 +31,7 @@ def put(
 ) -> None:
     """Put the request into the inbox, with a pointer to it for requests that read the run before the controller has
     folded it in. The same request, delivered twice, is stored once."""
-    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it cancels
+    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after the request that it cancels
     place = inbox.inbox_key(asked_at, f"{record.id}#cancel#{request_id}")
     pointer = reading.cancel_pointer(record.id)
     with suppress(AlreadyExists):

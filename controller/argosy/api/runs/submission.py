@@ -69,7 +69,7 @@ def _submit(context: RequestContext, request: requests.SubmitRun, request_id: st
             run = new_run(context, admission, token, attempt)
             context.store.create(run.items, expires_at=run.expires_at)
         except AlreadyExists:
-            continue  # this token was just used, or a run has that id: look again, then take another id
+            continue  # this token was just used, or a run has that id: read again, then take another id
         context.wake.controller()
         return {**context.full_view(run.run_id), "created": True, "warnings": warnings}
     raise conflict("other runs were submitted at the same time: submit this one again")

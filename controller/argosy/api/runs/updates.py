@@ -131,7 +131,7 @@ def _deadline(given: Changes, now: float) -> JSON:
 def put(context: RequestContext, record: RunRecord, request: requests.UpdateRun, changes: Changes, token: str) -> bool:
     """Put the request into the inbox. False: the same request, delivered twice at once, is already there."""
     key = _token_key(record.id, token)
-    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it changes
+    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)  # after the request that it changes
     body = inbox.to_bytes(UpdateRequest(record.id, asked_at, changes, request.reason))
     place = inbox.inbox_key(asked_at, f"{record.id}#update#{key[1][:16]}")
     try:

@@ -214,7 +214,7 @@ def _armed(context: RequestContext, known: Schedule) -> JSON:
                 known = schedule_store.write(context.store, replace(now, armed=now.revision), context.now())
                 break
             except AlreadyExists:
-                now = _known(context, known.name)  # it fired, or was changed, at the same moment
+                now = _known(context, known.name)  # it fired, or was changed, at the same time
         known = now
     return full_schedule_view(known, context.now())
 

@@ -27,7 +27,7 @@ from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError
 
 TRIES = 5
-MISSED_AT_ONCE = 50  # times for which one firing looks back; the next firing continues
+MISSED_AT_ONCE = 50  # earlier times that one firing checks; the next firing continues
 EVENT = "Schedule Missed"
 
 

@@ -91,7 +91,7 @@ def _answers(moment: Moment, run: Run) -> _Answers:
     if _is_of_the_base(run, moment):
         batch = on_demand(batch)
     lineup = Roster().at(moment)
-    # The scheduler knows which limit it was.
+    # The scheduler has recorded the limit.
     limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) or is_at_cap(run.waiting) else ""
     return _Answers(
         here=explain(batch, lineup.here),

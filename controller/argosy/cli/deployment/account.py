@@ -18,7 +18,7 @@ SERVICE_ROLES = {
     "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
 }
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
-BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser wants them
+BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser needs them
 NAMES_SHOWN = 6
 
 

@@ -69,7 +69,7 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
     except ValueError as fault:
         raise ArgosyError(f"--at: {fault}", is_users_fault=True) from fault
     except NotRecorded as gap:
-        raise ArgosyError(f"That moment cannot be reproduced: {gap}.", next_step=RECORDED) from gap
+        raise ArgosyError(f"That time cannot be reproduced: {gap}.", next_step=RECORDED) from gap
 
 
 def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> dict[str, Any] | None:

@@ -44,7 +44,7 @@ class LinePrinter:
     def __init__(self, session: Session, lines: Lines, labels: bool) -> None:
         self._session, self._lines, self._labels = session, lines, labels
         self.printed = 0  # lines
-        self.kept: list[dict[str, Any]] = []  # of which --json makes one document
+        self.kept: list[dict[str, Any]] = []  # lines of one document with --json
 
     def new_lines(self, streams: Iterable[LogStream]) -> None:
         found = [(event["timestamp"], each, event["message"]) for each in streams for event in self._events(each)]
@@ -103,9 +103,9 @@ class LinePrinter:
 
 FOLLOW_INTERVAL_S = 2.0
 LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines shortly after its end
-MOST_RUNS = 5  # of an environment, the newest: more are seldom open, and ECS remembers for an hour what has ended
+MOST_RUNS = 5  # of an environment, the newest: more are seldom open, and ECS lists ended tasks for an hour
 STREAMS_LIMIT = 100  # without --task: as many tasks as a person might read
-MOST_LINES = 10_000  # of --tail: what one call of GetLogEvents answers
+MOST_LINES = 10_000  # of --tail: the lines of one call of GetLogEvents
 SUCCEEDED, CANCELLED = "SUCCEEDED", "CANCELLED"
 FAILED = ("FAILED",)
 ENDED = (SUCCEEDED, *FAILED, CANCELLED)  # of a task

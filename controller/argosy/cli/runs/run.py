@@ -104,7 +104,7 @@ def _nearly(name: str, takes: Takes) -> str | None:
     return shortened[0] if shortened else best if alike[best] >= NEARLY else None
 
 
-INLINE_ITEMS = 100_000  # bytes of items that stand in the spec itself; more of them become an object in S3
+INLINE_ITEMS = 100_000  # bytes of items in the spec itself; more of them become an object in S3
 
 Program = Annotated[
     str, typer.Argument(metavar="PROGRAM", help="A script, an executable, a command of the image, or a shell line.")

@@ -99,7 +99,7 @@ def _gpus(view: View) -> str:
     return f", {figures.counted(view['gpus'], 'GPU')} per task" if view["gpus"] else ""
 
 
-# What the images of containers/ mean by them (sysexits.h): their run specs retry the one and not the other.
+# Their meaning in the images of containers/ (sysexits.h): their run specs retry the one and not the other.
 EXIT_WORDS = {64: "64: invalid input, never retried", 75: "75: temporary fault, retried"}
 
 

@@ -24,7 +24,7 @@ from argosy.client.waiting import FAILURES_LIMIT, LOCAL_FAILURES_LIMIT, RunPolle
 
 View = Mapping[str, Any]
 LOCAL_INTERVAL_S = 0.5
-AWS_INTERVAL_S = 3.0  # each look is one Lambda invocation: about $0.000001
+AWS_INTERVAL_S = 3.0  # each poll is one Lambda invocation: about $0.000001
 
 
 def register(app: typer.Typer) -> None:

@@ -75,7 +75,7 @@ class _Sum:
         """Raises _Stopped."""
         if self.stopped:
             raise _Stopped
-        self.sent += count  # a race would cost an exact figure for a moment, nothing else
+        self.sent += count  # a race would only make the figure inexact for a short time
         self._progress(self.sent, self.total)
 
 

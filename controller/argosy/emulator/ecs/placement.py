@@ -20,7 +20,7 @@ Key = Callable[[ContainerInstance], Any]
 MAX_CONSTRAINTS = 10
 MAX_STRATEGY_RULES = 5
 MAX_EXPRESSION_CHARS = 2_000
-# The pin that every launch of ours carries is answered by a look-up instead of a scan over 5,000 instances.
+# The pin of each of our launches is resolved by a look-up instead of a scan over 5,000 instances.
 _PIN = re.compile(r"\s*ec2InstanceId\s*==\s*(['\"]?)(i-[0-9a-f]+)\1\s*")
 
 

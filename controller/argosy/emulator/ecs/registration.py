@@ -13,7 +13,7 @@ from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
-# ECS itself knows these of an EC2 instance, whether or not the agent sends them.
+# ECS itself sets these for an EC2 instance, whether or not the agent sends them.
 _FROM_IDENTITY = {
     "ecs.instance-type": "instanceType",
     "ecs.availability-zone": "availabilityZone",

@@ -271,7 +271,7 @@ class Agents:
         self._messages.put(lambda: self._pulled(instance, execution))
 
     def _pulled(self, instance: _Instance, execution: TaskExecution) -> None:
-        if execution.task_arn in self._pulling:  # else it was stopped meanwhile, or its host is gone
+        if execution.task_arn in self._pulling:  # else it was stopped in the meantime, or its host is gone
             self._pulling.discard(execution.task_arn)
             self._begin(instance, execution)
 

@@ -65,7 +65,7 @@ class RefusedProgram:
 
 ENGINES = ("podman", "docker")
 PROBE_S = 20.0
-LOOK_S = 0.5  # between two looks at the files of an image
+LOOK_S = 0.5  # between two checks of an image's files
 NO_SUCH_PROGRAM = 127  # the exit codes of `run` itself
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 NO_RUNNER = "podman needs the runner, which {}, and submit again; or run `argosy local` without --runtime"

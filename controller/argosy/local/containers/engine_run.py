@@ -28,20 +28,21 @@ from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, End
 NOT_STARTED = 127
 MOST_PROCESSES = 2048  # podman's default, where it may set one (containers.conf(5), pids_limit); Docker has none
 SETTLE_S = 30.0  # for the engine to be done with a container that has ended
-PAUSE_S = 0.3  # until it is asked again
+PAUSE_S = 0.3  # until the next request
 INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
 _NOT_YET = ("", "created", "initialized")  # the first: there is none
 _STILL = ("running", "stopping")
 _RAN = ("exited", "stopped", "removing", "dead")
-# What catatonit and tini print if there is no such program; for the engine the container has run, because they have.
+# catatonit and tini print these if there is no such program; for the engine the container has run, because they have.
 _INIT_FAILED = re.compile(r"ERROR \(catatonit:\d+\): failed to exec|\[FATAL tini")
-# What our runner says as the init: podman does not know it with control groups of version 1.
+# Our runner reports this as the init: podman cannot detect it with control groups of version 1.
 _MEMORY_RAN_OUT = "argosy: killed: out of memory"
 _ASKED = "{{.State.Status}} {{.State.OOMKilled}}"
 
 
-# What Docker and podman give a container's root besides what it needs for its own files: raw sockets, device nodes,
-# other users, other roots. A program that would change users needs a `user` in its definition instead.
+# Capabilities that Docker and podman give a container's root besides those that it needs for its own files: raw
+# sockets, device nodes, other users, other roots. A program that would change users needs a `user` in its definition
+# instead.
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT")
 
 
@@ -81,7 +82,7 @@ class EngineContainer:
         self._begun = _first_word(program)
         self._threads: list[threading.Thread] = []
         self._is_wanted = True  # neither stopped nor killed
-        self._over = threading.Event()  # what started it has ended
+        self._over = threading.Event()  # the program that started it has ended
         self._inside: ListenerInside | None = None
         words = run_arguments(engine, self._name, program)
         if engine.name == "podman" and engine.door is not None:
@@ -162,7 +163,7 @@ class EngineContainer:
         status, out_of_memory = self._state()
         if status in _STILL:
             if not self._is_wanted:
-                self._ask(*self._killing)  # it began when its starter was asked to end
+                self._ask(*self._killing)  # it began when its starter was stopped
             exit_code = self._settled(exit_code)
             status, out_of_memory = self._state()
         self._remove()

@@ -42,7 +42,7 @@ class Image:
     command: tuple[str, ...]
     environment: dict[str, str]
     folder: Path
-    python: str = sys.executable  # what `python` means
+    python: str = sys.executable  # the meaning of `python`
     reference: str | None = None  # what a container engine calls it; None: its programs run as processes
     bare: bool = False  # the folder holds nothing that its programs need
 

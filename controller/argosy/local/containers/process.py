@@ -62,7 +62,7 @@ class Program:
     stop_timeout_s: float = 30.0  # from SIGTERM to SIGKILL
     isolation: Isolation | None = None
     descriptors: tuple[int, ...] = ()  # open files that it inherits
-    has_runner: bool = False  # the runner starts it, and does what its environment says before and afterwards
+    has_runner: bool = False  # the runner starts it, and works before and afterwards as its environment says
     bare: bool = False  # its image's folder holds nothing for it: without an archive it gets an empty one
     copy_stdout_to: Path | None = None  # as well as the log
 
@@ -225,5 +225,5 @@ def _resident_bytes(pid: int) -> int:
         for process in (root, *root.children(recursive=True)):
             total += process.memory_info().rss
     except psutil.Error:
-        return total  # one of the processes ended meanwhile
+        return total  # one of the processes ended in the meantime
     return total

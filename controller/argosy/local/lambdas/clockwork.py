@@ -54,7 +54,7 @@ class ClockSurroundings:
     invoke: Mapping[str, Callable[[bytes, str], None]]
     """By name of a function: calls it later with a payload and the id of the request."""
     api: str
-    """The function that is asked to start waiting firings."""
+    """The function that starts waiting firings."""
     waits: Callable[[], bool]
     """Whether a firing waits for a run to end."""
     complain: Callable[[str], None]

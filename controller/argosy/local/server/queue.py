@@ -19,7 +19,7 @@ from botocore import xform_name
 from argosy.emulator.sqs import SqsModel
 from argosy.local.server.protocol import JsonWire, Reply, answer
 
-LOOK_S = 0.5  # how often a long poll looks for messages whose time to be hidden is over
+LOOK_S = 0.5  # how often a long poll checks for messages that are visible again
 
 
 class OwnQueue:

@@ -129,7 +129,7 @@ def _prices(need: FloatArray, value: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.max(np.where(value > 0, value / cost, 0.0), axis=1)
     usable = np.isfinite(factor)
-    # Candidates that had to be scaled up a lot lie inside; other candidates give better bounds.
+    # Candidates that had to be scaled up a lot are inside; other candidates give better bounds.
     usable &= (factor <= 1 + 1e-6) | (np.arange(len(found)) >= len(found) - 3)
     kept: FloatArray = found[usable] * np.maximum(factor[usable, None], 0)
     return kept

@@ -65,7 +65,7 @@ class LineType(StrEnum):
     ENV_DELETING = "env.deleting"
     ENV_DELETED = "env.deleted"
     DEPLOYMENT_STARTED = "deployment.started"
-    DEPLOYMENT_CHANGED = "deployment.changed"  # `status` says how it stands, or how it ended
+    DEPLOYMENT_CHANGED = "deployment.changed"  # `status` is its progress or its outcome
     CLUSTER_SCALED = "cluster.scaled"  # a user wants at least this many instances; 0 = as many as the work needs
     CLUSTER_WAITING = "cluster.waiting"  # why there are fewer; without a reason: there are enough
     POOL_FOUND = "pool.found"  # a fleet to buy from

@@ -22,7 +22,7 @@ CALM_S = 900.0  # failures further apart than the longest pause and a start do n
 
 class DeploymentStatus(StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
-    WAITING = "WAITING"  # waiting for instances: the progress clock stands still
+    WAITING = "WAITING"  # waiting for instances: the progress clock is stopped
     STUCK = "STUCK"  # no progress for `progressSeconds`; it continues to try
     COMPLETED = "COMPLETED"  # every desired task is a healthy one of this revision, and no other is alive
     FAILED = "FAILED"  # the breaker has opened: its tasks keep failing
@@ -54,7 +54,7 @@ class ServiceDeployment:
     token: str = ""  # of the request
     status: DeploymentStatus = DeploymentStatus.IN_PROGRESS
     reason: str = ""
-    progress_at: float = 0.0  # when the last task became healthy or was let go
+    progress_at: float = 0.0  # when the last task became healthy or was released
     healthy: int = 0  # tasks of the revision, at that time
     outdated: int = 0  # other tasks alive at that time
     failures: int = 0  # charged to the user, since the highest number of healthy tasks of it last rose

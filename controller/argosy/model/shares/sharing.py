@@ -45,7 +45,7 @@ class ShareQueue(NamedTuple):
     """One queue. weight: its share relative to the others'; 0 = gets only what the others leave."""
 
     weight: int = 1
-    by_owner: bool = False  # whether its weight is divided among the owners who have open runs in it
+    by_owner: bool = False  # whether its weight is divided among the owners with open runs in it
     cap: Cap = Cap()
     guarantee: Guarantee | None = None
     lend: bool = True  # whether others may use the unused part of its guarantee

@@ -51,7 +51,7 @@ NOWHERE = ServiceTerms(0, 0, 0, 0.0, 0.0, rolls_back=False, target_group="", dra
 
 @dataclass(frozen=True, slots=True)
 class ServiceSteps:
-    """The result of `service_steps`: what services and daemons need in one tick.
+    """The result of `service_steps`: the steps of services and daemons in one tick.
 
     Example: a deployment of service `web` starts a second task next to the old one, and stops the old one once the new
     one is healthy. In the first tick `steps` is (SetSlots("web-2", (0,)),) and `grows` is True; in the last one `steps`

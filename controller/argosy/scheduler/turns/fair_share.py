@@ -31,7 +31,7 @@ from argosy.sharing.columns import MOST, BoolArray, IntArray, Limits
 from argosy.sharing.fill import Filled
 
 SLICES = 8  # in which the tasks of a batch are placed
-MOST_PASSES = 64  # batches times slices: each of them looks at all instances
+MOST_PASSES = 64  # batches times slices: each of them reads all instances
 Placed = Counter[tuple[int, int]]  # (batch, row) -> tasks
 
 
@@ -60,7 +60,7 @@ def _slices(counts: IntArray, has_gpus: BoolArray) -> Iterator[IntArray]:
         yield others * (number + 1) // slices - others * number // slices
 
 
-ROUNDS = 8  # of dealing out; the first runs get what is left then
+ROUNDS = 8  # of the distribution; the first runs get the rest
 
 
 class LaunchRoom(NamedTuple):

@@ -266,7 +266,7 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
     found = np.flatnonzero(known & look & ~lately_asked)
     # Unstarted tasks come first, in the order in which their agents would start them: thousands of stops take
-    # a while, and none of these tasks should begin meanwhile.
+    # a while, and none of these tasks should begin in the meantime.
     return found[np.lexsort((table["launched_at"][found], table["started_at"][found] > 0))]
 
 

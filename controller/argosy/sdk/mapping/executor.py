@@ -32,7 +32,7 @@ from argosy.sdk.mapping.worker import ClassTable
 from argosy.sdk.run import RunHandle
 
 COLLECTED_S = 1.0
-RUNS_AT_A_TIME = 4  # calls that are submitted meanwhile are collected into the next one
+RUNS_AT_A_TIME = 4  # calls that are submitted in the meantime are collected into the next one
 
 T = TypeVar("T")
 

@@ -166,7 +166,7 @@ class Calls:
         table = self._table or ClassTable()  # without one, it is why the call failed
         try:
             pickled = table.dumps(fault)
-            table.loads(pickled)  # one whose __init__ wants more than its args comes back broken
+            table.loads(pickled)  # one whose __init__ needs more than its args comes back broken
         except Exception:  # noqa: BLE001 - whatever its own methods raise
             return None
         return pickled

@@ -149,7 +149,7 @@ class Auditor:
             self.trail.add(self.facts.world.now, f"{call.service} {call.operation} ({outcome})", "")
 
     def hear(self, message: JSON) -> None:
-        """A sink of the world: it receives what really happens, before messages can be lost."""
+        """A sink of the world: it receives the real events, before messages can be lost."""
         self.trail.add(self.facts.world.now, message["detail-type"], short(message))
         for checker in self._checkers:
             checker.heard(message)
@@ -187,7 +187,7 @@ class Auditor:
         self.facts.faults_ended_at = self.facts.world.now
 
     def teardown_begun(self) -> None:
-        """From now on every instance is let go."""
+        """From now on every instance is released."""
         self.facts.is_tearing_down = True
 
     def torn_down(self) -> None:

@@ -35,7 +35,7 @@ def kept_for(facts: TrialFacts, instance: JSON) -> str:
 
 
 class BackfillChecker(Checker):
-    """Intents on reserved instances, judged by what was stored before, while the clocks of controllers agree."""
+    """Intents on reserved instances, judged by the state stored before, while the clocks of controllers agree."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)

@@ -3,10 +3,10 @@
 S8: a transaction with a new intent of a queue leaves the queue within its caps; each task counts with its part of its
 instance. Where nothing was incoming, an order is no larger than what the caps leave to all waiting runs.
 S9: where the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` stored
-with it allows, begins on no further instance above `maxInstances`, and has money left of its budget. What began under
-earlier terms may continue. A change is permanent: every later record contains it.
-S11: the stored owner of a run is the member that has proven it, and empty if none has. A run that came through the
-entrance of a queue is changed through that entrance, and stays in that queue.
+with it allows, begins on no further instance above `maxInstances`, and has money left of its budget. Tasks that began
+under earlier terms may continue. A change is permanent: every later record contains it. S11: the stored owner of a run
+is the member that has proven it, and empty if none has. A run that came through the entrance of a queue is changed
+through that entrance, and stays in that queue.
 """
 
 from __future__ import annotations

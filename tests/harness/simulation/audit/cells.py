@@ -52,6 +52,6 @@ class CellChecker(Checker):
                 self.facts.violated("closed", f"{task['taskArn']} is started in a closed cell", task["taskArn"])
 
     def _is_shut(self, region: str, seconds: float) -> bool:
-        """Whether the cell has been closed for that long, not counting time in which processes stand still."""
+        """Whether the cell has been closed for that long, not counting time in which processes are paused."""
         since = self.facts.closed.get(region)
         return since is not None and self.facts.world.now - since > seconds + self.facts.stands_still_s

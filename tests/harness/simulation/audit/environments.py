@@ -8,8 +8,8 @@ tasks count against a deployment. E7: a deleted service leaves no record and no 
 its tasks healthy and no other alive. E9: a revision whose content already runs gets no new run. E10: the cost of an
 environment counts every run that it ever had. E11: with a health command, a task counts as healthy only after the
 command succeeded, and is stopped as unhealthy only after it failed. E12: failures outside of a deployment are counted,
-only those of its own tasks are, and the service is healthy again when all tasks are. E13: what a user has frozen,
-daemons too, stays frozen until a user thaws or deletes it.
+only those of its own tasks are, and the service is healthy again when all tasks are. E13: an environment that a user
+has frozen, daemons included, stays frozen until a user thaws or deletes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FROZEN_S = 300.0  # seconds for which it is observed while it is frozen
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a commit has stored of an environment."""
+    """The stored record of an environment."""
 
     env: Environment
     live: Mapping[AttemptKey, StoredAttempt]
@@ -126,7 +126,7 @@ class EnvironmentChecker(Checker):
                 self.facts.violated("E7", f"task {index} of {run_id} runs at rest", *arns)
 
     def is_settled(self, name: str) -> bool:
-        """Whether what really runs is what is wanted, or a user froze it a while ago."""
+        """Whether the real tasks are the desired ones, or a user froze it a while ago."""
         env = self.facts.stored.environments.get(name)
         if env is None or env.target is None:
             return True
@@ -278,7 +278,7 @@ class EnvironmentChecker(Checker):
             self._violated("E8", env, f"{sentence}, and {others[:5]} are alive")
 
     def _check_failures(self, before: Environment, now: _Known, commit: Commit) -> None:
-        """Outside of a deployment. What a task's row counts beyond 1 happened soon after its start."""
+        """Outside of a deployment. Counts beyond 1 in a task's row happened soon after its start."""
         env, deployment, target = now.env, now.env.deployment, now.env.target
         if deployment is None or target is None or deployment != before.deployment or not deployment.has_ended:
             return

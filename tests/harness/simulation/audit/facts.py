@@ -107,7 +107,7 @@ class Rest:
 
 @dataclass(slots=True)
 class TrialFacts:
-    """The world's own truth, what is stored, and what was found."""
+    """The world's own truth, the stored state, and the findings."""
 
     regions: Regions
     jobs: MutableMapping[str, SimulatedJob]
@@ -174,7 +174,7 @@ class TrialFacts:
             self.jobs[run_id] = self.offered.pop(run_id)
 
     def spec_of(self, run_id: str) -> Mapping[str, Any]:
-        """The current terms of a run: what was submitted, with the changes that its users have made since."""
+        """The current terms of a run: the submitted ones, with the changes that its users have made since."""
         record = self.stored.records.get(run_id)
         return changed_form(self.jobs[run_id].spec, record.changes if record else {})
 

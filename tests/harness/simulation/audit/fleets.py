@@ -1,11 +1,11 @@
 """The targets of fleets, and the image that new instances start from.
 
 I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
-are changed. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that stood
-still before its call and sends it later than a teardown can wait for. What that process orders goes with the fleets,
-which the stack deletes next; the checks at rest find any instance that is left.
-`image`: some minutes after a deployment has made a new version of the launch templates, every instance that starts has
-its image. `waste` (`instances`) checks that instances of the previous version keep their tasks.
+are changed. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that was
+paused before its call and sends it later than a teardown can wait for. The order of that process ends with the fleets,
+which the stack deletes next; the checks at rest find any instance that is left. `image`: some minutes after a
+deployment has made a new version of the launch templates, every instance that starts has its image. `waste`
+(`instances`) checks that instances of the previous version keep their tasks.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FleetChecker(Checker):
             facts.violated("kill", sentence, fleet.fleet_id)
 
     def _is_torn_down(self) -> bool:
-        """For longer than a call that was about to be sent may stand still."""
+        """For longer than a call that was about to be sent may be paused."""
         facts = self.facts
         return facts.torn_down and facts.world.now - facts.torn_down_at >= facts.stands_still_s
 

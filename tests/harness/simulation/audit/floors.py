@@ -1,9 +1,9 @@
 """Is the cluster kept at the minimum size that a user set?
 
-Only our own acts are judged. F1: no instance that could take work is let go below the floor. F2: once faults have ended
-the floor is reached, unless a reason is given. F3: no controller goes to rest while there is a floor. `idle` checks
-what is kept beyond it. During a teardown every instance goes, from the kill switch on and not only once the teardown is
-complete: then no floor holds.
+Only our own acts are judged. F1: no instance that could take work is released below the floor. F2: once faults have
+ended the floor is reached, unless a reason is given. F3: no controller goes to rest while there is a floor. `idle`
+checks what is kept beyond it. During a teardown every instance goes, from the kill switch on and not only once the
+teardown is complete: then no floor holds.
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ class FloorChecker(Checker):
 
 
 def _is_sound(instance: JSON) -> bool:
-    """Whether it could take work, had it not been let go."""
+    """Whether it could take work if it had not been released."""
     told = ("interrupted_at", "rebalance_at", "draining_since", "cordon", "absent_since", "stopped_at")
     return instance["owned"] and instance["agent_connected"] and not any(instance[name] for name in told)

@@ -2,10 +2,10 @@
 
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
 are ended. R14: none costs money at rest. `idle`: none is kept for long without a task, beyond the number that a user
-wants kept. `waste`: no sound instance is ended under a running task.
-R12: once the message of an interruption or a rebalance recommendation is deleted from the queue, it is stored, and no
-attempt is placed on that instance any more. The message is gone, so a controller that starts then has no other source.
-That also holds for an instance that the state does not know yet.
+has requested. `waste`: no sound instance is ended under a running task. R12: once the message of an interruption or a
+rebalance recommendation is deleted from the queue, it is stored, and no attempt is placed on that instance any more.
+The message is gone, so a controller that starts then has no other source. That also holds for an instance that is not
+in the state yet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IDLE_S = 1800.0  # beyond its linger: by then no instance counts as busy on whic
 
 
 class InstanceChecker(Checker):
-    """EC2 instances, and calls that end them or what runs on them."""
+    """EC2 instances, and calls that end them or their tasks."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -65,7 +65,7 @@ class InstanceChecker(Checker):
         self._check_idle(idle)
 
     def _note_floor(self) -> None:
-        """Instances that were wanted until a moment ago may still be there."""
+        """Instances that were needed until shortly before may still be there."""
         now, floor = self.facts.world.now, self.facts.stored.floor
         if not self._kept or self._kept[-1][1].facts()[:3] != floor.facts()[:3]:
             self._kept.append((now, floor))

@@ -144,7 +144,7 @@ class JournalChecker(Checker):
         }
 
     def compare(self, seen: Sequence[JSON]) -> None:
-        """The lines that a reader was shown, compared with what was stored, line by line."""
+        """The lines that a reader was shown, compared with the stored ones, line by line."""
         shown = [(each["sequence"], each["type"], each.get("runId"), each.get("tasks")) for each in seen]
         stored = [(name, line["type"], line.get("runId"), line.get("tasks")) for name, line in self.sequence]
         if shown == stored:
@@ -199,7 +199,7 @@ class JournalChecker(Checker):
             self._latest = version
 
     def _comparisons(self) -> list[tuple[str, Any, Any]]:
-        """What the lines say, and what is stored."""
+        """The content of the lines, and the stored state."""
         stored, fold = self.facts.stored, self.fold
         found: list[tuple[str, Any, Any]] = []
         for run_id, record in stored.records.items():

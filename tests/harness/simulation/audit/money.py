@@ -149,8 +149,8 @@ class MoneyChecker(Checker):
                 self.facts.violated("I12", sentence, record.id)
 
     def _check_budgets(self) -> None:
-        """A run may cost more than its budget by what its instances cost until a tick sees that it is used up, until
-        another one sees what was stopped, and while they stop. Attempts that may finish do."""
+        """A run may exceed its budget by the cost of its instances until a tick sees that it is used up, until another
+        one sees the stopped tasks, and while they stop. Attempts that may finish do."""
         for record in self.facts.stored.records.values():
             job, pace = self.facts.jobs[record.id], self._pace[record.id]
             budget = self._most_usd.get(record.id, math.inf)

@@ -1,8 +1,8 @@
 """Is room taken only from runs that may be stopped, and from none that ends up below the taker?
 
-S5, judged by what is stored, where attempts are asked to stop for a run: the run's queue may take room, and their queue
-may give it. No queue that gives stands below the run's queue afterwards. None of the tasks was stopped too often
-before. No more work is lost in an hour than is allowed. A stopped attempt counts neither as a failure nor as a loss.
+S5, judged by the stored state when attempts are stopped for a run: the run's queue may take room, and their queue may
+give it. No queue that gives is below the run's queue afterwards. None of the tasks was stopped too often before. No
+more work is lost in an hour than is allowed. A stopped attempt counts neither as a failure nor as a loss.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Place = tuple[int, int]
 
 
 class PreemptionChecker(Checker):
-    """Stops, reserved room, and what becomes of both."""
+    """Stops, reserved room, and the outcome of both."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -123,7 +123,7 @@ class PreemptionChecker(Checker):
             sums[axis] += tasks * need
 
     def _level(self, party: Party, use: Mapping[Party, list[int]], parts: Mapping[str, int]) -> tuple[bool, Fraction]:
-        """A sharer without weight stands above all others."""
+        """A sharer without weight is above all others."""
         weight = self.facts.stored.sharing.queues()[party[0]].weight
         alive = [each["total"] for each in self.facts.stored.instances.values() if each["status"] != "GONE"]
         whole = [sum(total[axis] for total in alive if total) for axis in range(3)]

@@ -1,4 +1,4 @@
-"""Does stored progress only move forward and say what really happened?
+"""Does stored progress only move forward and report the real events?
 
 The markers of runs do, too. I2: at most one committed outcome per task. I3: terminal states stay. I4: counters agree
 with the tasks, and with the manifest at rest. I8: user attempts and losses stay within their limits and are counted
@@ -97,7 +97,7 @@ class ProgressChecker(Checker):
                 self._check_run(run_id, before, self._final(run_id, run_id in commit.retried))
 
     def _final(self, run_id: str, is_retried: bool) -> tuple[TaskStatus, ...]:
-        """The final statuses. A service may want a task again that it had dropped, until its run is closed."""
+        """The final statuses. A service may start a dropped task again, until its run is closed."""
         if self.facts.jobs[run_id].serves and not self.facts.stored.records[run_id].halted:
             return ()
         return _FINAL if is_retried else TERMINAL

@@ -25,7 +25,7 @@ SETTLED_S = 200.0  # after the faults: the lease of a lost controller has expire
 
 
 class QuietChecker(Checker):
-    """When controllers are away, and what happens meanwhile."""
+    """When controllers are away, and the events in the meantime."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)

@@ -1,8 +1,8 @@
 """Is every reason that users see true at the time?
 
-`reason`: what a run is said to wait for exists (an order, a limit that is reached, a short pool, a cap), and what it is
-said to have ended for has happened. Sentences about AWS's answers are judged only for that: they appear where something
-fails.
+`reason`: the stated reason for a run's wait exists (an order, a limit that is reached, a short pool, a cap), and the
+stated reason for its end has happened. Sentences about AWS's answers are judged only for that: they appear where
+something fails.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
 class ReasonChecker(Checker):
-    """The sentences in the records of runs, compared with what is stored and what users asked for."""
+    """The sentences in the records of runs, compared with the stored state and users' requests."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -136,9 +136,8 @@ class ReasonChecker(Checker):
         return booting or self._promised() > 0 or self._raised() > 0
 
     def _promised(self, stored: Mapping[str, Any] | None = None) -> int:
-        """What fleets may still launch, as far as EC2 has acknowledged the targets. Spot and on-demand are counted
-        apart,
-        because an instance of one market does not serve the other.
+        """The instances that fleets may still launch, as far as EC2 has acknowledged the targets. Spot and on-demand
+        are counted apart, because an instance of one market does not serve the other.
         """
         pools = self.facts.stored.pools if stored is None else stored
         held = Counter(

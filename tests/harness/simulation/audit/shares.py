@@ -1,10 +1,10 @@
 """Does every waiting sharer have its share, or a reason?
 
 Judged under the conditions of S1 (`sharing`): the open runs are alike, nothing fails and nothing is incoming, so live
-attempts say how high each sharer stands, and only places are short.
-S2: no task waits for minutes while an instance has room for it, and a run that waits says why. S3: a waiting sharer
-below its share gets a place soon after the longest attempt could have ended. S4: where the same sharers have waited for
-two of the longest attempts, none of them has more than a task above another one, by weight.
+attempts show the level of each sharer, and only places are short. S2: no task waits for minutes while an instance has
+room for it, and a run that waits says why. S3: a waiting sharer below its share gets a place soon after the longest
+attempt could have ended. S4: where the same sharers have waited for two of the longest attempts, none of them has more
+than a task above another one, by weight.
 """
 
 from __future__ import annotations

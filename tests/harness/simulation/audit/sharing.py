@@ -1,13 +1,12 @@
 """Is the sharer furthest below its share always served first?
 
 S1: where an intent of one sharer is stored, no other sharer that is lower by more than a task waits with a task
-that would have fitted in its place. It is judged by what is stored, while nothing fails, nothing is incoming and the
-open runs are few and of one shape: then the live attempts say how high each stands, every task fits where another does,
-and a commit holds all that is begun. A sharer with a guarantee may come first, and one with a cap may have to wait
-(`caps`). Recent usage counts as it is stored.
-S10, in the same cases: within a queue, or an owner's part of it, no run starts a task while a run of higher priority,
-or an older one of the same priority, waits with one. Runs with deadlines are left out: no commit says how long tasks
-last.
+that would have fitted in its place. It is judged by the stored state, while nothing fails, nothing is incoming and the
+open runs are few and of one shape: then the live attempts show the level of each, every task fits where another does,
+and a commit holds all launches. A sharer with a guarantee may come first, and one with a cap may have to wait (`caps`).
+Recent usage counts as it is stored. S10, in the same cases: within a queue, or an owner's part of it, no run starts a
+task while a run of higher priority, or an older one of the same priority, waits with one. Runs with deadlines are left
+out: no commit says how long tasks last.
 """
 
 from __future__ import annotations

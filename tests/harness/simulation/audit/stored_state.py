@@ -68,7 +68,7 @@ class StoredState:
 
     @property
     def floor(self) -> Floor:
-        """The minimum size that a user wants."""
+        """The minimum size that a user has requested."""
         return Floor.from_json(self.root.get("floor", {}))
 
     def take(self, actions: Sequence[JSON]) -> list[StoredAttempt]:

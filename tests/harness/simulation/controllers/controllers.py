@@ -69,7 +69,8 @@ class SimulatedController:
         return self.process.engine
 
     def step(self, clock: Callable[[], float], on_tick: Callable[[TickReport], None], invocations: Invocations) -> None:
-        """Begin an invocation if none is under way, and tick. clock: the world's. Raises what ends an invocation."""
+        """Begin an invocation if none is under way, and tick. clock: the world's. Raises the errors that end an
+        invocation."""
         process = self.process
         if process.loop is None:
             self._begin(process, clock, on_tick, invocations)

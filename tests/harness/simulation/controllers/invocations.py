@@ -1,7 +1,7 @@
 """When is the controller's function invoked?
 
 By the schedule's tick while it is enabled, and by callers. A controller that has left quiet comes back with the next
-minute of the schedule, or when it is called. All others are asked at each step of a trial, which costs less time and is
+minute of the schedule, or when it is called. All others act at each step of a trial, which costs less time and is
 harder on them.
 """
 

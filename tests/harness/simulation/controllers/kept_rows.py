@@ -35,7 +35,7 @@ def drifted(engine: Engine) -> list[str]:
 
 
 def differences(roster: Roster, moment: Moment) -> Iterator[str]:
-    """Between what has been kept and the present state."""
+    """Between the kept rows and the present state."""
     kept, fresh = roster.at(moment), Roster().at(moment)
     if (kept.supply.ids, kept.ready, kept.owed) != (fresh.supply.ids, fresh.ready, fresh.owed):
         yield f"kept: {kept.ready} of {kept.supply.ids} are ready, it should be {fresh.ready} of {fresh.supply.ids}"

@@ -1,7 +1,7 @@
 """A controller of an invented next version, with the next state format.
 
-While a new version is deployed, controllers of both work for a while. The new one continues from what this version has
-stored. This version must refuse what the new one has stored, and leave it alone.
+While a new version is deployed, controllers of both work for a while. The new one continues from the state that this
+version has stored. This version must refuse what the new one has stored, and leave it alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = documents.STATE, documents.ROOT
 
 class NextVersionStore(DynamoStore):
     """The table as a controller of the next version uses it.
-    Its documents are this version's under another format number, with a member that this version does not know.
+    Its documents are this version's under another format number, with a member that this version lacks.
     `noticed` is called when it continues from this version's state.
     """
 

@@ -1,4 +1,4 @@
-"""Do a trial's recordings reproduce what its controllers knew and decided?"""
+"""Do a trial's recordings reproduce the input and decisions of its controllers?"""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ class Boundary:
         return reply
 
     def _stand_still(self, ends_at: float = math.inf) -> None:
-        """This process does nothing for a while, and the others continue. Raises Crash if it ends meanwhile."""
+        """This process does nothing for a while, and the others continue. Raises Crash if it ends in the meantime."""
         until = self._world.now + LONGEST_FREEZE_S ** self._world.share("freeze", self._number)
         while self._world.now < min(until, ends_at):
             self._world.run_for(min(STIR_S, until - self._world.now))

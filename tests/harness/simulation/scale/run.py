@@ -3,8 +3,8 @@
 It plays one huge run over several cells and thousands of instances. Controller, adapters and the models of ECS, EC2,
 DynamoDB and S3 are those of every trial. Some things are left out, so that a million tasks end within minutes: faults
 at each call, the check of every call, JSON between EventBridge and the queue (`calls`), and the events by which ECS
-reports what is free on an instance whenever a task starts or ends there, which add nothing to what the controller
-knows. A census counts what really runs instead, and at the end the manifest is read entry by entry (`report`).
+reports what is free on an instance whenever a task starts or ends there, which give the controller nothing new. A
+census counts the real tasks instead, and at the end the manifest is read entry by entry (`report`).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Owner:
         return replace(policy, most_tasks_by_type=((glob, most),))
 
     def plan_deployments(self, faulty_s: float) -> None:
-        """At random moments of the phase of faults."""
+        """At random times in the phase of faults."""
         if self._faults.strikes("new-image"):
             for number in range(1 + int(MOST_IMAGES * self._world.share("images"))):
                 self._world.later(faulty_s * self._world.share("image", number), self._deploy_new_image)

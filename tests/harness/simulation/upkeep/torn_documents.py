@@ -20,7 +20,7 @@ class TornDocuments:
         self._deployment, self._facts, self._faults = deployment, facts, faults
 
     def plan(self, faulty_s: float) -> None:
-        """At a random moment of the phase of faults."""
+        """At a random time in the phase of faults."""
         if self._faults.on("torn-document"):
             self._deployment.world.later(faulty_s * self._deployment.world.share("tear"), self._tear)
 

@@ -18,7 +18,7 @@ Say = Callable[[str, dict[str, Any]], None]
 
 
 class Watchdogs:
-    """Home's, and that of the further cell while its stack stands. `say` receives whatever they end."""
+    """Home's, and that of the further cell while its stack exists. `say` receives whatever they end."""
 
     def __init__(self, deployment: SimulatedDeployment, cell: FurtherCell | None, say: Say) -> None:
         self._deployment, self._cell, self._say = deployment, cell, say

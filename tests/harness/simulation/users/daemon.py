@@ -45,11 +45,11 @@ class TrialDaemon:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is asked of it."""
+        """Whether it gets no more requests."""
         return (self._deleted and not self._desk.is_waiting) or self._deployment.is_torn_down
 
     def plan(self, faulty_s: float) -> None:
-        """It comes soon, before the instances or after the first of them, and changes at random moments."""
+        """It comes soon, before the instances or after the first of them, and changes at random times."""
         self._deleted = False
         first_s = self._draw.between(0.0, min(300.0, faulty_s / 3))
         self._world.later(first_s, self._create)

@@ -73,7 +73,7 @@ class EnvironmentDesk:
         self._wishes.append(_Asked(action, {"name": self._name, **fields}))
 
     def act(self) -> None:
-        """Ask for what is wanted by now. Nothing is asked of a deployment that is being torn down."""
+        """Ask for what is wanted by now. A deployment that is being torn down gets no requests."""
         while self.is_waiting:
             wish = self._wishes[0]
             if not self._is_done(wish):

@@ -1,7 +1,7 @@
 """Does a reader of the journal get every line once, although it dies again and again?
 
-It reads through the api's own code, a page now and then. It writes down what it has shown, and dies at any line; then
-it continues from the last line that it has shown.
+It reads through the api's own code, a page now and then. It records the lines that it has shown, and is killed at any
+line; then it continues from the last one that it has shown.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ANSWER_S = 30.0  # the longest that Lambda lets the function take
 
 
 class _SubmissionsNamed(NextVersionStore):
-    """The table, which reports each run that is about to be stored. The api reads what both versions store."""
+    """The table, which reports each run that is about to be stored. The api reads the state of both versions."""
 
     def __init__(self, client: Any, named: Callable[[inbox.SubmitRequest], None]) -> None:
         super().__init__(client, TABLE)
@@ -71,9 +71,8 @@ class FrontDesk:
         self._count = 0
 
     def ask(self, request: JSON, came: Came = UNNAMED) -> JSON:
-        """The answer of one invocation of the function. came: how the caller comes in. Raises what ends it, like boto3
-        and a
-        dead process.
+        """The answer of one invocation of the function. came: how the caller comes in. Raises the errors that end it,
+        like boto3 and a dead process.
         """
         self._count += 1
         event = self._deployment.members.event(request, came.owner, self._deployment.world.now)

@@ -1,4 +1,4 @@
-"""The number of instances that a user of a trial wants kept, and for how long.
+"""The minimum size that a user of a trial requests, and its duration.
 
 They change it during the phase of faults. Then they wait until the number is reached, and drop it, so that the trial
 comes to rest.
@@ -36,7 +36,7 @@ class KeptSize:
         return not self._facts.stored.floor.instances or self._deployment.is_torn_down
 
     def plan(self, faulty_s: float) -> None:
-        """At random moments of the phase of faults."""
+        """At random times in the phase of faults."""
         if not self._faults.strikes("cluster-scaled"):
             return
         for number in range(FEWEST_WISHES + int((MOST_WISHES - FEWEST_WISHES + 1) * self._share("wishes"))):

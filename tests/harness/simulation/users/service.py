@@ -78,11 +78,11 @@ class TrialService:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is asked of it."""
+        """Whether it gets no more requests."""
         return (self._deleted and not self._desk.is_waiting) or self._deployment.is_torn_down
 
     def plan(self, faulty_s: float) -> None:
-        """The first deployment comes soon, everything else at random moments of the phase of faults."""
+        """The first deployment comes soon, everything else at random times in the phase of faults."""
         self._deleted = False
         first_s = self._draw.between(0.0, min(60.0, faulty_s / 4))
         self._world.later(first_s, self._create)

@@ -51,8 +51,7 @@ class SharedQueues:
 
     def plan(self, faulty_s: float) -> None:
         """One document is in force when the trial begins, so that the api knows the queues of its runs; others come at
-        random
-        moments of the phase of faults.
+        random times in the phase of faults.
         """
         kinds = [kind for kind in ("queue", "preemption") if self._faults.on(kind)]
         if not kinds:

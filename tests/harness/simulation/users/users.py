@@ -1,7 +1,7 @@
-"""The users of a trial: they submit, change open runs, lose patience, and retry what did not succeed.
+"""The users of a trial: they submit, change open runs, lose patience, and retry failed tasks.
 
 They call the api's own actions, whose calls to AWS fail like the controllers'. A user without an answer asks again,
-with the same client token; one who is refused for too little money offers more.
+with the same client token; a user whose request is refused for too little money offers more.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ MORE_MONEY = 4  # factor for an hourly cap that was too small
 
 @dataclass(slots=True)
 class _Wish:
-    """What a user wants, from some time on. ask: returns whether there was an answer."""
+    """A user's request, due from some time on. ask: returns whether there was an answer."""
 
     at: float
     ask: Callable[[], bool]
@@ -137,11 +137,11 @@ class Users:
                 self._later(faulty_s * part, partial(self._change, number, changes, f"change-{which}"))
 
     def scale_later(self, after_s: float, instances: int, types: Sequence[str], lasts_s: float | None) -> None:
-        """A user wants a number of instances kept. lasts_s: None = until a user wants another number."""
+        """A user requests a minimum size. lasts_s: None = until a user requests another number."""
         self._later(after_s, partial(self._scale, instances, types, lasts_s))
 
     def act(self) -> None:
-        """Ask for everything that they want by now."""
+        """Send all requests that are due."""
         now = self._world.now
         for wish in [each for each in self._wishes if each.at <= now]:
             if wish.ask():
@@ -256,7 +256,7 @@ class Users:
 
 
 def _retry_of(record: RunRecord) -> JSON:
-    """Of what failed and, for every other run, of what was cancelled; with more money where the budget was used up."""
+    """Of failed tasks and, for every other run, of cancelled ones; with more money if the budget was used up."""
     cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
     request: JSON = {"action": "RetryRun", "runId": record.id, "failed": True, "cancelled": cancelled}
     request["clientToken"] = f"retry-{record.retries}"

@@ -201,7 +201,7 @@ class VirtualAgent:
             )
 
     def registration(self) -> JSON:
-        """What it sends in RegisterContainerInstance: sizes and attributes of the real type."""
+        """The content of RegisterContainerInstance: sizes and attributes of the real type."""
         count = self.machine.gpus if self.behaviour.gpus is None else self.behaviour.gpus
         integers = {
             "CPU": self.machine.vcpus * CPU_UNITS_PER_VCPU,

@@ -106,7 +106,7 @@ class Bill:
 
 
 def volume_usd(region: str, has_gpus: bool, seconds: float) -> float:
-    """What the volume of an instance costs for that time."""
+    """The cost of an instance's volume for that time."""
     data = document("overheads.json")
     row = data["regions"].get(region, {})
     per_gb_month = row.get("gp3UsdPerGbMonth", data["otherwise"]["gp3UsdPerGbMonth"])

@@ -57,7 +57,7 @@ class Regions:
         return next((task for task in found if task is not None), None)
 
     def host_of(self, container_instance_arn: str) -> Ec2Instance | None:
-        """The instance that registered under this ARN, as long as ECS knows it."""
+        """The instance that registered under this ARN, as long as ECS lists it."""
         for world in self.worlds:
             member = world.ecs.ledger.known_instance(container_instance_arn)
             if member is not None:

@@ -15,7 +15,7 @@ SIGTERM_CODE, SIGKILL_CODE = 143, 137
 
 @dataclass(frozen=True, slots=True)
 class TaskBehaviour:
-    """What a task does unless it is stopped; all times in seconds."""
+    """A task's behaviour unless it is stopped; all times in seconds."""
 
     duration_s: float = 60.0
     """From RUNNING to the end; infinite = it runs until it is stopped."""
@@ -40,7 +40,7 @@ Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
 
 
 class TaskAgent(Protocol):
-    """What a task needs of the agent that runs it."""
+    """The agent's functions that a task needs."""
 
     def clock(self) -> float:
         """Epoch seconds."""

@@ -1,4 +1,4 @@
-"""The work of a trial, and what its programs do: they succeed, fail, hang and write results."""
+"""The work of a trial, and its programs, which succeed, fail, hang and write results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SimulatedJob:
 
     @property
     def terms(self) -> RunTerms:
-        """What its spec asks for."""
+        """The terms of its spec."""
         return terms_of_form(self.spec)
 
     @property

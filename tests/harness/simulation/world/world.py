@@ -103,11 +103,11 @@ class World:
         return self.timeline.now
 
     def ecs_client(self, *, strict: bool = True) -> Any:
-        """A stand-in for boto3.client("ecs")."""
+        """A replacement for boto3.client("ecs")."""
         return SimulatedClient(self.ecs, "ecs", strict=strict, region=self.region)
 
     def ec2_client(self, *, strict: bool = True) -> Any:
-        """A stand-in for boto3.client("ec2")."""
+        """A replacement for boto3.client("ec2")."""
         return SimulatedClient(self.ec2, "ec2", strict=strict, region=self.region)
 
     def add_fleet(self, instance_type: str, zone: str, *, spot: int = 0, on_demand: int = 0, **tags: str) -> str:

@@ -126,7 +126,7 @@ def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
 def test_an_unrecorded_moment_is_reported_with_what_to_do(trial: RecordedTrial) -> None:
     result = world_of(trial).argosy("explain", "gone-261121-062733-aaaa", "--at", "2020-01-01T00:00")
     assert result.exit_code != 0
-    assert "That moment cannot be reproduced: nothing was recorded in the hour before that moment." in result.stderr
+    assert "That time cannot be reproduced: nothing was recorded in the hour before that time." in result.stderr
     assert "journalDays" in result.stderr
 
 
@@ -193,7 +193,7 @@ def test_a_record_with_a_gap_or_a_torn_segment_is_refused_with_what_is_wrong(
     at, run, index = first_launch(parts)
     result = spoiled(parts, damage).argosy("explain", run, str(index), "--at", at)
     assert (result.exit_code != 0, result.stdout) == (True, "")
-    assert "That moment cannot be reproduced" in result.stderr
+    assert "That time cannot be reproduced" in result.stderr
     assert sentence in result.stderr
 
 

@@ -16,7 +16,7 @@ from argosy.cli.session import Session
 PRICE_LIST_REGION = "us-east-1"  # one of the few Regions that serve the price list
 NAMES_PER_CALL = 100  # a filter takes at most 200 values
 SPOT_PRODUCT = "Linux/UNIX"
-# Linux, shared tenancy, nothing preinstalled, not part of a reservation: what a plain on-demand instance costs.
+# Linux, shared tenancy, nothing preinstalled, not part of a reservation: the price of a plain on-demand instance.
 _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
 HOURS = ("Hrs", "Hours")
 # Names in overheads.json: service, filters, usage type without the Region's prefix ("EUC1-"), units.

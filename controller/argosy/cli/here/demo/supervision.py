@@ -122,7 +122,7 @@ class RunSupervisor:
         try:
             self._aws.interrupt(busiest, self.notice_s)
         except (KeyError, ValueError):
-            return  # the instance has just ended; the next look finds another
+            return  # the instance has just ended; the next poll finds another
         self._interrupted_at = now
         self.taken.append(busiest)
         self._log.step(f"spot interruption: {busiest} will be interrupted in {self.notice_s:.0f} s (AWS gives 120 s)")
