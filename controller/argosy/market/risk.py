@@ -43,7 +43,7 @@ def interruption_rate(band: int | None, interruptions: Any, instance_hours: Any)
 
 def redo_share(rate: Any, attempt_s: Any) -> Any:
     """Expected repeated work, as a share of the work."""
-    x = np.clip(np.multiply(rate, attempt_s) / 3600, 1e-12, _LONGEST)
+    x = np.minimum(np.maximum(np.multiply(rate, attempt_s) / 3600, 1e-12), _LONGEST)
     return np.maximum(0.0, np.expm1(x) / x - 1)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argosy.sharing.columns import MOST, BoolArray, Columns, IntArray, Sharers
+from argosy.sharing.columns import MOST, BoolArray, Columns, IntArray, Sharers, clipped
 from argosy.sharing.levels import Climb, Heights, keys, scaled
 
 NO_CAP = 1 << 62
@@ -34,9 +34,9 @@ class QueueBounds:
     def of(cls, columns: Columns, group: ArrayLike, takes: ArrayLike, left: ArrayLike) -> QueueBounds:
         """left: NO_CAP = unlimited. Overuse counts as 0 left."""
         groups, room = np.asarray(group, dtype=np.int64), np.asarray(left, dtype=np.int64)
-        wanted = np.clip(np.asarray(takes, dtype=np.int64), 0, MOST + 1)
+        wanted = clipped(takes, most=MOST + 1)
         wanted = np.where(room[groups[columns.sharer]] >= NO_CAP, 0, wanted)
-        return cls(groups, wanted, np.clip(room, 0, MOST))
+        return cls(groups, wanted, clipped(room))
 
     def of_runs(self, columns: Columns) -> IntArray:
         """(runs,) the group of each."""
@@ -56,7 +56,7 @@ class Guarantees:
     @classmethod
     def of(cls, amount: ArrayLike, used: ArrayLike, takes: ArrayLike, kept_from: ArrayLike) -> Guarantees:
         """Clips amounts as limits do."""
-        of, has, each = (np.clip(np.asarray(given, dtype=np.int64), 0, MOST) for given in (amount, used, takes))
+        of, has, each = map(clipped, (amount, used, takes))
         return cls(of, has, each, np.asarray(kept_from, dtype=np.int64))
 
     def climb(self, columns: Columns, sharers: Sharers, group: IntArray) -> Climb:

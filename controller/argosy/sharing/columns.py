@@ -20,6 +20,13 @@ MOST_WEIGHT = 1_000  # also the most owners that divide a weight: with `MOST`, p
 ONE_FACTOR, MOST_FACTOR = 64, 256  # factors of weights, in 64ths, range from a quarter to four
 
 
+def clipped(given: ArrayLike, least: int = 0, most: int = MOST) -> IntArray:
+    """`np.clip`, which takes three times as long. What a task takes is clipped to MOST + 1, above any free amount: it
+    then fits nowhere."""
+    found: IntArray = np.minimum(np.maximum(np.asarray(given, dtype=np.int64), least), most)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The capacity of each limit and the free part of it; shape (limits,)."""
@@ -30,7 +37,7 @@ class Limits:
     @classmethod
     def of(cls, capacity: ArrayLike, free: ArrayLike) -> Limits:
         """Clips amounts so that sums cannot overflow. Overuse counts as 0 free."""
-        return cls(_amounts(capacity), _amounts(free))
+        return cls(clipped(capacity), clipped(free))
 
     def __len__(self) -> int:
         return len(self.capacity)
@@ -52,10 +59,10 @@ class Sharers:
     @classmethod
     def of(cls, weight: ArrayLike, used: ArrayLike, parts: ArrayLike = 1, factor: ArrayLike = ONE_FACTOR) -> Sharers:
         """Weights from 0 to MOST_WEIGHT, parts from 1 to MOST_WEIGHT, factors from 1 to MOST_FACTOR."""
-        weights = np.clip(np.asarray(weight, dtype=np.int64), 0, MOST_WEIGHT)
-        divided = np.clip(np.broadcast_to(np.asarray(parts, dtype=np.int64), weights.shape), 1, MOST_WEIGHT)
-        times = np.clip(np.broadcast_to(np.asarray(factor, dtype=np.int64), weights.shape), 1, MOST_FACTOR)
-        return cls(weights, divided, _amounts(used), times)
+        weights = clipped(weight, 0, MOST_WEIGHT)
+        divided = clipped(np.broadcast_to(parts, weights.shape), 1, MOST_WEIGHT)
+        times = clipped(np.broadcast_to(factor, weights.shape), 1, MOST_FACTOR)
+        return cls(weights, divided, clipped(used), times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +79,4 @@ class Columns:
         sharers, counts = np.asarray(sharer, dtype=np.int64), np.asarray(wants, dtype=np.int64)
         if (np.diff(sharers) < 0).any():
             raise ValueError("runs have to be sorted by sharer")
-        return cls(sharers, np.maximum(counts, 0), _amounts(takes, MOST + 1))
-
-
-def _amounts(given: ArrayLike, most: int = MOST) -> IntArray:
-    """Clips `takes` to `most`, above any free amount, so that a clipped task fits nowhere."""
-    return np.clip(np.asarray(given, dtype=np.int64), 0, most)
+        return cls(sharers, np.maximum(counts, 0), clipped(takes, most=MOST + 1))

@@ -14,7 +14,7 @@ Guarantees are served before all turns by weight: next is the queue that has the
 it has all of it. Queues that do not lend come first: the part of their guarantee that they lack is then withheld from
 the others.
 
-The idea: allot all tasks below a level at once. Bisection finds the largest level up to which all tasks fit, ties at
+The idea: allot all tasks below a level at once. A search finds the largest level up to which all tasks fit, ties at
 that level are counted in order, the limits are closed, and the next round continues with the remaining runs. There are
 at most as many rounds as limits, for each kind of turn. Caps of different queues are independent, so `bounds.cut` finds
 all of them at once before each round.
@@ -42,6 +42,8 @@ from argosy.sharing.levels import Climb, Heights, keys
 
 OPEN = -1  # in `held_by`: no limit holds the run back
 _ANY = 1 << 61  # tasks
+_WIDTHS = 64 ** np.arange(10)  # a search for a level looks near its beginning first
+_LEVELS_MAX, _NUMBERS_MAX = 63, 1 << 14  # so many levels are tried at once; so many numbers are then compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,18 +184,19 @@ class _Dealing:
         high = max(low, heights.last())
         if self._fits(heights.below(high)):
             return high
-        width = 1
-        while low + width < high and self._fits(heights.below(low + width)):
-            low, width = low + width, width * 64
-        high = min(high, low + width)
+        levels = low + _WIDTHS[high - low > _WIDTHS]
         while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(heights.below(middle)) else (low, middle)
+            fitting = int(np.count_nonzero(self._fits(heights.below(levels[:, None, None]))))
+            low, high = [low, *levels.tolist(), high][fitting : fitting + 2]
+            step = -(-(high - low) // (1 + min(_LEVELS_MAX, max(1, _NUMBERS_MAX // heights.starts.size))))
+            levels = np.arange(low + step, high, step)
         return low
 
-    def _fits(self, counts: IntArray) -> bool:
+    def _fits(self, counts: IntArray) -> BoolArray:
+        """Whether these counts, (runs,) or (levels, runs), fit: one answer, or one for each level."""
         more = np.maximum(counts - self.counts, 0) @ self.takes
-        return bool((more <= self.free).all())
+        fits: BoolArray = (more <= self.free).all(axis=-1)
+        return fits
 
     def _give(self, counts: IntArray) -> None:
         self.free = self.free - (counts - self.counts) @ self.takes

@@ -90,11 +90,12 @@ class Heights:
         return cls(np.ascontiguousarray(starts.T), np.maximum(lying, 1), lying == 0, wants)
 
     def below(self, level: int | IntArray) -> IntArray:
-        """(runs,) how many tasks come before `level`: one for all runs, or one for each."""
+        """(runs,) how many tasks come before `level`: one for all runs, or one for each. With (levels, 1, 1) of them,
+        (levels, runs)."""
         counts = -((self.starts - level) // self.steps)
         counts = np.where(self.nothing & (counts > 0), FULL, counts)
         found: IntArray = np.minimum(
-            np.maximum(counts.min(axis=0, initial=FULL), 0), self.wants
+            np.maximum(counts.min(axis=-2, initial=FULL), 0), self.wants
         )  # np.clip takes longer
         return found
 

@@ -7,6 +7,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from argosy.model.run_terms import DEFAULT_QUEUE, duration_of
@@ -78,7 +79,7 @@ class SharingDocument(NamedTuple):
     document: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sharing:
     """latest: None = no document was ever applied: there is one queue."""
 
@@ -96,8 +97,12 @@ class Sharing:
         """0 = no document was ever applied."""
         return self.latest.revision if self.latest else 0
 
-    def queues(self) -> dict[str, ShareQueue]:
+    def queues(self) -> Mapping[str, ShareQueue]:
         """By name, in the order of the document. `default` is always there."""
+        return self._queues
+
+    @cached_property
+    def _queues(self) -> Mapping[str, ShareQueue]:
         listed = self.latest.document["queues"] if self.latest else {}
         found = {name: _queue(each) for name, each in listed.items()}
         return found if DEFAULT_QUEUE in found else {DEFAULT_QUEUE: ShareQueue(), **found}

@@ -148,7 +148,7 @@ class SharingChecker(Checker):
         self._quiet_since = {run_id: self._quiet_since.get(run_id, now) for run_id in able}
         return {run_id for run_id, since in self._quiet_since.items() if now - since >= SETTLED_S}
 
-    def _party(self, run_id: str, queues: dict[str, ShareQueue]) -> Party:
+    def _party(self, run_id: str, queues: Mapping[str, ShareQueue]) -> Party:
         return party_of(self.facts, run_id, queues)
 
     def _live(self, parties: dict[str, Party], live: Iterable[StoredAttempt]) -> Counter[Party]:
