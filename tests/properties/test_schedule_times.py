@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,7 +18,8 @@ from argosy.model.schedules.expressions import next_time, next_times
 FIRST, LAST = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
 START = int(FIRST.timestamp())
 MINUTES = int((LAST - FIRST).total_seconds()) // 60
-QUARTER = 15  # minutes: every change of a clock in these years is at one
+HOUR, QUARTER = 60, 15  # minutes: every change of a clock in these years is at a quarter
+NEVER = -1
 ZONES = (
     "UTC", "Europe/Berlin", "Europe/London", "Europe/Lisbon", "Atlantic/Azores", "America/New_York", "America/Chicago",
     "America/St_Johns", "America/Havana", "America/Santiago", "America/Asuncion", "Africa/Cairo", "Africa/Casablanca",
@@ -33,27 +34,44 @@ EXPRESSIONS = (
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-@cache
+@lru_cache(2)
 def shown(zone: str) -> NDArray[np.int64]:
     """What the clock shows at each minute, as minutes since 1970 of its own time."""
-    info, quarters = ZoneInfo(zone), range(0, MINUTES, QUARTER)
-    offsets = [info.utcoffset(datetime.fromtimestamp(START + 60 * each, info)) for each in quarters]
-    minutes = np.repeat([int((each or timedelta()).total_seconds()) // 60 for each in offsets], QUARTER)
-    return np.arange(START // 60, START // 60 + MINUTES) + minutes[:MINUTES]
+    info = ZoneInfo(zone)
+
+    def offset(minute: int) -> int:
+        return int((info.utcoffset(datetime.fromtimestamp(START + 60 * minute, info)) or timedelta()).total_seconds())
+
+    minutes = range(0, MINUTES + HOUR, HOUR)
+    hours = [offset(minute) for minute in minutes]
+    offsets = np.repeat(hours[:-1], HOUR)
+    for minute, before, after in zip(minutes, hours, hours[1:], strict=False):
+        if before != after:
+            offsets[minute : minute + HOUR] = np.repeat(
+                [offset(minute + each) for each in range(0, HOUR, QUARTER)], QUARTER
+            )
+    return np.arange(START // 60, START // 60 + MINUTES) + offsets // 60
 
 
-def once(clock: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Where the clock shows something that it has not shown before."""
-    before = np.maximum.accumulate(np.concatenate([[clock[0] - 1], clock[:-1]]))
-    return clock > before
+@lru_cache(2)
+def first_shown(zone: str) -> tuple[int, NDArray[np.int64]]:
+    """A minute of the zone's own time; of it and of each later one the first minute at which the clock shows it, or
+    NEVER."""
+    clock = shown(zone)
+    base = int(clock.min())
+    found = np.full(int(clock.max()) - base + 1, NEVER)
+    found[clock[::-1] - base] = np.arange(MINUTES)[::-1]  # of several the first is written last
+    return base, found
 
 
+@cache
 def changes(zone: str) -> list[int]:
     """Epoch seconds at which the clock is set forward or back."""
     steps = np.flatnonzero(np.diff(shown(zone)) != 1)
     return [START + 60 * (each + 1) for each in steps.tolist()]
 
 
+@cache
 def numbers(field: str, least: int, greatest: int, words: tuple[str, ...] = (), first: int = 0) -> set[int]:
     for place, word in enumerate(words):
         field = field.replace(word, str(first + place))
@@ -96,22 +114,29 @@ def falls_on(day: date, days: str, weekdays: str) -> bool:
 
 
 @cache
-def by_brute_force(cron: str, zone: str) -> NDArray[np.int64]:
-    """Epoch seconds of every time in the two years."""
-    minute, hour, days, months, weekdays, years = cron.split()
-    clock = shown(zone)
+def days_of(days: str, months: str, weekdays: str, years: str) -> NDArray[np.int64]:
+    """Days since 1970, those beside the two years included."""
     month_words = tuple(each.upper() for each in calendar.month_abbr[1:])
-    of_day, day = clock % 1440, clock // 1440
-    fits = np.isin(of_day % 60, list(numbers(minute, 0, 59))) & np.isin(of_day // 60, list(numbers(hour, 0, 23)))
-    wanted = [
-        number
-        for number in range(int(day.min()), int(day.max()) + 1)
-        if (on := date(1970, 1, 1) + timedelta(days=number)).month in numbers(months, 1, 12, month_words, 1)
+    beside = [FIRST.date() + timedelta(days=number) for number in range(-1, (LAST - FIRST).days + 1)]
+    fit = [
+        on
+        for on in beside
+        if on.month in numbers(months, 1, 12, month_words, 1)
         and on.year in numbers(years, 1970, 2199)
         and falls_on(on, days, weekdays)
     ]
-    found = np.flatnonzero(fits & np.isin(day, wanted) & once(clock))
-    return START + 60 * found
+    return np.array([(on - date(1970, 1, 1)).days for on in fit], dtype=np.int64)
+
+
+@cache
+def by_brute_force(cron: str, zone: str) -> NDArray[np.int64]:
+    """Epoch seconds of every time in the two years."""
+    minute, hour, *fields = cron.split()
+    base, first = first_shown(zone)
+    of_day = [60 * each + other for each in numbers(hour, 0, 23) for other in numbers(minute, 0, 59)]
+    wanted = (1440 * days_of(*fields)[:, None] + of_day).ravel() - base
+    found = first[wanted[(wanted >= 0) & (wanted < len(first))]]
+    return START + 60 * np.sort(found[found != NEVER])
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ class Cron:
 
     def days(self, first: date) -> Iterator[date]:
         """Every day from `first` on that has times, to the end of the last year."""
-        for year in sorted(self._years):
+        for year in sorted(each for each in self._years if each >= first.year):
             for month in sorted(self._months):
                 if (year, month) >= (first.year, first.month):
                     yield from (day for day in self._days_of(year, month) if day >= first)

@@ -172,6 +172,7 @@ def _compiled(obj: Any) -> str | None:
     return str(module.__name__)
 
 
+@cache
 def _is_outside(file: str) -> bool:
     """Whether it is neither of the standard library nor an installed package."""
     path = Path(file).resolve()
