@@ -60,9 +60,6 @@ KEYS: dict[str, Callable[[Host, Batch], int]] = {
 }
 
 
-small = st.integers(0, 3)
-
-
 groups = st.dictionaries(st.sampled_from(["", "g1", "g2"]), st.integers(0, 2), max_size=2)
 
 
@@ -89,55 +86,60 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+# Strategies are made once: made at each draw, they take a third of the time.
+row_counts, totals = st.integers(0, 7), st.sampled_from([(8, 8, 0), (16, 12, 0), (16, 24, 2), (32, 16, 4), (0, 8, 1)])
+busy_amounts, flags = st.sampled_from([0, 0, 0, 1, 5]), st.booleans()
+
+
+ROW: dict[str, st.SearchStrategy[Any]] = {
+    "attributes": st.dictionaries(st.sampled_from(["zone", "type"]), st.sampled_from(["a", "b", "t"])),
+    "used_host_ports": port_sets,
+    "disk_gib": st.sampled_from([-1, 0, 2, 5, 9]),
+    "most_tasks": st.sampled_from([None, None, None, 0, 3, 6, 9, 1_023]),
+    "status": st.sampled_from(["ACTIVE"] * 9 + ["DRAINING"]),
+    "agent_connected": st.sampled_from([True] * 9 + [False]),
+    "interrupted": st.sampled_from([False] * 9 + [True]),
+    "running_tasks": st.integers(0, 3),  # beside those of the groups
+    "price_usd_per_hour": st.sampled_from([0.1, 0.25]),
+    "interruption_rate": st.sampled_from([0.05, 0.2]),
+    "finish_at": st.sampled_from([0.0, 100.0, 200.0]),
+}
+
+
+NEEDS: dict[str, st.SearchStrategy[Any]] = {
+    "cpu_units": st.integers(0, 5),
+    "memory_mib": st.integers(0, 5),
+    "gpus": st.sampled_from([0, 0, 0, 1, 2]),
+    "count": st.sampled_from([0, 1, 1, 2, 3, 7, 20]),
+    "group": st.sampled_from(["", "g1", "g2"]),
+    "strategy": st.lists(st.sampled_from(STRATEGIES), max_size=4).map(tuple),
+    "keep_gpus_free": flags,
+}
+
+
 @st.composite
 def instance_rows(draw: st.DrawFn) -> list[InstanceRow]:
     rows = []
-    for number in range(draw(st.integers(0, 7))):
-        total = draw(st.sampled_from([(8, 8, 0), (16, 12, 0), (16, 24, 2), (32, 16, 4), (0, 8, 1)]))
-        busy = draw(st.sampled_from([0, 0, 0, 1, 5]))
-        here = draw(groups)
-        rows.append(
-            InstanceRow(
-                id=f"i-{number}",
-                cpu_units=total[0] - busy,
-                memory_mib=total[1] - busy,
-                gpus=total[2],
-                total_cpu_units=total[0],
-                total_memory_mib=total[1],
-                total_gpus=total[2],
-                attributes=draw(st.dictionaries(st.sampled_from(["zone", "type"]), st.sampled_from(["a", "b", "t"]))),
-                used_host_ports=draw(port_sets),
-                disk_gib=draw(st.sampled_from([-1, 0, 2, 5, 9])),
-                most_tasks=draw(st.sampled_from([None, None, None, 0, 3, 6, 9, 1_023])),
-                status=draw(st.sampled_from(["ACTIVE"] * 9 + ["DRAINING"])),
-                agent_connected=draw(st.sampled_from([True] * 9 + [False])),
-                interrupted=draw(st.sampled_from([False] * 9 + [True])),
-                running_tasks=sum(here.values()) + draw(small),
-                running_by_group=here,
-                price_usd_per_hour=draw(st.sampled_from([0.1, 0.25])),
-                interruption_rate=draw(st.sampled_from([0.05, 0.2])),
-                finish_at=draw(st.sampled_from([0.0, 100.0, 200.0])),
-            )
-        )
+    for number in range(draw(row_counts)):
+        total, busy, here = draw(totals), draw(busy_amounts), draw(groups)
+        drawn = {name: draw(each) for name, each in ROW.items()}
+        drawn["running_tasks"] += sum(here.values())
+        cpu_units, memory_mib, gpus = total
+        free = cpu_units - busy, memory_mib - busy, gpus
+        rows.append(InstanceRow(f"i-{number}", *free, *total, running_by_group=here, **drawn))
     return rows
+
+
+# At most two special wishes: with all at once hardly any task would find a place, and nothing would be compared.
+some_wishes = st.sets(st.sampled_from(sorted(WISHES)), min_size=1, max_size=2)
 
 
 @st.composite
 def batches(draw: st.DrawFn, plain: bool = False) -> Batch:
-    needs = {
-        "cpu_units": draw(st.integers(0, 5)),
-        "memory_mib": draw(st.integers(0, 5)),
-        "gpus": draw(st.sampled_from([0, 0, 0, 1, 2])),
-        "count": draw(st.sampled_from([0, 1, 1, 2, 3, 7, 20])),
-        "group": draw(st.sampled_from(["", "g1", "g2"])),
-        "strategy": tuple(draw(st.lists(st.sampled_from(STRATEGIES), max_size=4))),
-        "keep_gpus_free": draw(st.booleans()),
-    }
-    if plain or draw(st.booleans()):
+    needs = {name: draw(each) for name, each in NEEDS.items()}
+    if plain or draw(flags):
         return Batch(**needs)
-    # At most two special wishes: with all at once hardly any task would find a place, and nothing would be compared.
-    chosen = draw(st.sets(st.sampled_from(sorted(WISHES)), min_size=1, max_size=2))
-    return Batch(**needs, **{wish: draw(WISHES[wish]) for wish in sorted(chosen)})
+    return Batch(**needs, **{wish: draw(WISHES[wish]) for wish in sorted(draw(some_wishes))})
 
 
 cases = st.tuples(instance_rows(), st.lists(batches(), min_size=2, max_size=6))
@@ -186,24 +188,26 @@ def check(rows: list[InstanceRow], queue: list[Batch], matrix_from: int) -> None
     assert (supply.free == before).all()
 
 
+few, tall_totals = st.integers(1, 4), st.sampled_from([(300, 300, 0), (512, 200, 4), (100, 900, 8)])
+zones, one_or_two = st.sampled_from("ab"), st.integers(1, 2)
+
+
+TALL: dict[str, st.SearchStrategy[Any]] = {
+    "cpu_units": st.integers(1, 3),
+    "memory_mib": st.integers(0, 3),
+    "gpus": st.sampled_from([0, 0, 0, 1]),
+    "count": st.integers(50, 700),
+    "strategy": st.lists(st.sampled_from(STRATEGIES), min_size=1, max_size=2).map(tuple),
+    "keep_gpus_free": flags,
+}
+
+
 @st.composite
 def tall_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]:
     """Many small tasks on few large instances: keys are looked at in blocks, and water levels rise far."""
     rows = []
-    for number in range(draw(st.integers(1, 4))):
-        total = draw(st.sampled_from([(300, 300, 0), (512, 200, 4), (100, 900, 8)]))
-        zone = {"zone": draw(st.sampled_from("ab"))}
-        rows.append(InstanceRow(f"i-{number}", *total, *total, attributes=zone))
-    chain = st.lists(st.sampled_from(STRATEGIES), min_size=1, max_size=2)
-    queue = [
-        Batch(
-            cpu_units=draw(st.integers(1, 3)),
-            memory_mib=draw(st.integers(0, 3)),
-            gpus=draw(st.sampled_from([0, 0, 0, 1])),
-            count=draw(st.integers(50, 700)),
-            strategy=tuple(draw(chain)),
-            keep_gpus_free=draw(st.booleans()),
-        )
-        for _ in range(draw(st.integers(1, 2)))
-    ]
+    for number in range(draw(few)):
+        total = draw(tall_totals)
+        rows.append(InstanceRow(f"i-{number}", *total, *total, attributes={"zone": draw(zones)}))
+    queue = [Batch(**{name: draw(each) for name, each in TALL.items()}) for _ in range(draw(one_or_two))]
     return rows, queue
