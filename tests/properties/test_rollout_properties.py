@@ -24,13 +24,15 @@ percentages = st.tuples(st.sampled_from(PERCENTAGES), st.sampled_from(OVER)).fil
 updates = percentages.map(lambda pair: updating(*pair))
 
 
+names = st.sets(st.tuples(st.sampled_from(("run1", "run2", "run3")), st.integers(0, 20)), max_size=30)
+statuses, flags = st.sampled_from(list(SlotStatus)), st.booleans()
+
+
 @st.composite
 def crowds(draw: st.DrawFn) -> list[Slot]:
     """Any slots at all of three revisions, also such as no step of ours leads to."""
-    names = draw(st.sets(st.tuples(st.sampled_from(("run1", "run2", "run3")), st.integers(0, 20)), max_size=30))
-    statuses, flags = st.sampled_from(list(SlotStatus)), st.booleans()
     slots = []
-    for run_id, index in sorted(names):
+    for run_id, index in sorted(draw(names)):
         status = draw(statuses)
         leaves = status is not SlotStatus.PENDING and draw(flags)
         is_sent = status is not SlotStatus.STARTING or draw(flags)
