@@ -14,8 +14,8 @@ RUN := $(BIN)/python -m tests.run --processes $(WORKERS)
 QUICK := not slow and not deep and not benchmark and not tf and not engine and not e2e and not stacks
 # Where `make check` writes the templates that it looks at.
 CHECKED := build/checked
-# Docker or podman, whichever answers: it builds images. Empty without one.
-ENGINE = $(shell for each in docker podman; do $$each info >/dev/null 2>&1 && echo $$each && break; done)
+# Docker or podman, whichever answers: it builds images. Empty without one. Asked once, where a recipe needs it.
+ENGINE = $(eval ENGINE := $(shell for each in docker podman; do $$each info >/dev/null 2>&1 && echo $$each && break; done))$(ENGINE)
 # Further arguments for pytest, cdk or the demo: options, such as ARGS="-k placement", or paths, ARGS=tests/unit/market.
 ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.

@@ -87,8 +87,9 @@ def _aws(words: list[str]) -> None:
 
 
 def _make(words: list[str]) -> None:
-    """`make -n`, and what the CDK would be given has to be settings."""
-    done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    """`make -n`, and what the CDK would be given has to be settings. ENGINE: else podman is asked, which is slow."""
+    line = ["make", "-n", "ENGINE=docker", *words]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     from aws_cdk import App  # starts a process of node: not where nobody understands such a line
 

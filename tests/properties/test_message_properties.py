@@ -52,20 +52,23 @@ def places(thing: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+messages, one_to_three, flags, names = st.sampled_from(MESSAGES), st.integers(1, 3), st.booleans(), st.text(max_size=8)
+
+
 @st.composite
 def broken(draw: st.DrawFn) -> dict[str, Any]:
     """A real message with one to three of its fields missing, of another type or value, or doubled with junk next to
     it."""
-    message: dict[str, Any] = deepcopy(draw(st.sampled_from(MESSAGES)))
-    for _ in range(draw(st.integers(1, 3))):
+    message: dict[str, Any] = deepcopy(draw(messages))
+    for _ in range(draw(one_to_three)):
         *way, last = draw(st.sampled_from(places(message)))
         spot: Any = message
         try:
             for key in way:
                 spot = spot[key]
-            if draw(st.booleans()) and isinstance(spot, dict):
+            if draw(flags) and isinstance(spot, dict):
                 spot.pop(last, None)
-                spot[draw(st.text(max_size=8))] = deepcopy(draw(ODD))
+                spot[draw(names)] = deepcopy(draw(ODD))
             else:
                 spot[last] = deepcopy(draw(ODD))
         except (LookupError, TypeError):  # an earlier change has taken that place away

@@ -409,14 +409,14 @@ def test_an_unwritable_file_is_reported(tmp_path: Path, target: str) -> None:
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_results(tmp_path: Path) -> None:
-    """30 MB of rows in 60 parts: what is held is some parts on their way, never the whole."""
+    """9 MB of rows in 60 parts: what is held is some parts on their way, never the whole."""
     row = json.dumps({"text": "x" * 1_000}) + "\n"
-    merged = world({part(i): row * 500 for i in range(60)})
+    merged = world({part(i): row * 150 for i in range(60)})
     tracemalloc.start()
     try:
         for form in ("jsonl", "csv"):
             merged.argosy("results", RUN_ID, "--merge", "--format", form, "-o", str(tmp_path / form))
-        assert tracemalloc.get_traced_memory()[1] < 20e6
+        assert tracemalloc.get_traced_memory()[1] < 5e6
     finally:
         tracemalloc.stop()
-    assert (tmp_path / "csv").stat().st_size > 30e6
+    assert (tmp_path / "csv").stat().st_size > 9e6
