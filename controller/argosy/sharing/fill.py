@@ -43,7 +43,7 @@ from argosy.sharing.levels import Climb, Heights, keys
 OPEN = -1  # in `held_by`: no limit holds the run back
 _ANY = 1 << 61  # tasks
 _WIDTHS = 64 ** np.arange(10)  # a search for a level looks near its beginning first
-_LEVELS_MAX, _NUMBERS_MAX = 63, 1 << 14  # so many levels are tried at once; so many numbers are then compared
+_LEVELS_MAX, _NUMBERS_MAX = 63, 1 << 14  # levels tried at once, and numbers compared for them
 
 
 @dataclass(frozen=True, slots=True)
