@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy.local.deployment import local_settings
 from argosy.local.options import LocalOptions
+from tests.fakes.commands import outcome_of
 
 CONTAINERS = Path(__file__).resolve().parents[1] / "containers"
 RUN_ID = re.compile(r"\b([a-z][a-z0-9-]*-\d{6}-\d{6}-[a-z0-9]{4})\b")
@@ -52,15 +52,7 @@ class Shell:
             self.folder = self.folder / line.removeprefix("cd ")
             return ""
         typed = re.sub(r"\bRUN\b", self.run_id, line)
-        done = subprocess.run(
-            ["bash", "-c", typed],
-            cwd=self.folder,
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
+        done = outcome_of(typed, self.folder, **self.environment)
         assert done.returncode == 0, f"{typed}\n{done.stdout}\n{done.stderr}"
         if " submit " in line and (found := RUN_ID.search(done.stdout)):
             self.run_id = found[1]

@@ -98,10 +98,11 @@ class Cluster:
 
     def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         """What `condition` gives once it is true; fails after a while, with the end of the controller's log."""
-        deadline = time.monotonic() + patience_s
+        deadline, pause_s = time.monotonic() + patience_s, 0.05
         while not (value := condition()):
             assert time.monotonic() < deadline, self.controller_log()[-4000:]
-            PAUSE.wait(0.1)  # between two looks
+            PAUSE.wait(pause_s)  # between two looks
+            pause_s = min(0.5, pause_s * 1.2)  # a look takes 30 ms of processor time
         return value
 
     def keys(self, run_id: str) -> list[str]:

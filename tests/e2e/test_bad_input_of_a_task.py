@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +11,10 @@ import pytest
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 
 ROOT = Path(__file__).parents[2]
-ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
 pytestmark = pytest.mark.e2e
 
@@ -28,10 +26,7 @@ def aws() -> Iterator[LocalAws]:
 
 
 def argosy(aws: LocalAws, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = dict(os.environ) | {"ARGOSY_ENDPOINT_URL": aws.endpoint_url}
-    return subprocess.run(
-        [*ARGOSY, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    return outcome_of(["argosy", *words], ROOT, ARGOSY_ENDPOINT_URL=aws.endpoint_url)
 
 
 @pytest.mark.deep

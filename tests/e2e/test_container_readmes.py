@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +23,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def shell(endpoint: str, tmp_path: Path) -> Shell:
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    return Shell(tmp_path, {"PATH": path, "ARGOSY_ENDPOINT_URL": endpoint})
+    return Shell(tmp_path, {"ARGOSY_ENDPOINT_URL": endpoint})
 
 
 @pytest.mark.deep

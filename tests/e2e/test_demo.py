@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from argosy.figures.numbers import money
+from tests.fakes.commands import outcome_of
 from tests.wheels import copy_of_the_checkout, unpacked_wheel
 
-ROOT = Path(__file__).parents[2]
 ROUNDING_USD = 1e-9  # the two sums are taken in different orders
 ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
@@ -94,13 +94,6 @@ def test_the_reports_say_what_the_summary_says(out: Path, summary: dict[str, Any
 def test_a_port_that_is_taken_is_refused_with_another_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = subprocess.run(
-            [*ARGOSY, "local", "--no-state", "--port", str(port)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        done = outcome_of(["argosy", "local", "--no-state", "--port", str(port)])
     assert done.returncode == 2
     assert f"next: choose another port: argosy local --port {port + 1}" in done.stderr

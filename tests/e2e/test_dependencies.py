@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from argosy.local.clients import LocalClients
 from tests.e2e.cluster import Cluster
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
@@ -34,11 +33,7 @@ def local() -> Iterator[Cluster]:
 
 
 def shell(local: Cluster, text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
-    return subprocess.run(
-        ["bash", "-ec", text], cwd=folder, env={**os.environ, **told}, capture_output=True, text=True, check=False,
-        timeout=300,
-    )  # fmt: skip
+    return outcome_of(text, folder, ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
 
 
 def test_the_pages_three_runs_follow_each_other_and_hand_their_results_on(local: Cluster, tmp_path: Path) -> None:

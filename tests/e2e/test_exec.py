@@ -13,10 +13,10 @@ import pytest
 import requests
 
 from tests.e2e.cluster import Cluster, cluster
+from tests.fakes.commands import outcome_of
 
 pytestmark = pytest.mark.e2e
 
-ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 # A program of the user's own that waits in the middle of its work.
 WAITS = 'echo half > "$ARGOSY_OUT/part.txt"; exec sleep 600'
 
@@ -43,15 +43,7 @@ def is_in_the_middle(local: Cluster, run_id: str) -> bool:
 
 
 def exec_(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*ARGOSY, "exec", *words[:2], "--", *words[2:]],
-        env={**os.environ, "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return outcome_of(["argosy", "exec", *words[:2], "--", *words[2:]], ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
 
 
 def test_a_command_runs_where_the_program_runs_and_ends_with_its_code(local: Cluster, run_id: str) -> None:
@@ -61,16 +53,15 @@ def test_a_command_runs_where_the_program_runs_and_ends_with_its_code(local: Clu
 
 
 def test_standard_input_reaches_the_command(local: Cluster, run_id: str) -> None:
-    command = [*ARGOSY, "exec", run_id, "0", "--endpoint-url", local.aws.endpoint_url]
-    done = subprocess.run(
-        command, input="cd /; pwd; exit 4\n", capture_output=True, text=True, check=False, timeout=300
-    )
+    command = ["argosy", "exec", run_id, "0", "--endpoint-url", local.aws.endpoint_url]
+    done = outcome_of(command, said="cd /; pwd; exit 4\n")
     assert (done.returncode, done.stdout) == (4, "/\n")
 
 
 def test_a_terminal_gets_a_shell_of_its_own(local: Cluster, run_id: str) -> None:
     ours, theirs = pty.openpty()
-    command = [*ARGOSY, "exec", run_id, "0", "--endpoint-url", local.aws.endpoint_url]
+    start = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
+    command = [*start, "exec", run_id, "0", "--endpoint-url", local.aws.endpoint_url]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as shell:
         os.close(theirs)
         os.write(ours, b'test -t 0 && echo "is a $((40 + 2)) terminal"; exit 3\n')

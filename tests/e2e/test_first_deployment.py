@@ -6,7 +6,6 @@ Blocks marked `aws-only` are read instead: every command in them is one that its
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from botocore.validate import ParamValidator
 
 from argosy.local.options import LocalOptions
 from tests.fakes.command_lines import PROGRAMS, ROOT, commands_in, understand
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
@@ -49,29 +49,9 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, su
     """A folder like the checkout, and the shell that has typed every block that needs no AWS."""
     folder = tmp_path_factory.mktemp("evening")
     shutil.copytree(ROOT / "containers", folder / "containers", symlinks=True)
-    binaries = Path(sys.executable).parent
     with local_aws(LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-            "AWS_ENDPOINT_URL": aws.endpoint_url,
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "local",
-            "AWS_SECRET_ACCESS_KEY": "local",
-            "PATH": f"{binaries}:/usr/bin:/bin",
-        }
-        script = "set -u\n" + "\n".join(HERE)
-        yield (
-            folder,
-            subprocess.run(
-                ["bash", "-c", script],
-                cwd=folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=300,
-            ),
-        )
+        script = "set +e -u\n" + "\n".join(HERE)
+        yield folder, outcome_of(script, folder, AWS_ENDPOINT_URL=aws.endpoint_url)
 
 
 @pytest.mark.deep

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.fakes.waiting import until
 
@@ -94,16 +92,12 @@ def test_a_schedule_survives_a_restart_and_is_made_up_for(tmp_path: Path) -> Non
 def test_every_command_of_the_page_works_as_it_is_typed(tmp_path: Path) -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     with local_aws(options()) as aws:
-        bin_folder = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-        environment = {**os.environ, "PATH": bin_folder, "ARGOSY_ENDPOINT_URL": aws.endpoint_url}
         for language, text in blocks:
             if language == "yaml":
                 (tmp_path / "nightly.yaml").write_text(text)
                 continue
-            words = [sys.executable, "-c", text] if language == "python" else ["bash", "-ec", text]
-            done = subprocess.run(
-                words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
-            )
+            words = ["python", "-c", text] if language == "python" else text
+            done = outcome_of(words, tmp_path, ARGOSY_ENDPOINT_URL=aws.endpoint_url)
             assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
         names = [each["name"] for each in ask(aws, "ListSchedules")["schedules"]]
     assert names == ["nightly"]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cluster import Cluster, cluster
+from tests.fakes.commands import outcome_of
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +32,28 @@ def copies_of_attempts(local: Cluster, run_id: str) -> Counter[tuple[str, str]]:
         environment = {e["name"]: e["value"] for e in task["overrides"]["containerOverrides"][0]["environment"]}
         counted[environment["ARGOSY_TASK_INDEX"], environment["ARGOSY_TASK_ATTEMPT"]] += 1
     return counted
+
+
+def test_where_a_finished_runs_task_went_is_explained_from_the_record(local: Cluster) -> None:
+    """The record has reached the bucket when the run's end has. This test is the first, for a replay begins at the
+    controller's start."""
+    run_id = local.submit(WRITE, 3)
+    local.finished(run_id)
+    command = ["argosy", "explain", run_id, "2", "--at", "0s", "--json"]
+    refusals = [""]
+
+    def explained() -> dict[str, Any] | None:
+        done = outcome_of(command, ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
+        refusals.append(done.stderr)
+        return dict(json.loads(done.stdout)) if not done.returncode else None
+
+    try:
+        reply = local.until(lambda: (found := explained()) and found["placement"] and found)
+    except AssertionError as late:
+        raise AssertionError(refusals[-1]) from late
+    assert (reply["exact"], reply["differences"]) == (True, [])
+    [attempt] = local.ask("DescribeTask", runId=run_id, index=2)["attempts"]
+    assert reply["placement"]["instance"]["id"] == attempt["instance"]
 
 
 def test_a_run_ends_with_one_part_for_each_task_a_manifest_and_the_marker(local: Cluster) -> None:
@@ -140,29 +160,6 @@ def test_a_run_that_cannot_be_placed_is_explained(local: Cluster) -> None:
     local.finished(run_id)
 
 
-def test_where_a_finished_runs_task_went_is_explained_from_the_record(local: Cluster) -> None:
-    """The record has reached the bucket when the run's end has."""
-    run_id = local.submit(WRITE, 3)
-    local.finished(run_id)
-    command = [Path(sys.executable).with_name("argosy"), "explain", run_id, "2", "--at", "0s", "--json"]
-    environment = {**os.environ, "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
-
-    refusals = [""]
-
-    def explained() -> dict[str, Any] | None:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-        refusals.append(done.stderr)
-        return dict(json.loads(done.stdout)) if not done.returncode else None
-
-    try:
-        reply = local.until(lambda: (found := explained()) and found["placement"] and found)
-    except AssertionError as late:
-        raise AssertionError(refusals[-1]) from late
-    assert (reply["exact"], reply["differences"]) == (True, [])
-    [attempt] = local.ask("DescribeTask", runId=run_id, index=2)["attempts"]
-    assert reply["placement"]["instance"]["id"] == attempt["instance"]
-
-
 def test_the_invocation_in_the_reference_submits_a_run_and_its_token_makes_it_once(
     local: Cluster, tmp_path: Path
 ) -> None:
@@ -172,16 +169,10 @@ def test_the_invocation_in_the_reference_submits_a_run_and_its_token_makes_it_on
     )
     assert script
     command = script[1].replace("argosy/digits", "argosy/worker")
-    environment = {
-        **os.environ,
-        "AWS_ENDPOINT_URL": local.aws.endpoint_url,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
     replies = []
     for _ in range(2):
-        subprocess.run(
-            ["bash", "-ec", command], cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300
-        )
+        done = outcome_of(command, tmp_path, AWS_ENDPOINT_URL=local.aws.endpoint_url)
+        assert done.returncode == 0, done.stderr
         replies.append(json.loads((tmp_path / "reply.json").read_text()))
     assert [reply["body"]["created"] for reply in replies] == [True, False]
     assert replies[0]["body"]["runId"] == replies[1]["body"]["runId"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.fakes.small_wheels import write_wheel
 from tests.readmes import local_options
@@ -33,8 +31,6 @@ def environment(endpoint: str, tmp_path: Path) -> dict[str, str]:
     """A shell that finds the command, the embedded AWS, and packages in a folder in place of an index."""
     write_wheel(tmp_path / "index", "tabulate", {"tabulate.py": "def tabulate(rows):\n    return 'a table'\n"})
     return {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "ARGOSY_ENDPOINT_URL": endpoint,
         "ARGOSY_CACHE": str(tmp_path / "cache"),
         "PIP_NO_INDEX": "1",
@@ -44,9 +40,7 @@ def environment(endpoint: str, tmp_path: Path) -> dict[str, str]:
 
 def shell(text: str, folder: Path, environment: dict[str, str]) -> str:
     """Its output; fails the test unless every line of it exits 0."""
-    done = subprocess.run(
-        ["bash", "-ec", text], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = outcome_of(text, folder, **environment)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cluster import Cluster, cluster
+from tests.fakes.commands import outcome_of
 
 pytestmark = pytest.mark.e2e
 
@@ -24,8 +23,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def argosy(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).parent / "argosy"), *words, "--endpoint-url", local.aws.endpoint_url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ}, check=False)
+    return outcome_of(["argosy", *words, "--endpoint-url", local.aws.endpoint_url])
 
 
 def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluster, tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from argosy.local.clients import LocalClients
 from argosy.local.deployment import local_settings
 from argosy.local.options import LocalOptions
 from tests.e2e.cluster import Cluster, cluster
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
@@ -36,8 +35,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def argosy(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).parent / "argosy"), *words, "--endpoint-url", local.aws.endpoint_url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ}, check=False)
+    return outcome_of(["argosy", *words, "--endpoint-url", local.aws.endpoint_url])
 
 
 def of(local: Cluster, queue: str, tasks: int, **fields: Any) -> str:
@@ -49,6 +47,7 @@ def test_a_run_of_another_queue_starts_while_tasks_of_a_large_one_wait(local: Cl
     applied = argosy(local, "queues", "apply", str(tmp_path / "queues.yaml"))
     assert applied.returncode == 0, applied.stderr
     assert "Queues: research, prod." in applied.stdout
+    local.until(lambda: "prod" in [each["name"] for each in local.ask("DescribeSharing")["queues"]])
     large = of(local, "research", TASKS, owner="alice")
     local.until(lambda: local.ask("DescribeRun", runId=large)["tasks"]["running"])
     small = of(local, "prod", 1)
@@ -107,11 +106,7 @@ def test_on_the_page_a_small_run_of_another_queue_does_not_wait_for_three_hundre
     settings = local_settings(**json.loads(files["small-cluster.json"]))
     [typed] = _TYPED.findall(page)
     with local_aws(LocalOptions(settings=settings, boot_s=0.2, tick_s=0.3)) as aws:
-        told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": aws.endpoint_url}
-        done = subprocess.run(
-            ["bash", "-ec", typed], cwd=tmp_path, env={**os.environ, **told}, capture_output=True, text=True,
-            timeout=300, check=False,
-        )  # fmt: skip
+        done = outcome_of(typed, tmp_path, ARGOSY_ENDPOINT_URL=aws.endpoint_url)
         assert done.returncode == 0, done.stdout + done.stderr
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         runs = {each["name"]: each for each in Cluster(aws, clients).ask("ListRuns")["runs"]}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from argosy.local.clients import LocalClients
 from tests.e2e.cluster import Cluster
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "guides"
-PATIENCE_S = 300.0  # for the commands of one block
 _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -45,10 +42,6 @@ def typed(local: Cluster, page: str, home: Path, folder: str) -> str:
 
 
 def _shell(local: Cluster, text: str, folder: Path) -> str:
-    told = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
-    done = subprocess.run(
-        ["bash", "-ec", text], cwd=folder, env={**os.environ, **told}, capture_output=True, text=True, check=False,
-        timeout=PATIENCE_S,
-    )  # fmt: skip
+    done = outcome_of(text, folder, ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import atexit
 from functools import cache
+from pathlib import Path
 
+from argosy.local.clients import child_environment
 from argosy.local.cloud import LocalAws
 from argosy.local.forks import Forks
-from argosy.local.lambdas.deployed import forks_of_functions
 from argosy.local.options import LocalOptions
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def local_aws(options: LocalOptions) -> LocalAws:
@@ -18,6 +21,8 @@ def local_aws(options: LocalOptions) -> LocalAws:
 
 @cache
 def forks() -> Forks:
-    made = forks_of_functions()
+    """Also of the commands (`tests.fakes.commands`)."""
+    environment = child_environment("http://127.0.0.1", "us-east-1")
+    made = Forks("tests.fakes.imported.warm", {**environment, "PYTHONPATH": str(ROOT)})
     atexit.register(made.close)
     return made

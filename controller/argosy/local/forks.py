@@ -100,6 +100,10 @@ class Forks:
             pipe.write(order)
         return Fork(writing, *(read for read, _ in outputs))
 
+    def fileno(self) -> int:
+        """The socket over which a program that inherits it can send starts itself."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Wait until the server and all its processes have ended."""
         self._socket.close()
@@ -175,7 +179,7 @@ def _become(order: int, *standard: int) -> NoReturn:
         sys.argv = [called, *words]
         code = _function(called)() or 0
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - as at the end of every program
         traceback.print_exc()
     os._exit(code)
