@@ -1,7 +1,7 @@
 """Massive batch computations on EC2 Spot, from Python: `argosy.Client`, `argosy.map` and `argosy.Executor`.
 
 The names below are the library's public ones ([the SDK](../../docs/guides/sdk.md)). Each is loaded on first use, so
-that `import argosy` costs nothing, and the functions in Lambda need nothing of it. Type checkers read `__init__.pyi`.
+that `import argosy` costs nothing, and the functions in Lambda use none of it. Type checkers read `__init__.pyi`.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
 
 
 def _caller(event: Any) -> Caller:
-    """EventBridge's messages name their kind, and what the api sends does not."""
+    """EventBridge's messages name their kind, and those of the api do not."""
     kind = event.get("detail-type") if isinstance(event, Mapping) else None
     if kind is None:
         return Caller.API
@@ -136,7 +136,7 @@ class SignsOfLife:
     """
 
     def __init__(self, renew: Callable[[], bool] = lambda: True) -> None:
-        """renew: takes the lease for another while; False when it is lost."""
+        """renew: extends the lease; False when it is lost."""
         self.renew = renew
 
     def __call__(self) -> None:
@@ -151,7 +151,7 @@ signs_of_life = SignsOfLife()
 
 
 class TickLog:
-    """A log line and metrics for every tick that did something."""
+    """A log line and metrics for every tick with effects."""
 
     def note(self, report: TickReport) -> None:
         """Raises nothing: a tick must not fail because it cannot be logged."""

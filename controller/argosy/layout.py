@@ -1,10 +1,10 @@
-"""Where are a run's results? The one module that knows the names under `<output>/<runId>/` (DESIGN D12b).
+"""Where are a run's results? The only module with the names under `<output>/<runId>/` (DESIGN D12b).
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
 
-Next to the runs, the deployment's bucket has the folder JOURNAL: what the controller recorded.
+Next to the runs, the deployment's bucket has the folder JOURNAL: the controller's records.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def manifest_uri(output: str) -> str:
 def manifest_part_uri(output: str, retries: int, begin: tuple[int, int], end: tuple[int, int]) -> str:
     """The entries between two bounds: (task, objects of it that are in earlier parts).
 
-    It names the try, so that a late write replaces nothing of a later one; and its bounds, so that two controllers that
-    cut differently do not mix. Tasks may not write there, only to `attempts/` and `parts/`."""
+    It names the try, so that a late write replaces no part of a later try, and its bounds, so that parts of two
+    controllers with different bounds do not mix. Tasks may not write there, only to `attempts/` and `parts/`."""
     return f"{output}manifest/{retries}/{_bound(*begin)}-{_bound(*end)}.json"
 
 
@@ -80,12 +80,13 @@ def _bound(task: int, objects: int) -> str:
 
 
 def history_part_uri(output: str, begin: str, end: str) -> str:
-    """The attempts that ended after one commit and up to another. Two controllers that cut differently do not mix."""
+    """The attempts that ended after one commit and up to another. Files of two controllers with different bounds do not
+    mix."""
     return f"{output}history/attempts-{begin.replace('#', '.') or '0'}-{end.replace('#', '.')}.npz"
 
 
 def instances_uri(output: str) -> str:
-    """The instances that the run has used, as they were known when it was closed."""
+    """The instances that the run has used, as recorded when it was closed."""
     return f"{output}history/instances.json"
 
 

@@ -1,4 +1,4 @@
-"""What does the engine need from the outside? Each docstring is a contract that adapters and fakes share.
+"""What does the engine need from outside? Each docstring is a contract that adapters and fakes share.
 
 Ordinary failures (insufficient capacity, a refused start, a lost reply) are events, not exceptions.
 """
@@ -61,8 +61,8 @@ class Store(Protocol):
     ) -> None:
         """All or nothing, only if none of `items` exists. Raises AlreadyExists.
 
-        expires_at: epoch seconds after which the store may delete an item; other items are kept. replacing: what is
-        written together with `items`, whether or not it exists.
+        expires_at: epoch seconds after which the store may delete an item; other items are kept. replacing: documents
+        written together with `items`, whether or not they exist.
         """
 
     def commit(
@@ -75,7 +75,7 @@ class Store(Protocol):
         """One transaction on condition that the stored version is `version`; it becomes `version + 1`.
 
         expires_at: epoch seconds after which the store may delete an item of `puts`, as in `create`: it may do so days
-        later, and never before.
+        later, but never before.
 
         Version 0 means "no state yet". At most 99 items besides the version, and 4 MB. If the reply is lost, the
         version is read again to see whether the commit took effect. Raises StaleState.
@@ -100,10 +100,10 @@ class Store(Protocol):
         need follow."""
 
     def is_at_rest(self) -> bool:
-        """Whether the last beat said so."""
+        """Whether the last heartbeat said so."""
 
     def switches(self) -> Switches:
-        """What may not be launched now: in the whole deployment, and in single cells."""
+        """The places where nothing may be launched now: the whole deployment, or single cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class EventQueue(Protocol):
 
 
 class Executor(Protocol):
-    """Carries actions out. Never raises for what AWS answers: every outcome, refusal or doubt is an event."""
+    """Carries actions out. AWS's answers never raise: every outcome, refusal or doubt is an event."""
 
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
         """Do what can be done before `deadline` (epoch seconds), in a safe order (targets before terminations, stops
@@ -140,7 +140,7 @@ class Archive(Protocol):
     """The record of the controller's inputs and decisions (`recording`)."""
 
     def put(self, name: str, body: bytes) -> None:
-        """Store a file, once. Raises what the store's client raises."""
+        """Store a file, once. Raises the errors of the store's client."""
 
 
 class Caller(StrEnum):
@@ -153,7 +153,7 @@ class Caller(StrEnum):
 
 
 class Wake(Protocol):
-    """How the controller is started and stopped."""
+    """The start and the rest of the controller."""
 
     def controller(self) -> None:
         """Invoke the controller asynchronously and make sure the tick is enabled. Idempotent."""
@@ -169,10 +169,10 @@ class ScheduleClock(Protocol):
     """The service that fires the schedules: it calls the api's FireSchedule at each time, at least once."""
 
     def set(self, schedule: Schedule) -> None:
-        """From now on it fires as this says; a paused one does not. Idempotent."""
+        """From now on it fires accordingly; a paused one does not. Idempotent."""
 
     def remove(self, name: str) -> None:
-        """It fires no more. One that is not there is no fault."""
+        """It fires no more. A missing one is not a fault."""
 
 
 class ImageResolver(Protocol):
@@ -192,7 +192,7 @@ class Identities(Protocol):
     signed_for: SignedFor
 
     def arn(self, headers: Mapping[str, str]) -> str:
-        """Whose signature that is, of headers that were checked. Raises SignatureRefused and IdentityUnknown."""
+        """The owner of a signature, whose headers were checked. Raises SignatureRefused and IdentityUnknown."""
 
 
 class ItemsReader(Protocol):

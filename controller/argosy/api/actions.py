@@ -1,9 +1,9 @@
 """The actions of every subject, in one table.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). A user's
-error is a reply, not an exception: an exception from here is a fault of ours or of AWS.
+error is a reply, not an exception: an exception from here is our fault or AWS's.
 
-A subject is a room with ACTIONS: the models of its requests, and the functions that answer them from the
+A subject is a package with ACTIONS: the models of its requests, and the functions that answer them from the
 `RequestContext`.
 """
 

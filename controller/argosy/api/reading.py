@@ -71,7 +71,7 @@ def run(store: Store, run_id: str) -> RunRecord | None:
 
 
 def spec_of(store: Store, run_id: str) -> dict[str, Any]:
-    """What was submitted, folded in or not. Raises one of `damage.FAULTS` where that is not there, or unreadable."""
+    """What was submitted, folded in or not. Raises one of `damage.FAULTS` if it is missing or unreadable."""
     return submitted(store, run_id)[0]
 
 
@@ -100,8 +100,9 @@ def run_of_token(store: Store, token: str) -> str | None:
 
 
 def is_stranded(store: Store, run_id: str) -> bool:
-    """Whether a run has not ended by its record, and yet no controller works on it: a person restored its record,
-    or the root of the state. The record is read twice, because the controller may have closed the run in between."""
+    """Whether a run has not ended according to its record, although no controller works on it: a person restored its
+    record, or the root of the state. The record is read twice, because the controller may have closed the run in
+    between."""
     return _is_at_work(store, run_id) and run_id not in open_runs(store) and _is_at_work(store, run_id)
 
 
@@ -125,7 +126,7 @@ def retries_of(store: Store, run_id: str) -> int:
 
 
 def appended(store: Store, run_id: str, after: str) -> list[tuple[str, bytes]]:
-    """Of a run's history, the items that commits appended after one of them ("" = all): as many as make one part."""
+    """The items of a run's history that commits appended after a given one ("" = all): as many as make one part."""
     found: list[tuple[str, bytes]] = []
     rows, place = 0, after or None
     while True:
@@ -148,8 +149,8 @@ def _rows_in(body: bytes) -> int:
 
 
 def with_requests(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when. Those of runs
-    that are to be cancelled are so at once.
+    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when. Runs that are
+    to be cancelled count as cancelled at once.
 
     Takes as many reads as there are records that may be reopened or cancelled, whatever the inbox holds.
     """
@@ -204,8 +205,8 @@ def _page_of_folded(store: Store, limit: int, after: str | None) -> tuple[list[R
 
 
 def _folded_since(place: str) -> str | None:
-    """Where the runs begin that were submitted in the second of a place in the inbox, or before; None for no place.
-    Requests are folded in as they come, so later ones have been shown."""
+    """The beginning of the runs that were submitted in the second of a place in the inbox, or before; None for no
+    place. Requests are folded in as they come, so later ones have been shown."""
     found = _PLACE.match(place)
     return f"{datetime.fromtimestamp(int(found[1]), UTC):%y%m%d%H%M%S}~" if found else None
 
@@ -219,7 +220,7 @@ def _submitted(body: bytes) -> RunRecord | None:
 
 
 def _in_inbox_at(store: Store, pointers: Sequence[Key]) -> Iterator[RetryRequest | CancelRequest]:
-    """The last request for each of the runs, where it is not folded in yet."""
+    """The last request for each of the runs, if it is not folded in yet."""
     places = store.read_many(pointers)
     for body in store.read_many((inbox.INBOX, place.decode()) for place in places.values()).values():
         with suppress(ValueError):

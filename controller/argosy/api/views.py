@@ -1,6 +1,6 @@
 """Runs, tasks and the cluster in replies. Pure functions from stored records to the replies' bodies.
 
-Times leave as ISO 8601 in UTC, money in US dollars unrounded, shares as 0..1; what is not known is null.
+Times are ISO 8601 in UTC, money is in US dollars and unrounded, shares are 0..1; unknown values are null.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def full_run_view(record: RunRecord) -> JSON:
 
 
 def dependencies_view(record: RunRecord) -> list[JSON]:
-    """What a run waits for, as DescribeRun shows it. isMet: whether it no longer waits for that run."""
+    """A dependency of a run, as DescribeRun shows it. isMet: whether it no longer waits for that run."""
     return [
         {
             "runId": each.run_id,
@@ -133,7 +133,7 @@ def failure_groups_view(record: RunRecord) -> list[JSON]:
 
 
 def reason_of(record: RunRecord, row: int) -> str | None:
-    """The text of a row of the run's reasons; None where it says nothing."""
+    """The text of a row of the run's reasons; None if it is empty."""
     return (record.reasons[row] if 0 <= row < len(record.reasons) else OTHER_REASONS) or None
 
 
@@ -286,7 +286,7 @@ def cluster_view(state: State, needs: Mapping[int, Resources], now: float, polic
 
 
 def floor_view(floor: Floor) -> JSON | None:
-    """How many instances a user wants kept; None = no number."""
+    """The minimum size that a user has requested; None = no number."""
     if not floor.instances:
         return None
     return {
@@ -341,7 +341,7 @@ def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSO
 
 
 def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
-    """One of `fleets` of DescribeCluster's body. USD an hour; times are ISO 8601; null is what is not known."""
+    """One of `fleets` of DescribeCluster's body. USD an hour; times are ISO 8601; unknown values are null."""
     kind = load_catalogue(pool.cell).get(pool.instance_type)
     band = interruption_band(pool.cell, pool.instance_type)
     why_not = rejected([pool], load_catalogue(pool.cell), now, policy)

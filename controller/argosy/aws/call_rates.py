@@ -18,7 +18,7 @@ ONE_STORM_S = 1.0  # refusals this close together come from one overload
 
 
 class CallRate(NamedTuple):
-    """What AWS allows of one kind of calls."""
+    """AWS's limit on one kind of calls."""
 
     per_s: float
     burst: float

@@ -23,8 +23,8 @@ def shielded(action: A, do: Callable[[A], Iterable[Event]]) -> list[Event]:
 
 
 def read_each(read: Callable[[A], Event], answer: Iterable[A]) -> Iterator[Event]:
-    """What `read` makes of each item of an answer. An item at which it fails becomes an ActionFailed; the others are
-    shown."""
+    """The result of `read` for each item of an answer. An item at which it fails becomes an ActionFailed; the others
+    are shown."""
     for item in answer:
         yield from shielded(item, lambda one: [read(one)])
 
@@ -87,9 +87,9 @@ def nothing_appended(run_id: str, after: str) -> Sequence[tuple[str, bytes]]:
 class Coordination(NamedTuple):
     """Keeps long work and another controller out of each other's way.
 
-    keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
-    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended: history
-    items that are not next to its results yet. Raises AWS_ERRORS.
+    keep_alive: renews the lease of the invocation. It is called often during work that may outlast the lease, so it is
+    cheap; it raises nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS.
+    appended: history items that are not next to its results yet. Raises AWS_ERRORS.
     """
 
     keep_alive: Callable[[], None] = lambda: None

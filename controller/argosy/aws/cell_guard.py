@@ -53,8 +53,8 @@ def take_over(home: Home, named: Iterable[str], before: Iterable[str] = ()) -> N
     """Record the cells that the deployment names from now on; `before` are those that it named so far.
 
     Raises CellInUse when a cell is left out that still has instances or fleets that would launch some, and ClientError
-    when a cell cannot be looked at: then the deployment is not changed. A destroyed cell is not looked at: it was empty
-    when its stack went, and its Region may be out of reach for good.
+    when a cell cannot be checked: then the deployment is not changed. A destroyed cell is not checked: it was empty
+    when its stack was deleted, and its Region may be out of reach for good.
     """
     records = cell_records.read(home.dynamodb, home.table)
     cells: dict[str, str | None] = dict(records.cells if records else {})

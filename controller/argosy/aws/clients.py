@@ -1,4 +1,4 @@
-"""The one source of boto3 clients; each is created when it is first asked for.
+"""The only source of boto3 clients; each is created at its first use.
 
 boto3 reads AWS_ENDPOINT_URL, credentials and the rest of the environment by itself.
 """

@@ -137,7 +137,7 @@ class DynamoStore:
         return True
 
     def _mark_lease(self, condition: str, asked: str, owner: str = "") -> bool:
-        """Whether the condition held. asked: "1" where another controller was refused the lease."""
+        """Whether the condition held. asked: "1" if another controller was refused the lease."""
         about_owner = {":owner": {"S": owner}} if owner else {}
         try:
             self._client.update_item(

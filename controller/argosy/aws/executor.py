@@ -1,9 +1,9 @@
 """The order in which actions are carried out.
 
 Stops come first because they are urgent. Targets come before terminations, or fleets would replace the instances that
-end. Launches come last of what runs need: only they can use up all the time, and they must not starve the rest. The
-remaining time goes to task definitions that no run needs any more. Tasks are polled one by one, by DescribeTasks, only
-for the health of their containers.
+end. Launches come last of the actions that runs need: only they can use up all the time, and they must not starve the
+others. The remaining time goes to task definitions that no run needs any more. Tasks are polled one by one, by
+DescribeTasks, only for the health of their containers.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class FleetTemplates:
-    """What the last listing showed, by fleet. In memory only: each process lists the fleets before it buys."""
+    """The last listing, by fleet. In memory only: each process lists the fleets before it buys."""
 
     def __init__(self, stage_tag: str, stage: str, clock: Callable[[], float]) -> None:
         """clock: seconds."""
@@ -48,8 +48,8 @@ class FleetTemplates:
 
     def modify_fleet(self, cell: Cell, request: Mapping[str, Any]) -> None:
         """ModifyFleet, to the newest version if the fleet is behind. A version that EC2 refuses does not hold the
-        target back: the fleet keeps its version and is asked again after a growing pause, because a missing right may
-        be granted. Raises AWS_ERRORS."""
+        target back: the fleet keeps its version and the change is retried after a growing pause, because a missing
+        right may be granted. Raises AWS_ERRORS."""
         fleet_id = request["FleetId"]
         configs = self._newer.get(fleet_id)
         if configs is None:

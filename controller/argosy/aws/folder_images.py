@@ -97,7 +97,7 @@ class FolderImages:
         return image if image.removeprefix(OWN_NAMESPACE) in self._names() else None
 
     def unknown(self, image: str) -> str:
-        """Why no image has this name, what may be meant, and which names there are."""
+        """Why no image has this name, the probable intention, and the existing names."""
         if not image.startswith(OWN_NAMESPACE):
             there = "start local mode with --runtime podman (or docker) for images from registries"
             return f"{image} cannot be run as a process of this machine: {there}, or name one of {self._there()}"
@@ -174,7 +174,7 @@ def _packages(words: list[str], folder: Path) -> Iterator[str]:
 
 
 def _applies(line: str) -> bool:
-    """Whether a requirement applies to this machine, as far as is plain."""
+    """Whether a requirement applies to this machine, as far as that is evident."""
     return "platform_machine" not in line or platform.machine() in line
 
 

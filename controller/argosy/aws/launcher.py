@@ -4,8 +4,8 @@ Problem: RunTask may start the task and its reply may be lost, or the process ma
 commit. A second call could then run an attempt twice, and giving up could leave a task that no state names.
 
 Idea: the intent is committed before the call, and the call carries a token that follows from the attempt's key, for
-which ECS starts one task at most. So an intent without a known outcome is in doubt and never wrong: ask again with the
-same token, or list what ECS runs, until one of the two answers.
+which ECS starts one task at most. So an intent without a known outcome is in doubt and never wrong: repeat the call
+with the same token, or list the tasks of ECS, until one of the two answers.
 
 1. `lifecycle.begin` adds a row: run, task 7, attempt 1, launch 0, status INTENT. The tick commits it.
 2. `executor` calls `launch` here: RunTask with the token of (run, 7, 1, 0).
@@ -20,7 +20,7 @@ same token, or list what ECS runs, until one of the two answers.
 For example, the reply of launch 0 is lost at 12:00:00. At 12:00:05 the listing shows no task yet; the call is repeated,
 and ECS answers with the task that the first call started. One task runs, and one attempt is charged.
 
-Nothing here decides what to launch, and nothing raises for what AWS answers: successes, refusals and doubts are events.
+Nothing here decides what to launch, and AWS's answers raise nothing: successes, refusals and doubts are events.
 The engine decides whether a token is still valid (`ResolveLaunches.resend`).
 """
 
@@ -112,7 +112,7 @@ class TaskLauncher:
         return events
 
     def stop(self, action: StopAttempt | StopOrphan, deadline: float) -> list[Event]:
-        """Ask for a stop; the reply shows the task. The sweep reports tasks that are gone already."""
+        """Request a stop; the reply shows the task. The sweep reports tasks that are already gone."""
         key = action.key if isinstance(action, StopAttempt) else None
         cell = self._cells.get(action.cell)
         if cell is None:
@@ -225,9 +225,9 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Even
 
 
 def _doubted(event: Event, state: State, launch: Launch) -> Event:
-    """Another controller that stopped for minutes in the middle of a call may yet send the refused request, and find
-    room. ECS remembers a token only once it has started a task. Nothing starts on an instance that is gone, nor by a
-    request that is wrong in itself."""
+    """Another controller that was paused for minutes in mid-call may still send the refused request, and find room. ECS
+    remembers a token only once it has started a task. Nothing starts on an instance that is gone, nor by a request that
+    is wrong in itself."""
     if not isinstance(event, LaunchRefused) or event.final or _is_gone(state, launch.instance_id):
         return event
     return LaunchInDoubt(event.key, f"refused, but another controller may have been about to send it: {event.reason}")

@@ -62,7 +62,7 @@ def part_from(run: Run, listings: Iterable[Iterable[StoredObject]], most: PartSi
     """The next part: whole tasks, or some of the objects of one task that has too many.
 
     listings: the objects of the folders that `starts_of` names, from there on, in the order of their names. Of each, at
-    most `most.objects` are taken and one further is looked at.
+    most `most.objects` are taken, and one more is read.
     """
     begin, folder = run.manifest_to, split_s3(run.output)[1]
     first, end = begin.task, min(begin.task + most.tasks, run.task_count)
@@ -179,7 +179,7 @@ def _entry(
 
 
 def _remembered(entry: dict[str, Any], before: Entry) -> dict[str, Any]:
-    """The entry with what the earlier manifest says of an instance that has since been forgotten."""
+    """The entry, with the earlier manifest's data about an instance that has since been forgotten."""
     same = ("index", "attempt", "instance")
     if entry["instanceType"] or not before.get("instanceType") or any(entry[name] != before.get(name) for name in same):
         return entry

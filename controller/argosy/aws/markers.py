@@ -1,7 +1,7 @@
 """The try that a manifest or a marker belongs to. A late write must not replace a later try's (decision 11).
 
 A controller may be paused for any time between its commit and its write. Meanwhile another one may close the run, its
-user may retry it, and it may be closed again. The late write must then not replace what belongs to the later try.
+user may retry it, and it may be closed again. The late write must then not replace the objects of the later try.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def withdraw_failure(s3: Any, run: Run) -> None:
 
 
 def take_back(s3: Any, run: Run, succeeded: bool) -> None:
-    """Remove a marker of `run` that was written too late. A marker of success always holds, because such a run is never
-    reopened. Raises AWS_ERRORS."""
+    """Remove a marker of `run` that was written too late. A marker of success is always valid, because such a run is
+    never reopened. Raises AWS_ERRORS."""
     if not succeeded:
         _delete_failure(s3, run, before=run.retries + 1)
 

@@ -113,7 +113,7 @@ class RunPreparation:
         return True
 
     def deregister(self, action: DeregisterDefinition, waiting: Iterable[Run], deadline: float) -> Event:
-        """Every active revision in every cell; none counts the same. A cell that refuses holds up no other cell.
+        """Every active revision in every cell; none counts the same. A refusal in one cell does not delay other cells.
 
         waiting: runs that are about to get a definition; theirs stay.
         """

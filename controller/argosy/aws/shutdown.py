@@ -23,7 +23,7 @@ _STEERABLE = ("submitted", "active", "modifying")  # fleets in other states refu
 
 
 def ec2_client(region: str) -> Any:
-    """The client of a Region that may be out: a call without an answer fails within about a minute."""
+    """The client of a Region that may be down: a call without an answer fails within about a minute."""
     import boto3
     from botocore.config import Config
 

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class SpotPrices:
-    """The current prices, asked for every five minutes. A pool that EC2 does not mention keeps its last price and the
+    """The current prices, queried every five minutes. A pool that EC2 does not mention keeps its last price and the
     time at which it was seen; the market decides how old is too old."""
 
     def __init__(self) -> None:

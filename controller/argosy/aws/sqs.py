@@ -26,7 +26,7 @@ class SqsQueue:
     """`ports.EventQueue` over a boto3 SQS client. A queue that does not answer counts as empty; sweeps compensate."""
 
     def __init__(self, client: Any, url: str, sleep: Callable[[float], None], threads: int = THREADS) -> None:
-        """sleep: waits out a queue that does not answer, so that the controller's loop keeps its pace. threads: 1 does
+        """sleep: used while a queue does not answer, so that the controller's loop keeps its pace. threads: 1 does
         everything in the caller's own thread."""
         self._client, self._url, self._sleep, self._threads = client, url, sleep, threads
 

@@ -31,7 +31,7 @@ _GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"
 
 @dataclass(frozen=True)
 class DeployedCell:
-    """One cell and what it takes to end it: boto3 clients of its Region, those of the home Region, and names.
+    """One cell and the means to end it: boto3 clients of its Region, those of the home Region, and names.
 
     ec2: makes the client of a Region.
     """
@@ -147,7 +147,7 @@ def _regions(cell: DeployedCell) -> dict[str, str | None]:
 
 
 def _is_free(cell: DeployedCell, region: str, closed: str | None) -> bool:
-    """A destroyed cell was empty when its stack went, so its Region need not answer any more."""
+    """A destroyed cell was empty when its stack was deleted, so its Region need not answer any more."""
     try:
         result = free(cell.ec2(region), cell.stage)
     except (ClientError, BotoCoreError) as error:
@@ -164,7 +164,7 @@ def _record(cell: DeployedCell, closed: str | None) -> None:
 
 
 def _clear_cluster(cell: DeployedCell) -> int:
-    """Deregister the instances that still are (a cluster with members cannot be deleted); how many there were."""
+    """Deregister the remaining instances (a cluster with members cannot be deleted); returns their number."""
     found = _unless_gone(cell.ecs.list_container_instances, cluster=cell.cluster)
     arns: list[str] = found["containerInstanceArns"] if found else []
     for arn in arns:

@@ -30,7 +30,7 @@ class AwsWake:
         self._events.disable_rule(Name=self._rule)
 
     def stay(self) -> None:
-        """A refusal is logged: the controller that asks is at work, and asks again before it leaves."""
+        """A refusal is logged: the calling controller is at work, and calls again before it ends."""
         try:
             self._events.enable_rule(Name=self._rule)
         except AWS_ERRORS as error:

@@ -85,10 +85,10 @@ def _turn() -> WatchTurn:
 
 def wake(home: HomeTick, records: Records, *, now: float) -> bool:
     """Enable the tick where a request waits: a controller going to rest may have died after it disabled the tick and
-    before it read the inbox once more (DESIGN D12a). Also where the controller should continue and does not: it leaves
-    while there is nothing to do, and an update of the stack then disables the tick. A controller that died in its very
-    first tick recorded nothing, and left its lease. Where the tick is enabled already, or another controller is about
-    to take the request, this costs one invocation at most. Returns whether there is a reason."""
+    before it read the inbox once more (DESIGN D12a). Also if the controller should continue and does not: it ends while
+    there is nothing to do, and an update of the stack then disables the tick. A controller that died in its very first
+    tick recorded nothing, and left its lease. If the tick is already enabled, or another controller is about to take
+    the request, this costs one invocation at most. Returns whether there is a reason."""
     if records.is_torn_down:
         return False
     is_silent = records.means_to_go_on and now - (records.heartbeat or 0.0) > SILENT_S
@@ -99,7 +99,7 @@ def wake(home: HomeTick, records: Records, *, now: float) -> bool:
 
 
 def look_at_cell(turn: WatchTurn, region: str, records: Records | None, ec2: Any) -> dict[str, Any]:
-    """One turn over one further cell: besides a dead controller, it checks that a controller still steers the cell.
+    """One turn over one further cell: besides a dead controller, it checks that a controller still manages the cell.
 
     records: the contents of home's table; None when there is no such table. Raises WatchdogFailed.
     """

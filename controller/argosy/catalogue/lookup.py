@@ -1,7 +1,7 @@
 """An instance type in the catalogue: its size, price, offers and interruptions.
 
 The figures are data (`files`), shipped as JSON; each file names its date and source. The live market (spot prices,
-interruptions) and what a container instance registers come from AWS and override these figures.
+interruptions) and the registered size of container instances come from AWS and override these figures.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Overheads(NamedTuple):
 
 @cache
 def overheads_of(region: str, disk_gib: int, has_address: bool) -> Overheads:
-    """The overheads of an instance with a volume of that size. Volumes are billed by the month: its mean length is
-    taken."""
+    """The overheads of an instance with a volume of that size. Volumes are billed by the month; the mean length of a
+    month is used."""
     disk_usd = disk_gib * _price(region, _GP3) / document(_FILE)["hoursPerMonth"]
     return Overheads(disk_usd, _price(region, _ADDRESS) if has_address else 0.0)
 
@@ -62,13 +62,13 @@ def is_listed(region: str) -> bool:
 
 
 def image_gb(has_gpus: bool) -> float:
-    """How many GB an instance is assumed to pull before it can start a task: a compressed image."""
+    """The GB that an instance is assumed to pull before it can start a task: a compressed image."""
     assumed: dict[str, Any] = document(_FILE)["assumed"]
     return float(assumed["imageGbWithGpus" if has_gpus else "imageGb"])
 
 
 def log_gb_per_attempt() -> float:
-    """How much an attempt is assumed to write to its log."""
+    """The assumed size of an attempt's log."""
     return float(document(_FILE)["assumed"]["logKbPerAttempt"]) / 1e6
 
 

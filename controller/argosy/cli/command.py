@@ -108,9 +108,9 @@ def command(
 ) -> Callable[[Body], Body]:
     """Makes `body(session, ...)` the command `name` of `app`.
 
-    as_json: it has --json (`session.wants_json`): one document, whatever happens. as_lines: it also has --json-lines
+    as_json: it has --json (`session.wants_json`): always one document. as_lines: it also has --json-lines
     (`session.wants_lines`), for answers that come piece by piece. connected: it has the options that choose an AWS.
-    form: how it reads its words. is_group: it is what `app` itself does where none of its commands is named.
+    form: how it reads its words. is_group: it runs when `app` is called without the name of a command.
     """
     added = dict(_CONNECTION) if connected else {}
     if as_lines:

@@ -27,7 +27,7 @@ _COMMANDS = ("next: ", "or: ")
 
 
 class PlainTextConsole(Console):
-    """Styles come from arguments and `PlainText`, never from what is printed: `[x9.large]` is not looked up."""
+    """Styles come from arguments and `PlainText`, never from the printed text: `[x9.large]` is not looked up."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)

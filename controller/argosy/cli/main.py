@@ -67,7 +67,7 @@ class LateGroup(TyperGroup):
         return [*super().list_commands(ctx), *(name for name, late in self.late.items() if find_spec(late.module))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """For listing: a stand-in with the help line."""
+        """For listing: a placeholder with the help line."""
         late = self.late.get(cmd_name)
         if late is None or not find_spec(late.module):
             return super().get_command(ctx, cmd_name)
@@ -125,7 +125,7 @@ def help_of(
         list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command's name.", show_default=False)
     ] = None,
 ) -> None:
-    """What a command does, and its options."""
+    """The help of a command, and its options."""
     assert ctx.parent is not None, "help is a command of a group"
     context: Any = ctx.parent
     for word in words or ():
@@ -190,7 +190,7 @@ def argosy(
 
 
 def main(program: Callable[[], object] = app) -> None:
-    """The entry point. A fault of Argosy's own exits 3, so that 1 keeps its meaning: the run has failures."""
+    """The entry point. Argosy's own faults exit with 3, so that 1 keeps its meaning: the run has failures."""
     try:
         program()
     except Exception as fault:

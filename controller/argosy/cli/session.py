@@ -63,7 +63,7 @@ class Session:
 
     @cached_property
     def access(self) -> Access:
-        """The deployment as this user reaches it."""
+        """This user's access to the deployment."""
         return Access(self.connection, self.tools.clients, self.tools.credentials)
 
     @property
@@ -112,7 +112,7 @@ class Session:
 
     @contextmanager
     def one_document(self, together: Callable[[list[Any]], Any]) -> Iterator[None]:
-        """The JSON printed inside becomes one document, even when something is raised."""
+        """The JSON printed inside becomes one document, even if an exception is raised."""
         self._gathered = []
         try:
             yield

@@ -1,7 +1,7 @@
 """Tables in a terminal of any width: no id and no number is ever cut.
 
-Where the width does not suffice, texts are wrapped first, then the least important columns are dropped, with a note
-below. Where that is not enough, every row becomes a block with a line for each of its cells.
+If the width is too small, texts are wrapped first, then the least important columns are dropped, with a note
+below. If that is not enough, every row becomes a block with a line for each of its cells.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ class PlainTable:
 
 
 def fitting(widths: Sequence[int], texts: Sequence[int], may_go: Sequence[int], room: int) -> dict[int, int] | None:
-    """Column -> its width, of the columns shown, in their order; None where there is no room for the columns that must
+    """Column -> its width, of the columns shown, in their order; None if there is no room for the columns that must
     stay.
 
-    widths: what each column needs. texts: columns that may be narrower than that. may_go: the first one is dropped
+    widths: the needs of each column. texts: columns that may be narrower than that. may_go: the first one is dropped
     first.
     """
     shown = list(range(len(widths)))
@@ -154,7 +154,7 @@ def _one_line(text: str) -> str:
 
 
 def _wrapped(console: Any, cell: PlainText, width: int) -> list[PlainText]:
-    """Break at blanks where there are some; a longer word continues on the next line."""
+    """Break at blanks if there are any; a longer word continues on the next line."""
     if cell_len(cell.plain) <= width:
         return [cell]
     return cast("list[PlainText]", list(cell.wrap(console, width, overflow="fold")))

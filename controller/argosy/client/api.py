@@ -1,7 +1,7 @@
 """The api of a deployment: one method for each action, invoked with the user's own credentials.
 
-The proof of the sender's identity is a signed call of sts:GetCallerIdentity, handed in unsent. That needs no right and
-no call, and no secret leaves the machine: only a signature does.
+The proof of the sender's identity is a signed call of sts:GetCallerIdentity, which the client does not send itself.
+That needs no right and no call, and no secret leaves the machine: only a signature does.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class ApiClient:
         return self._call("DescribeRun", runId=run_id)
 
     def describe_with_standing(self, run_id: str) -> dict[str, Any]:
-        """The run view with `standing`: its place in line while nothing of it runs and something waits, else null."""
+        """The run view with `standing`: its place in line while no task runs and some wait, else null."""
         return self._call("DescribeRun", runId=run_id, include=["standing"])
 
     def describe_with_cost(self, run_id: str) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class ApiClient:
         return self._call("CreateEnvironment", spec=spec)
 
     def update_environment(self, name: str, base: int, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """The new `revision`, or the newest with `created` false if it says the same. base: the newest revision."""
+        """The new `revision`, or the newest with `created` false if it is the same. base: the newest revision."""
         return self._call("UpdateEnvironment", name=name, baseRevision=base, spec=spec)
 
     def start_deployment(self, name: str, revision: int | None, client_token: str) -> dict[str, Any]:
@@ -319,7 +319,7 @@ class ApiClient:
         return self._call("RunScheduleNow", name=name, clientToken=client_token)
 
     def delete_schedule(self, name: str) -> dict[str, Any]:
-        """What is left of it: name and state."""
+        """The rest of it: name and state."""
         return self._call("DeleteSchedule", name=name)
 
     def _all_pages(self, action: str, what: str, **fields: Any) -> dict[str, Any]:

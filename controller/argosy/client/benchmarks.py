@@ -31,14 +31,14 @@ _ELAPSED = re.compile(r"(?:^real\s+(\d+)m([0-9.]+)s|(\d+):([0-9.]+)elapsed)", re
 
 
 class NoRecord(ValueError):
-    """The text holds no measurement; the message says why."""
+    """The text has no measurement; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One benchmark. Times in seconds; `gpus` is how many devices were trained on.
+    """One benchmark. Times in seconds; `gpus` is the number of devices used.
 
-    total_s: the whole task, without baseline_s, which it spent on the one GPU that the others are compared with.
+    total_s: the whole task, without baseline_s, the time on one GPU for comparison with the others.
     share_usd_per_hour: of the part of the instance that the task held. usd: the cost of the task from start to end.
     None means "unknown" everywhere. setting: the values that must be equal for a comparison, besides the batch per GPU.
     """
@@ -162,7 +162,7 @@ MILLION = 1_000_000
 
 
 def is_comparable(one: Measurement, other: Measurement) -> bool:
-    """Whether both did the same work, on however many GPUs."""
+    """Whether both did the same work, regardless of the number of GPUs."""
     return one.batch_per_gpu == other.batch_per_gpu and one.setting == other.setting
 
 

@@ -12,7 +12,7 @@ Spec = Mapping[str, Any]
 
 
 def names_in(spec: Spec) -> list[str]:
-    """Its dependencies as its author wrote them; the checks of the spec handle anything that is not a name."""
+    """Its dependencies as written by its author; the checks of the spec handle anything that is not a name."""
     given = spec.get("dependsOn")
     entries = given if isinstance(given, list) else []
     return [each["run"] for each in entries if isinstance(each, Mapping) and isinstance(each.get("run"), str)]

@@ -29,7 +29,7 @@ def followed(begun: View, look: Callable[[], View], pauses: Pauses) -> Iterator[
 
 
 def since(begun: View, deployments: Sequence[View]) -> list[View]:
-    """The deployment that was begun, and those after it; none until the controller has taken it in."""
+    """The deployment that was begun, and those after it; none until the controller has processed it."""
     last = max((each["deployment"] for each in begun["deployments"]), default=0)
     later = [each["deployment"] for each in deployments if each["revision"] == begun["deploying"]]
     if begun["created"]:

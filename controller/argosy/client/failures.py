@@ -60,7 +60,7 @@ class FailuresAlike:
 
     @property
     def has_run(self) -> bool:
-        """Whether a program of theirs may have printed something."""
+        """Whether one of their programs may have printed something."""
         return self.exit_code is not None
 
 

@@ -1,9 +1,9 @@
 """Which CloudWatch stream holds the output of an attempt?
 
-For one task DescribeTask has the answer, for every attempt it had, however long ago. For many tasks at once the stream
+For one task DescribeTask has the answer, for each of its attempts, however long ago. For many tasks at once the stream
 is found by the ARN of the attempt's ECS task: DescribeRun knows that while the attempt is alive, and ECS keeps a
 stopped task for about an hour. The task definition gives the log group and the prefix; without it, those of the
-deployment are taken.
+deployment are used.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def find_streams(
 
 
 def _described(access: Access, arns: list[str]) -> Iterator[Mapping[str, Any]]:
-    """Empty if the user may not ask ECS: then the deployment's own group and prefix are used."""
+    """Empty if the user may not call ECS: then the deployment's own group and prefix are used."""
     cluster = access.deployment.cluster
     try:
         for region in sorted({cell_of(arn) for arn in arns}):

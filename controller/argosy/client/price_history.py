@@ -43,7 +43,8 @@ class PriceSeries:
 
 
 def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, PriceSeries], int]:
-    """The series of every pool, and the number of entries that were not prices: EC2's strings may be zero or worse."""
+    """The series of every pool, and the number of entries that were not prices: EC2's strings may be zero or
+    invalid."""
     entries: dict[Pool, list[tuple[float, float]]] = {}
     unusable = 0
     for first in range(0, len(names), TYPES_PER_CALL):
@@ -66,7 +67,8 @@ def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, Pric
 
 
 def sparkline(series: PriceSeries, now: float) -> str:
-    """The week in blocks, the pool's lowest price at the bottom: it shows how the price moved, not how high it is."""
+    """The week in blocks, with the pool's lowest price at the bottom: it shows the changes of the price, not its
+    height."""
     step = DAYS * 86_400 / SPARK_CELLS
     cells = [series.at(now - (SPARK_CELLS - number - 0.5) * step) for number in range(SPARK_CELLS - 1)] + [series.now]
     low, high = min(cells), max(cells)

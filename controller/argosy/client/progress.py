@@ -13,7 +13,7 @@ RATE_WINDOW_S = 60.0
 
 
 def finished(tasks: Mapping[str, Any]) -> int:
-    """How many tasks need nothing more: succeeded, failed or cancelled."""
+    """The number of finished tasks: succeeded, failed or cancelled."""
     return sum(int(tasks[status]) for status in DONE)
 
 
@@ -25,7 +25,7 @@ class ProgressRate:
     left: int = 0  # tasks
 
     def see(self, now: float, view: Mapping[str, Any]) -> None:
-        """Take in a run view that was read at `now`, in epoch seconds."""
+        """Add a run view that was read at `now`, in epoch seconds."""
         count = finished(view["tasks"])
         self.left = view["tasks"]["total"] - count
         self.samples.append((now, count))

@@ -1,4 +1,4 @@
-"""Which run does a person mean? They give its id, the beginning of it, its name, or `last`."""
+"""Which run does a user mean? Users give its id, the beginning of the id, its name, or `last`."""
 
 from __future__ import annotations
 

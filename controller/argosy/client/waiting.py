@@ -31,7 +31,7 @@ def _still(view: View) -> str:
 
 @dataclass
 class PatientLook:
-    """Reads one thing over and over. warn: called once when AWS does not answer and the request is repeated.
+    """Reads one thing repeatedly. warn: called once when AWS does not answer and the request is repeated.
 
     Raises the refusals of `look`, and AWS's errors if the first call fails or too many fail in a row.
     """
@@ -89,7 +89,7 @@ class Pauses:
 
 @dataclass
 class RunPoller:
-    """Reads one run over and over. Times in seconds.
+    """Reads one run repeatedly. Times in seconds.
 
     describe: run id -> run view. warn: called once when AWS does not answer and the poller tries again.
     """
@@ -104,7 +104,7 @@ class RunPoller:
     def views(self, run_id: str, timeout_s: float | None = None) -> Iterator[View]:
         """One view after another; the last one is that of the ended run.
 
-        Raises WaitTimedOut, the api's refusals, and what AWS raises if the first call fails or too many in a row.
+        Raises WaitTimedOut, the api's refusals, and AWS's errors if the first call fails or too many fail in a row.
         """
         look = PatientLook(lambda: self.describe(run_id), self.sleep, self.warn, self.failures_limit)
         pauses = Pauses(self.now, self.sleep, self.interval_s, timeout_s)

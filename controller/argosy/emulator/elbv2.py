@@ -1,5 +1,5 @@
 """Elastic Load Balancing's answers about the targets of its target groups.
-It covers what Argosy asks, as botocore describes it: an instance may be registered with several ports, and only while
+It covers Argosy's calls, as botocore describes them: an instance may be registered with several ports, and only while
 it runs; deregistering an unregistered target is not a fault.
 """
 

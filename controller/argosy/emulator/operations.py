@@ -36,7 +36,7 @@ class Refusal(Exception):
 
 
 class LockedService(Protocol):
-    """What `operation` needs of the service whose method it wraps."""
+    """The members that `operation` needs of the service whose method it wraps."""
 
     @property
     def lock(self) -> RLock:

@@ -1,4 +1,4 @@
-"""SSM's answers about the parameters of one account and Region, as far as Argosy and its users ask about its own."""
+"""SSM's answers about the parameters of one account and Region, as far as Argosy and its users need them."""
 
 from __future__ import annotations
 

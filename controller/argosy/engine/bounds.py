@@ -101,8 +101,8 @@ def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: i
 
 
 def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list[Action]:
-    """Mark the actions, as far as this commit can hold the marks and the next one the outcomes. The next tick decides
-    the rest again. deletions: items that the commit removes."""
+    """Mark the actions, as far as this commit can hold the marks and the next one can hold the outcomes. The next tick
+    decides the rest again. deletions: items that the commit removes."""
     state, policy = moment.state, moment.policy
     begun: list[Action] = []
     promised: set[tuple[str, int]] = set()
@@ -124,7 +124,7 @@ def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list
 
 
 def _kept_for(kinds: tuple[type[Action], ...], actions: Sequence[Action], state: State, at_most: int) -> int:
-    """How many documents the actions before them leave to such actions. Results are looked up and runs closed last;
+    """The number of documents that earlier actions leave to such actions. Results are looked up and runs closed last;
     without this share they would wait while many runs have tasks to launch."""
     kept: set[tuple[str, int]] = set()
     for action in actions:

@@ -3,7 +3,7 @@
 Problem: an exception in a step that works for all runs together, such as buying, names no run. Idea: a tick up to its
 commit is a function of the store and of the facts that it takes in, so it can be rehearsed without some of the runs. If
 the tick works without any of them, halving finds one to leave out: among n runs in log2(n) rehearsals. Example: eight
-runs, and the tick fails at the sixth.
+runs, and the tick fails on the sixth.
 
 >>> tries = []
 >>> def fails(without):

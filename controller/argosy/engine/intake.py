@@ -50,9 +50,9 @@ def ended_dependencies(store: Store, state: State) -> Iterator[DependencyEnded]:
 
 
 def _statuses(store: Store, record: RunRecord) -> NDArray[np.uint8]:
-    """Statuses of its tasks, uint8 [tasks]. Where they cannot be read, as of a run that was set aside, it is unknown
-    which of them succeeded, unless all did. The others then count as cancelled, as they do where a whole run is waited
-    for."""
+    """Statuses of its tasks, uint8 [tasks]. If they cannot be read, as for a run that was set aside, it is unknown
+    which of them succeeded, unless all did. The others then count as cancelled, as they do if a whole run is
+    awaited."""
     with suppress(*FAULTS):
         if (run := load_run(store, record.id)) is not None:
             return run.tasks.statuses()

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def load(store: Store) -> State:
-    """The last committed state. `losses` names what cannot be read of it.
+    """The last committed state. `losses` names the unreadable documents.
 
     Raises StaleState when another controller commits in the meantime (try again), NewerFormat, OlderFormat,
     UnreadableState.

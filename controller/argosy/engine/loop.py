@@ -1,10 +1,10 @@
 """One invocation of the controller: how long it works, and when it rests. (DESIGN D12a)
 
 The invocation that gets the lease ticks until there is no work and no instance, or nothing to do for a while, or its
-time is nearly up. Every other invocation leaves at once. The lease only saves double work; the conditional commit makes
+time is nearly up. Every other invocation ends at once. The lease only saves double work; the conditional commit makes
 launches unique.
 
-With nothing to do for a while (`scheduler.due`), it leaves "quiet". The schedule's tick stays enabled and checks each
+With nothing to do for a while (`scheduler.due`), it ends "quiet". The schedule's tick stays enabled and checks each
 minute whether something is due; urgent messages call the function themselves (decision 39).
 """
 
@@ -163,7 +163,7 @@ class Loop:
 
     def _rested(self) -> bool:
         """Disable the tick, then read the inbox once more: a request that came in between wakes the controller. The
-        watchdog enables a tick that should not be disabled, so the heartbeat says that this one may be."""
+        watchdog enables a tick that should not be disabled, so the heartbeat says that this one may stay disabled."""
         self.store.beat(self.now(), at_rest=True)
         self.wake.rest()
         if self.store.page(INBOX, 1)[0]:

@@ -3,9 +3,9 @@
 One tick works for all runs, in one process and with one commit. An exception that one run causes must not keep the
 others from their commit. So an exception before the commit excludes its cause, and the tick begins again without it:
 
-- A fact is being taken in, and it names an open run: that run.
-- The fact is a message or a request that names none: the message, which moves to the dead letters, or the request.
-- Anything else, such as a decision for all runs together: the run that a search finds (`culprit`).
+- A fact is being taken in, and it names an open run: that run is excluded.
+- The fact is a message or a request that names none: the message is excluded, and moves to the dead letters, or the
+request is. - Anything else, such as a decision for all runs together: a search finds the run to exclude (`culprit`).
 
 An exception that none of these explains is raised. For example, `decide` fails at run b of a, b and c. The search finds
 b. The next round suspends b and commits its decisions for a and c. The record of b says why it waits.
@@ -136,7 +136,7 @@ class Exclusions:
                 suspend(state, record, reason, now, recent)
 
     def refuses(self, state: State, key: str, run_id: str) -> bool:
-        """Whether to refuse a request: the code fails at it, or at the run that it would open."""
+        """Whether to refuse a request: the code fails on it, or on the run that it would open."""
         is_open = run_id in state.runs or run_id in state.suspended
         return key in self.requests or (run_id in self.runs and not is_open)
 

@@ -80,7 +80,7 @@ class Engine:
     def tick(self, wait_s: float = 0.0) -> TickReport:
         """One tick. Raises StaleState when another controller has committed; the next tick then loads again.
 
-        Where the controller's own code fails at a run, a message or a request, the tick begins again without it
+        If the controller's own code fails on a run, a message or a request, the tick begins again without it
         (`own_faults`). Faults that they do not explain are raised.
         """
         until = float("inf")
@@ -125,7 +125,7 @@ class Engine:
         self.outcomes.extend(outcomes)
 
     def _search(self, until: float) -> str | None:
-        """Search for the run at which the round failed, with the facts that the round had taken in."""
+        """Search for the run on which the round failed, with the facts that the round had taken in."""
         now, known = self.now(), frozenset(self.excluded.runs)
         moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, now, self.policy)
         read = stored(self.store).state
@@ -139,14 +139,14 @@ class Engine:
         return culprit(suspects, fails, lambda: self.now() >= until)
 
     def resume(self) -> None:
-        """Begin another invocation. The state in memory counts if the last one left with nothing under way and no other
-        controller has committed since."""
+        """Begin another invocation. The state in memory counts if the last invocation ended with nothing under way and
+        no other controller has committed since."""
         if not self.left_quiet or self.state is None or self.state.version != self.store.version():
             self.forget()
         self.left_quiet = False
 
     def flush_record(self) -> None:
-        """Store what is recorded so far, if anything is."""
+        """Store the record so far, if there is any."""
         if self.recorder is not None:
             self.recorder.flush()
 
@@ -332,8 +332,8 @@ class Engine:
         return progress
 
     def _apply_sightings(self, state: State, deletions: int) -> int:
-        """Apply what the sweep saw, until the commit would grow too large; the next tick takes the rest. Returns how
-        many ends of tasks and instances it showed."""
+        """Apply the sweep's sightings, until the commit would grow too large; the next tick applies the rest. Returns
+        how many ends of tasks and instances it showed."""
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]

@@ -39,7 +39,7 @@ def numbers(high: float, most: int = 5, text: Callable[[float, float], str] | No
 
 
 def counts(high: float, most: int = 5) -> Axis:
-    """Of things that are counted: no tick between whole numbers."""
+    """For counts: no tick between whole numbers."""
     return numbers(max(high, 1.0), min(most, max(1, math.ceil(high))))
 
 
@@ -64,7 +64,7 @@ def dollars(high: float, most: int = 5) -> Axis:
 
 
 def seconds(low: float, high: float, most: int = 6) -> Axis:
-    """Time that has passed, in seconds from an origin; the ends are those of the data."""
+    """Elapsed time, in seconds from an origin; the ends are those of the data."""
     high = high if high > low else low + 1.0
     wanted = (high - low) / most
     step = next((each for each in _SECONDS if each >= wanted), math.ceil(wanted / 86_400) * 86_400)

@@ -65,7 +65,7 @@ def picture(key: str, said: str) -> Markup:
 
 
 def _work(at_work: AtWork, instances: int) -> dict[str, Any]:
-    """first: where the attempts of each instance begin, and in the end how many there are."""
+    """first: the first attempt of each instance, and at the end the number of attempts."""
     first = np.searchsorted(at_work.instance, np.arange(instances + 1)).astype("u4")
     columns = {"first": stored(first), "run": stored(at_work.run), "index": stored(at_work.index)}
     return {**columns, "gpus": stored(at_work.gpu_mask)} if at_work.gpu_mask.any() else columns
@@ -161,7 +161,7 @@ def _totals(instances: Instances) -> Table:
 
 
 def _means(group: NDArray[np.int64], shares: NDArray[np.float32], groups: int) -> NDArray[np.float64]:
-    """Of the shares that are known, by group; not a number where none is."""
+    """The mean of the known shares, by group; not a number if none is known."""
     known = ~np.isnan(shares)
     counts, sums = np.bincount(group[known], minlength=groups), np.bincount(group[known], shares[known], groups)
     means: NDArray[np.float64] = np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0)

@@ -20,10 +20,9 @@ ROWS_SHOWN = 200  # of a table: what is longer says how to get the rest
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The figures behind a picture, to be read aloud or copied. `>` before a heading aligns to the right. left: how
-    many rows
-    were left out already. more: how to get them. stacks: if there is no room for its columns, its rows become blocks
-    with a line for each cell.
+    """The figures behind a picture, to be read aloud or copied. `>` before a heading aligns to the right. left: the
+    number of rows that were left out. more: how to get them. stacks: if there is no room for its columns, its rows
+    become blocks with a line for each cell.
     """
 
     headings: Sequence[str]
@@ -35,7 +34,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One picture. key: its id in the page. note: what to see, in a sentence. wide: it takes all of the page's width.
+    """One picture. key: its id in the page. note: the content, in a sentence. wide: it takes all of the page's width.
     data: for the script to draw on the canvas. empty: the text while there is no data."""
 
     key: str
@@ -136,7 +135,7 @@ def _next_steps(steps: Sequence[tuple[str, str]]) -> Markup | None:
 
 
 def figure(each: Figure) -> Markup:
-    """Its title, what to see, the picture, and the table behind it."""
+    """Its title, its note, the picture, and the table behind it."""
     if each.empty:
         return joined([element("h2", each.title), element("p", each.empty, class_="empty")])
     return joined(

@@ -98,7 +98,7 @@ def _table(found: Sequence[View], now: float) -> Table:
 
 
 def _seconds(iso: str | None, now: float) -> float:
-    """After now; what is not known is now."""
+    """After now; an unknown time is now."""
     moment = instant(iso)
     return 0.0 if moment is None else min(0.0, moment.timestamp() - now)
 
@@ -218,9 +218,8 @@ def _over_time(view: View, seen: ServiceSeen) -> Figure:
 
 
 def _changes(series: View, present: float, now: float) -> tuple[Floats, Floats]:
-    """Moments, and how many tasks start or run from each on. A history has no sample of what happens right after the
-    last one
-    and then stays, so the last value is the present one.
+    """Times, and how many tasks start or run from each on. A history has no sample of a change right after the last
+    one, so the last value is the present one.
     """
     alive = np.array(series["running"], dtype="f8") + np.array(series["starting"], dtype="f8")
     moments = np.array(series["at"], dtype="f8")

@@ -60,7 +60,7 @@ class Attempts:
 
     @property
     def has_run(self) -> NDArray[np.bool_]:
-        """Which have started and ended, be it within the same tenth of a second."""
+        """Those that have started and ended, even within the same tenth of a second."""
         found: NDArray[np.bool_] = (self.started > 0) & (self.stopped >= self.started)
         return found
 

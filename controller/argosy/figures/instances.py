@@ -17,8 +17,8 @@ _ENDED = "GONE"
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """Columns of one length. type, zone, purchase, state: rows of the lists of names. Shares 0..1, not a number where
-    an instance has none of it. tasks: how many run there."""
+    """Columns of one length. type, zone, purchase, state: rows of the lists of names. Shares 0..1, not a number if an
+    instance has none of the resource. tasks: how many run there."""
 
     types: Sequence[str]
     zones: Sequence[str]
@@ -53,7 +53,7 @@ class Instances:
 @dataclass(frozen=True, slots=True)
 class AtWork:
     """Attempts at work, in the order of their instances. instance: row of `Instances`; run: row of `runs`. gpu_mask:
-    bit j = the j-th GPU of the instance. left: how many more there are than the reply holds."""
+    bit j = the j-th GPU of the instance. left: the number of attempts that the reply lacks."""
 
     runs: Sequence[str]
     instance: NDArray[np.int64]
@@ -98,13 +98,13 @@ def instances_of(cluster: View) -> tuple[Instances, AtWork]:
 
 
 def named(names: Sequence[str], rows: NDArray[Any], name: str) -> NDArray[np.bool_]:
-    """Which rows are of that name."""
+    """The rows of that name."""
     found: NDArray[np.bool_] = np.array([each == name for each in names] or [False])[rows]
     return found
 
 
 def _at_work(told: View, alive: NDArray[np.bool_]) -> AtWork:
-    """Of the instances that live, by their rows among these. They come in the order of their instances."""
+    """Those of live instances, by their rows among these. They come in the order of their instances."""
     columns = told["columns"]
     instance = column(columns["instance"])
     here = alive[instance]

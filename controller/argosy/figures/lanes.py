@@ -28,7 +28,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """An instance of the run. Times in seconds after the origin; ended: of the picture's end while it lives."""
+    """An instance of the run. Times in seconds after the origin; ended: the picture's end while it lives."""
 
     id: str
     kind: str  # `c5.xlarge in us-east-1a, spot`

@@ -1,4 +1,4 @@
-"""A chart outside our pages, where no style sheet of ours applies: one SVG image with its legend.
+"""A chart outside our pages, where our style sheet does not apply: one SVG image with its legend.
 
 A notebook that is not trusted drops inline SVG, styles and scripts, but shows an image whose address holds all of it.
 """
@@ -20,7 +20,7 @@ _CLASSES = (".chart", ".area", ".line", ".point", ".s-")
 
 
 def picture_of(figure: Figure) -> Markup | None:
-    """The figure's chart as an `img` element; None for one that is drawn by a script, and where there is nothing."""
+    """The figure's chart as an `img` element; None for one that is drawn by a script, or that is empty."""
     found = ElementTree.fromstring(element("div", figure.picture))  # which may be several elements, or none
     chart = found.find(".//svg")
     if chart is None:

@@ -86,7 +86,7 @@ def _kinds(view: View, found: Sequence[View]) -> dict[str, str]:
 def _shares(
     unit: str, taken: float, whole: float, by_queue: Mapping[str, float], kinds: Mapping[str, str]
 ) -> tuple[Cell, Cell]:
-    """A bar with a part for each queue, and a legend for it. whole: what the bar is at its full length."""
+    """A bar with a part for each queue, and a legend for it. whole: the amount at the bar's full length."""
     named = [(name, kind, by_queue.get(name, 0.0)) for name, kind in kinds.items()]
     others = sum(amount for name, amount in by_queue.items() if name not in kinds)
     idle = taken - sum(by_queue.values())

@@ -222,10 +222,10 @@ def how_long(attempts: Attempts | None) -> Figure:
 
 
 def _bins(ran: Floats) -> tuple[Floats, Floats, axes.Axis]:
-    """Edges in seconds, their places on the axis, and that: by powers of ten where the longest took far more than the
+    """Edges in seconds, their places on the axis, and the axis: by powers of ten if the longest took far more than the
     median.
 
-    Seconds are known to a tenth, and so are edges: bars of two and of three tenths in turn would look like a comb.
+    Seconds are known to a tenth, and so are edges: alternating bars of two and of three tenths would look like a comb.
     """
     tenths, longest = np.rint(ran * TENTHS), float(ran.max())
     end = int(tenths.max()) + 1
@@ -309,7 +309,7 @@ def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figur
 
 
 def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
-    """The run's instances in the order of launch; one that lives still ends with the last thing that is known."""
+    """The run's instances in the order of launch; a live one ends at the last known time."""
     origin = history.get("origin", 0.0)
     samples = _from_origin(history).get("at", [])[-1:]
     stopped = 0.0 if attempts is None else float(attempts.stopped.max(initial=0.0))
@@ -330,7 +330,7 @@ def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
 
 
 def _after(at: str | None, origin: float) -> float:
-    """Seconds after the origin, 0 for what is not known; an instance that was there before is there from the start."""
+    """Seconds after the origin, 0 for unknown times; an instance from before the origin starts at it."""
     return max(0.0, _epoch_s(at) - origin) if at else 0.0
 
 

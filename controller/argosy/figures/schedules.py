@@ -114,7 +114,7 @@ def _steps(view: View) -> list[tuple[str, str]]:
 
 
 def _times(view: View, now: float) -> Figure:
-    """A dot for each time that was, in the row of its verdict, and for each to come."""
+    """A dot for each past time, in the row of its verdict, and for each coming time."""
     key, title = "times", "Its times and their outcomes"
     fires, coming = view["fires"], view["nextTimes"]
     if not fires and not coming:
@@ -211,5 +211,5 @@ def _after(iso: str, now: float) -> float:
 
 
 def _left(iso: str | None, now: float) -> str:
-    """`1h 12m`; `-` for none; 0 s for what is due."""
+    """`1h 12m`; `-` for none; 0 s if it is due."""
     return "-" if iso is None else duration(max(0.0, _after(iso, now)))

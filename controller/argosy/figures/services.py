@@ -62,7 +62,7 @@ def _list(found: Sequence[View]) -> Figure:
 
 
 def total(view: View) -> int:
-    """Tasks of all revisions that are alive. Older deployments do not report those that start or stop."""
+    """Live tasks of all revisions. Older deployments do not report those that start or stop."""
     return int(view.get("total", view["running"]))
 
 

@@ -25,7 +25,7 @@ RARE = frozenset({"displaced"})  # shown only where there is any
 
 
 def kinds_in(parts: Mapping[str, float]) -> list[tuple[str, str]]:
-    """The kinds that are shown of a ledger's `byWaste`."""
+    """The kinds of a ledger's `byWaste` that are shown."""
     return [each for each in KINDS if each[0] not in RARE or parts.get(f"{each[0]}Usd")]
 
 

@@ -71,7 +71,7 @@ class Frame:
 
 
 def areas(frame: Frame, at: Floats, series: Sequence[Layer]) -> Markup:
-    """Stacked, the first at the bottom. at: shape (samples,). Where a value is not a number there is a hole."""
+    """Stacked, the first at the bottom. at: shape (samples,). Where a value is not a number there is a gap."""
     below = np.zeros(len(at))
     shapes = []
     for each in series:
@@ -84,7 +84,7 @@ def areas(frame: Frame, at: Floats, series: Sequence[Layer]) -> Markup:
 
 
 def lines(frame: Frame, series: Sequence[tuple[Floats, Layer]], *, steps: bool = False) -> Markup:
-    """Each series has its own times. steps: a value holds until the next. Where one is not a number there is a hole."""
+    """Each series has its own times. steps: a value holds until the next. Where one is not a number there is a gap."""
     shapes = []
     for at, each in series:
         pieces = [_line(frame, at[piece], each.values[piece], steps) for piece in _known(each.values)]
@@ -106,7 +106,7 @@ def bars(frame: Frame, edges: Floats, series: Sequence[Layer]) -> Markup:
 
 
 def points(frame: Frame, found: Sequence[Point]) -> Markup:
-    """Marks with whiskers; each says its name."""
+    """Marks with whiskers; each shows its name."""
     marks: list[Markup] = []
     for each in found:
         x, y = _across(frame, each.x), _down(frame, each.y)
@@ -134,7 +134,7 @@ def stretches(frame: Frame, found: Sequence[Stretch], series: Sequence[Layer]) -
 
 
 def bar(share: float, kind: str = "plain") -> Markup:
-    """For a cell of a table: how long in proportion to the longest."""
+    """For a cell of a table: the length in proportion to the longest."""
     full = element("rect", class_=f"area s-{kind}", width=f"{100 * share:.1f}%", height="100%", rx="2")
     return element("svg", full, class_="bar", aria_hidden="true")
 

@@ -61,7 +61,7 @@ def account_for(
 
     A host that ended after we asked for the stop leaves open how the attempt would have ended: it is not the user's.
     has_runner: the runner has its own exit code for failures of S3, which are not the user's either. serves: a server
-    is never done. It may answer SIGTERM from any sender with exit code 0; without such a cause, it has failed.
+    is never done. It may answer SIGTERM from any sender with exit code 0; without such a cause, its exit is a failure.
     """
     if seen.exit_code == 0 and not serves:
         return Account.SUCCESS

@@ -1,6 +1,6 @@
 """How do facts, and the passing of time, change the state?
 
-Facts may be late, doubled or out of order: a fact about an attempt applies only if attempt, ARN and a higher version
+Facts may be late, duplicated or out of order: a fact about an attempt applies only if attempt, ARN and a higher version
 match (DESIGN D5). Only this module drops facts that apply to nothing.
 """
 
@@ -79,7 +79,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
 
 @singledispatch
 def _apply(event: object, state: State, now: float, policy: Policy) -> None:
-    """Ignore a kind of fact that this version does not have."""
+    """Ignore a kind of fact that this version lacks."""
 
 
 @_apply.register
@@ -286,7 +286,7 @@ def _stop_at_once(state: State, key: AttemptKey) -> None:
 
 
 def _give_up_results(state: State, run: Run, reason: str) -> None:
-    """Results that cannot be looked up count as missing: as many as one commit can hold, the rest in later rounds."""
+    """Results that cannot be looked up count as missing: as many as one commit can hold, the rest later."""
     give_up(state, run, f"results cannot be looked up: {reason}")
     rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
     run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))

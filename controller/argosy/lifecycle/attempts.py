@@ -161,7 +161,7 @@ def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy)
 
 
 def _is_of_its_cluster(state: State, row: int, task_arn: str) -> bool:
-    """As far as the instance's own ARN shows."""
+    """As far as the instance's ARN shows."""
     instance = state.instance_of(row)
     return instance is None or not instance.arn or cluster_of(instance.arn) == cluster_of(task_arn)
 
@@ -341,7 +341,7 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
 
 
 def _take_place_again(state: State, row: int) -> None:
-    """Take room again: the launch was in doubt while its run was suspended, and gave its room back."""
+    """Take room again: the launch was in doubt while its run was suspended, and freed its room."""
     instance = state.instance_of(row)
     state.attempts.come_back(row)
     if instance is not None:

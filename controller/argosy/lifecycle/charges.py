@@ -1,7 +1,7 @@
 """Which run is charged for the time of instances, and when?
 
 When an instance ends, every run that worked there is charged. When a run ends, it is charged for its part of every live
-instance. A run never pays for waiting before it came. Charged time is noted on the instance, so that it is charged
+instance. A run never pays for idle time before it came. Charged time is noted on the instance, so that it is charged
 once: the ledgers of all runs and the unattributed time add up to what instances cost (decision 12).
 """
 
@@ -73,7 +73,7 @@ def _counts_on(state: State, run: Run, instance: Instance) -> bool:
 
 
 def _note_waiting(state: State, instance: Instance, now: float, booting: bool) -> None:
-    """Note idle time until now, less what is left of the first minute; with the boot, if it was not for the newcomer.
+    """Note idle time until now, without the rest of the first minute; with the boot, if that was not for the newcomer.
 
     Runs are charged only when they or the instance end: otherwise one launch would write the records of all runs that
     worked there.

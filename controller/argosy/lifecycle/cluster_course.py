@@ -72,7 +72,7 @@ def _sample(state: State, now: float, counts: list[tuple[int, ...]], instances: 
 
 
 def _pool_counts(pools: Mapping[str, Pool], instances: list[Instance]) -> list[PoolCount]:
-    """The largest pools, by what they hold or their targets."""
+    """The largest pools, by their instances or targets."""
     held = Counter((each.pool, each.purchase) for each in instances)
     names = {pool for pool, _ in held} | {key for key, pool in pools.items() if pool.target}
     found = [
@@ -110,7 +110,7 @@ def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, f
 
 
 def _as_met(pool: Pool) -> tuple[int, int]:
-    """The targets of a fleet that is new in this commit: an earlier controller set them."""
+    """The targets of a fleet that is new in this commit; an earlier controller set them."""
     told = (pool.confirmed_spot, pool.spot_target), (pool.confirmed_on_demand, pool.on_demand_target)
     spot, on_demand = (target if confirmed < 0 else confirmed for confirmed, target in told)
     return spot, on_demand

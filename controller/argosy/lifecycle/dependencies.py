@@ -1,4 +1,4 @@
-"""When may a run start that waits for a time, or for other runs?
+"""When may a run start if it waits for a time or for other runs?
 
 It waits as a whole for the end of each run that it depends on (ALL). Task by task (N_TO_N), task *i* waits for task *i*
 of the other run: rows are marked as these end, as many as a commit can hold. A met dependency stays met, whatever
@@ -95,7 +95,7 @@ def _statuses_of(event: DependencyEnded, tasks: int) -> Statuses:
 
 
 def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, policy: Policy) -> bool:
-    """Mark the tasks whose counterpart has ended: those that may start now, and those that never will. Returns whether
+    """Mark the tasks whose counterpart has ended: those that may start now, and those that never may. Returns whether
     that is all of them."""
     bit = next(each.bit for each in bits_of(run.terms.depends_on) if each.dependency == dependency)
     table = run.tasks

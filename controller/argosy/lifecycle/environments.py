@@ -72,7 +72,7 @@ def _create(state: State, env: Environment | None, request: EnvironmentRequest) 
 
 def _note_lost(state: State, env: Environment | None, request: EnvironmentRequest) -> None:
     """The api has stored a revision for an environment that is being deleted, or is deleted: the number is used up, and
-    does not announce a new environment."""
+    does not indicate a new environment."""
     if request.change not in ("create", "update"):
         return
     if env is not None:

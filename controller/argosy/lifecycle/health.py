@@ -2,8 +2,9 @@
 
 - A broken instance fails tasks fast and so attracts all tasks. After a few quick failures in a row, no more work is
   placed there, unless the tasks fail elsewhere too: then the program is at fault.
-- Other owners' tasks, such as a service on our instances, take what ECS has neither left nor given to our attempts. Our
-view may differ by a few seconds from an event. So they count only when every sighting for a while has shown
+- Other owners' tasks, such as a service on our instances, take the resources that are neither free in ECS nor used by
+our attempts. Our view may differ by a few seconds from an event. So they count only when every sighting for a while has
+shown
   them, or once ECS has refused a task.
 - An instance that refuses tasks is paused.
 """
@@ -65,7 +66,7 @@ def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
 def note_remaining(
     state: State, instance: Instance, remaining: tuple[int, int, int] | None, now: float, policy: Policy
 ) -> None:
-    """Note how much ECS has left to give on the instance."""
+    """Record the free resources that ECS reports for the instance."""
     if remaining is None or not _is_calm(state, instance, now):
         return
     taken = instance.total.minus(Resources(*remaining)).minus(state.used_on(instance.id))

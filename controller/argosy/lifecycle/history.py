@@ -1,4 +1,4 @@
-"""What is recorded of an attempt that ended?
+"""What is recorded about an ended attempt?
 
 One row for each attempt: ECS started a task for it, or may have. A launch that was refused or disproved is not an
 attempt. `model.documents` appends the rows in the commit in which the attempts ended.
@@ -25,7 +25,7 @@ _OUTCOMES = {
 
 
 def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float, float]) -> None:
-    """Record that the attempt in a row of the table has ended. ran: from when to when, epoch seconds, 0 = not known."""
+    """Record that the attempt in a row of the table has ended. ran: begin and end, epoch seconds, 0 = unknown."""
     seen = end.seen
     went = host_was_lost(seen, state.instance_of(row)) if seen.arn else seen.reason.startswith("Host EC2")
     outcome = _outcome(end, went)
@@ -75,7 +75,7 @@ def _outcome(end: AttemptEnd, with_its_instance: bool) -> Outcome:
 
 
 def _known_of(state: State, row: int) -> EndedAttempt:
-    """The attempt as in the table. Its outcome, unless another is known, is that it was interrupted."""
+    """The attempt as in the table. Its outcome is "interrupted", unless another is known."""
     table, instance = state.attempts, state.instance_of(row)
     return EndedAttempt(
         index=int(table["index"][row]),

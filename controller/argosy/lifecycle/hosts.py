@@ -332,7 +332,7 @@ def _note_agent(instance: Instance, connected: bool, now: float) -> None:
 
 
 def measure(state: State) -> None:
-    """Remember the highest allocated share of the active instances."""
+    """Record the highest allocated share of the active instances."""
     cpu, memory, gpus = shares_in_use(state)
     state.peak_cpu = max(state.peak_cpu, cpu)
     state.peak_memory = max(state.peak_memory, memory)

@@ -3,7 +3,7 @@
 An operating system that shuts down ends the containers before EC2 reports the end of the instance, and the agent may
 still report their exit codes: 143, 137, or the program's answer to SIGTERM. So a failure is booked on the user only
 after its instance is seen running some seconds later. The same applies to an exit code of 0 that left no result. EC2 is
-queried for only these instances, because a sweep of thousands takes too long. Meanwhile a failed attempt keeps its row
+queried for only these instances, because a sweep of thousands takes too long. Until then a failed attempt keeps its row
 and its room, and a task without a result stays VERIFYING.
 """
 

@@ -188,7 +188,7 @@ def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
 
 
 def note_orders(state: State, now: float) -> None:
-    """Note since when each pool has owed instances. Patience is measured from there, and ends when all have come."""
+    """Record since when each pool has owed instances. Patience is counted from then, and ends when all have come."""
     owed = state.owed()
     for pool in state.pools.values():
         owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
@@ -241,7 +241,7 @@ def _count_unregistered(state: State, instance: Instance, now: float, policy: Po
 
 
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 took a spot instance back: count it, and mark the pool as unsettled for a while. Many at once cause one
+    """EC2 reclaimed a spot instance: count it, and mark the pool as unsettled for a while. Many at once cause one
     unsettled period, and each counts for the rate."""
     if instance.purchase is not Purchase.SPOT or not instance.owned:
         return
@@ -275,8 +275,8 @@ def note_memory(state: State, instance: Instance) -> None:
 
 
 def note_runner(state: State, instance: Instance) -> None:
-    """An instance has just joined, with or without the runner: `market/offers.py` uses what the last ones with the same
-    AMI in the same cell had."""
+    """An instance has just joined, with or without the runner: `market/offers.py` assumes the same as for the last
+    instances with the same AMI in the same cell."""
     if instance.attributes.get(RUNNER_ATTRIBUTE) == str(RUNNER_PROTOCOL):
         image = image_of(instance.instance_type)
         for pool in state.pools.values():

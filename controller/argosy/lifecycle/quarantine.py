@@ -73,7 +73,7 @@ def _strays(state: State, now: float) -> Iterator[None]:
 
 
 def _seeming_busy(state: State, now: float) -> Iterator[None]:
-    """Their attempts were lost, so that no end of one would make them idle: they are idle from now on."""
+    """Their attempts were lost, so no ending attempt would make them idle: they are idle from now on."""
     for instance in state.instances.values():
         busy = instance.alive and instance.registered_at and not instance.idle_since
         if busy and not state.has_work(instance.id):

@@ -38,7 +38,8 @@ def begin_yield(state: State, action: YieldInstance, now: float) -> None:
 
 
 def note_launch(state: State, run: Run, instance: Instance) -> None:
-    """One of the tasks that the instance was kept for has come. After the last one it takes work of any run again."""
+    """One of the tasks for which the instance was kept has arrived. After the last one it takes work from any run
+    again."""
     if instance.yields_to == run.number and instance.yields_tasks:
         instance.yields_tasks -= 1
         if not instance.yields_tasks:

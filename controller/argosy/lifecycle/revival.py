@@ -1,7 +1,7 @@
 """How does a retry reopen an ended run? (decision 11)
 
 The run keeps its id, results folder and task table. Successful tasks are not touched. Retried tasks get a fresh budget
-and their next attempt number, so that no token, prefix or late event can be mistaken.
+and their next attempt number, so that no token, prefix or late event can be confused with theirs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     """O(1): a mark on the run. Its tasks follow a few chunks at a time (`revive`), then it is prepared again.
 
-    stored: the run in the store, unless it is open, whether or not it counts as ended. A successful run is left alone.
-    So is a run at work, unless it was just reopened for other tasks: then these follow.
+    stored: the run in the store, unless it is open, whether or not it counts as ended. A successful run is left
+    unchanged. So is a run at work, unless it was just reopened for other tasks: then these follow.
     """
     open_run = state.runs.get(request.run_id)
     run = open_run or stored
@@ -67,7 +67,7 @@ def _change(run: Run, request: RetryRequest) -> None:
 
 def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> None:
     """Two different retries were sent while the run counted as ended: revive the tasks of the later one as well. A run
-    that is being given up again is left alone. So is a run where either request chose tasks, since the two could
+    that is being given up again is left unchanged. So is a run where either request chose tasks, since the two could
     contradict each other."""
     if run.chosen or request.tasks:
         return
@@ -83,7 +83,7 @@ def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> 
 
 
 def adopt(state: State, stored: Run | None) -> Run | None:
-    """Take in a run that is stored as open and missing from the state, so that it can be cancelled."""
+    """Add a run that is stored as open and missing from the state, so that it can be cancelled."""
     if stored is None or stored.done:
         return None
     _take_in(state, stored)
@@ -156,7 +156,7 @@ def _chosen(run: Run, rows: Rows) -> NDArray[np.bool_]:
 
 def _interrupted(state: State, run: Run, rows: Rows) -> Rows:
     """Live tasks of a run that was set aside: their attempts are no longer known. Tasks of a run at work are left
-    alone."""
+    unchanged."""
     if run.task_definition:
         return rows[:0]
     live = rows[np.isin(run.tasks["status"][rows], LIVE)].tolist()

@@ -1,4 +1,4 @@
-"""When is a sample of a run's series taken? In a commit that changes the run anyhow, if there is room."""
+"""When is a sample of a run's series taken? In a commit that changes the run anyway, if there is room."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NOT_WANTED = (StopCause.REPLACED, StopCause.CANCELLED, StopCause.CAPPED)
 
 
 def settle(state: State, run: Run, end: AttemptEnd, now: float) -> None:
-    """The new status of the task. A program that ends is started again, whatever its exit code: after a loss at once,
+    """The new status of the task. A program that ends is restarted, whatever its exit code: after a loss at once,
     otherwise after a pause that doubles until it has run for a while. An unhealthy task has a successor elsewhere."""
     index = end.index
     env = state.environments.get(run.name)
@@ -122,7 +122,7 @@ def note_sighting(state: State, row: int, seen: TaskSeen) -> None:
     """Record the health and the ports that a sighting shows for the live attempt in the row.
 
     As far as is known, ECS neither sends an event when a container's health changes nor raises the version of its task.
-    So this ignores the version and takes sightings in the order of the polls."""
+    So this ignores the version and applies sightings in the order of the polls."""
     _note_health(state, row, seen)
     if seen.ports:
         run = state.run_by_number(int(state.attempts["run"][row]))

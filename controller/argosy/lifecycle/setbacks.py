@@ -1,4 +1,4 @@
-"""Set-backs: how long an action pauses after it failed, and when it is hopeless."""
+"""Set-backs: how long an action pauses after a failure, and when it is given up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: with no try for this long, 
 
 def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:
     """`about` failed: it is tried again after a growing pause. A tick may try hundreds of one kind: failures during the
-    pause start no further round. `passing`: the fault says nothing about `about`."""
+    pause start no further round. `passing`: the fault is unrelated to `about`."""
     setback = state.setbacks.setdefault(about, Setback())
     setback.reason = reason[:MAX_REASON]
     if now >= setback.not_before:
@@ -33,8 +33,8 @@ def carried_out(state: State, what: What, name: str) -> None:
 
 
 def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
-    """Whether this many rounds in a row were refused, or it was tried as often for so long, whatever the answers were:
-    time in which the controller did not run is not a try."""
+    """Whether this many rounds in a row were refused, or it was tried that often for a long time, whatever the answers:
+    time in which the controller did not run does not count."""
     return setback.refusals >= policy.max_setbacks or has_outlasted(setback, now, policy)
 
 

@@ -1,10 +1,9 @@
 """What happens to the tasks of a suspended run?
 
-They continue for some minutes. Of what ECS reports about them, only the end of a task is taken in. The task then takes
-no room on its instance, its time is charged, and its row stays, so that the run finds its outcome when it is tried
-again. Tasks are stopped if their run's budget is used up, if they exceed their time-out, or if their run stays
-suspended for some minutes.
-The run itself is not touched here, because its code may be what fails.
+They continue for some minutes. Of ECS's reports about them, only the end of a task is taken in. The task then takes
+no room on its instance, its time is charged, and its row stays, so that the run finds its outcome when it is retried.
+Tasks are stopped if their run's budget is used up, if they exceed their time-out, or if their run stays suspended for
+some minutes. The run itself is not touched here, because its code may be what fails.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def _placed(state: State, found: Suspension) -> NDArray[np.bool_]:
 
 
 def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
-    """Whether all of its tasks should stop. Its spending is computed as for any other run."""
+    """Whether all of its tasks should stop. Its spending is computed like that of any other run."""
     number, budget = found.record.number, found.record.budget_usd
     if found.times >= MOST_UNWATCHED or budget is None:
         return found.times >= MOST_UNWATCHED
@@ -161,7 +160,7 @@ def _ask_to_stop(state: State, row: int, arn: str, cause: StopCause, now: float)
 
 
 def miss(state: State, row: int, at: float) -> None:
-    """ECS no longer knows the task: it ended at an unknown time. Its run counts it as lost when it is tried again."""
+    """ECS no longer knows the task: it ended at an unknown time. Its run counts it as lost when it is retried."""
     leave(state, row, float(state.attempts["started_at"][row]), float(state.attempts["absent_since"][row]), at)
 
 

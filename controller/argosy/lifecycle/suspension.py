@@ -1,8 +1,8 @@
-"""What happens to a run at which the controller's own code fails?
+"""What happens to a run on which the controller's own code fails?
 
 It is suspended: nothing is decided for it and no fact about it is taken in, so that the other runs continue. Its tasks
 continue for some minutes (`suspended_tasks`). When it is retried, ECS and EC2 show what happened in the meantime; an
-attempt whose end is no longer known counts as lost. A user may cancel it, or have it tried again at once.
+attempt whose end is no longer known counts as lost. A user may cancel it, or retry it at once.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _end(state: State, run_id: str, status: RunStatus, reason: str, now: float) 
 
 
 def refuse(state: State, request: Request, stored: RunRecord | None, now: float) -> None:
-    """A request that cannot be carried out, such as one at which the controller's code fails, is not taken in. A run
+    """A request that cannot be carried out, such as one on which the controller's code fails, is not taken in. A run
     that was to be submitted, or that has ended, shows the reason. Everything else of the run stays as it is.
 
     stored: the run's record. For an open run, the reason would halt it: only the log shows it."""
@@ -110,9 +110,8 @@ def refuse(state: State, request: Request, stored: RunRecord | None, now: float)
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """Stop tasks of runs suspended for too long, and close runs at which the controller has failed for a day.
-
-    A run at which this fails as well is closed at once: nothing else could be left out.
+    """Stop tasks of runs suspended for too long, and close runs on which the controller has failed for a day. A run on
+    which this fails as well is closed at once: nothing else could be left out.
     """
     for run_id, found in list(state.suspended.items()):
         try:

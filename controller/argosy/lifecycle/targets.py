@@ -20,7 +20,7 @@ def begin_registering(state: State, action: RegisterTargets) -> None:
 
 
 def begin_deregistering(state: State, action: DeregisterTargets, now: float) -> None:
-    """The targets leave, and none is registered again before its removal is confirmed."""
+    """The targets are being removed, and none is registered again before its removal is confirmed."""
     env = state.environments[action.environment]
     for place in action.places:
         target = env.targets[place]

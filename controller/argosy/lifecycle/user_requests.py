@@ -15,7 +15,7 @@ from argosy.model.state import State
 
 
 def scale(state: State, request: ScaleRequest) -> None:
-    """Set the floor. A request replaces the one before as a whole."""
+    """Set the floor. A request replaces the previous one as a whole."""
     asked = Floor(request.instances, request.types, request.until, request.requested_at)
     state.floor = asked if asked.instances else NO_FLOOR
 
@@ -27,7 +27,7 @@ def expire_floor(state: State, now: float) -> None:
 
 
 def note_floor(state: State, action: NoteFloor) -> None:
-    """Note why the floor is not reached."""
+    """Record why the floor is not reached."""
     state.floor = replace(state.floor, waiting=action.waiting)
 
 
@@ -75,7 +75,7 @@ def update_run(state: State, request: UpdateRequest) -> None:
 
 
 def is_given_up(run: Run) -> bool:
-    """Whether no more of it will start. A run that is being reopened only looks like that."""
+    """Whether no more of its tasks will start. A run that is being reopened only looks like that."""
     return run.cancelled or (run.halted and not run.revives)
 
 

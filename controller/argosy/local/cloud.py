@@ -1,4 +1,4 @@
-"""The embedded AWS: how its parts are put together, and how it ends without leaving anything behind."""
+"""The embedded AWS: how its parts are built, and how it ends without leaving anything behind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LocalAws:
     """
 
     def __init__(self, port: int = 0, options: LocalOptions | None = None, forks: Forks | None = None) -> None:
-        """forks: where another one has them already."""
+        """forks: those of another embedded AWS, if it has them already."""
         self.options = options or LocalOptions()
         self._forks = forks
         self.region = self.options.settings.region
@@ -126,7 +126,7 @@ class LocalAws:
         self._start_functions(clients, deployment["queueUrl"])
 
     def _client_of_models(self, clients: LocalClients) -> Client:
-        """What has a model of our own is called without HTTP: a start makes forty such calls."""
+        """Services with a model of our own are called without HTTP: a start makes forty such calls."""
 
         def client(service: str, region: str | None = None) -> Any:
             cell = self.cells[region or self.region]
@@ -196,13 +196,14 @@ class LocalAws:
         return runtime
 
     def _scratch(self) -> Path:
-        """The folder of users' programs. It goes with the process; the next process removes that of a killed one."""
+        """The folder of users' programs. It is removed with the process; the next process removes that of a killed
+        one."""
         folder = StateFolder()
         self._parts.callback(folder.close, keep=False)
         return folder.path
 
     def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
-        """The cells share what this machine can run."""
+        """The cells share the capacity of this machine."""
         environment_for = child_environment if self.options.engine is None else container_environment
         processes = max(1, self.options.processes // len(self.cells))
         lines = None if self._kept is None else self._kept.lines
@@ -238,7 +239,7 @@ class LocalAws:
         controller.invoke_later(json.dumps({"source": "argosy.local"}).encode(), str(uuid.uuid4()))
 
     def _start_schedules(self, clients: LocalClients) -> None:
-        """Those of an earlier local mode are made again; moto has forgotten them."""
+        """Those of an earlier local mode are created again, because moto has forgotten them."""
         api, store = self.names.api_function, DynamoStore(SimulatedClient(self._table, "dynamodb"), self.names.table)
         target = ScheduleTarget(self.names.prefix, self.names.function_arn(api), self.names.role_arn("schedules"))
         clock = AwsScheduleClock(lambda: clients("scheduler"), target, time.time)

@@ -1,7 +1,7 @@
 """Delivery of the models' events to the deployment's queue, and to the rules that users make.
 
-EventBridge in moto takes some 10 ms of computing for each event, and a task has six of them. So events that match the
-deployment's own rules go straight into its queue, in EventBridge's words, while the rules are enabled, and urgent ones
+EventBridge in moto takes about 10 ms of CPU time for each event, and a task has six of them. So events that match the
+deployment's own rules go straight into its queue, in EventBridge's format, while the rules are enabled, and urgent ones
 call the controller as well. moto's rules of users get the same events, in order, from a thread, which may take longer.
 """
 
@@ -20,10 +20,10 @@ DEFAULT_BUS = "default"
 
 
 class EventRules(Protocol):
-    """The rules that there are."""
+    """The existing rules."""
 
     def enabled(self, bus: str) -> set[str]:
-        """Names of those on this bus that are enabled and match events, not times."""
+        """Names of the enabled rules on this bus that match events, not times."""
 
     def send(self, bus: str, names: set[str], message: dict[str, Any]) -> None:
         """Hand the message to the targets of these rules."""

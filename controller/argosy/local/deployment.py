@@ -79,7 +79,7 @@ class Names:
 
 
 def local_settings(**changes: Any) -> Settings:
-    """The settings of local mode: c5 and p3 in three zones, and little patience. `changes` in cdk.json's spelling.
+    """The settings of local mode: c5 and p3 in three zones, and short waits. `changes` in cdk.json's spelling.
 
     Raises ValidationError.
     """
@@ -101,9 +101,9 @@ def local_settings(**changes: Any) -> Settings:
 def create(
     client: Client, settings: Settings, names: Names, images: Iterable[str], python: str = STOCK_PYTHON
 ) -> dict[str, Any]:
-    """Creates everything; returns the body of the parameter that tells users where it is.
+    """Creates everything; returns the body of the parameter with which users find it.
 
-    python: the version that argosy/python has here.
+    python: the version of argosy/python here.
     """
     client("s3").create_bucket(Bucket=names.bucket)
     _create_table(client("dynamodb"), names.table)

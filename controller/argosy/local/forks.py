@@ -1,6 +1,6 @@
-"""Processes that begin as forks of one that has imported what they need.
+"""Processes that begin as forks of one that has made their imports.
 
-Problem: a function's process spends 1.2 s of processor time on imports and on botocore's service models before its
+Problem: a function's process spends 1.2 s of CPU time on imports and on botocore's service models before its
 first invocation. Idea: the server, `python -m argosy.local.forks`, does so once, and forks itself for each process.
 
 A start sends five descriptors over the server's socket: the order (what to call, in which environment), standard

@@ -15,7 +15,7 @@ from argosy.local.options import LocalOptions
 
 def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None]) -> None:
     """Run until Ctrl-C, SIGTERM, the end of its terminal or POST /argosy/shutdown; main thread only. Raises OSError if
-    the port is taken, and what `LocalAws` raises for a state that cannot be used."""
+    the port is taken, and the errors of `LocalAws` for an unusable state."""
     ended = threading.Event()
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # like nohup

@@ -19,7 +19,7 @@ _LOCK = "in-use"
 
 
 class StateFolder:
-    """A new folder below the temporary one, this process's until `close`. Those left by killed processes go first."""
+    """A new folder below the temporary one, this process's until `close`. Removes those of killed processes first."""
 
     def __init__(self) -> None:
         sweep()

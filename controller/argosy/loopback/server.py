@@ -106,7 +106,7 @@ class WsgiServer(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection, so that close() can end it; refuse it if there are too many."""
+        """Record the connection, so that close() can end it; refuse it if there are too many."""
         with self._guard:
             full = len(self._open) >= self.bounds.connections
             if not full:
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: WsgiServer
 
     def setup(self) -> None:
-        """Every wait for the client, or for its reading a reply, is bounded; then the connection ends."""
+        """Every wait for the client to send or to read is bounded; then the connection ends."""
         super().setup()
         self.connection.settimeout(self.server.bounds.patience_s)
 
@@ -277,6 +277,7 @@ def stranger(environ: Environ) -> str | None:
 
 
 def _hosts(address: str, port: str) -> list[str]:
-    """address: where the connection was accepted. No name of DNS leads a browser to take that for another's."""
+    """address: where the connection was accepted. No DNS name can make a browser treat that address as another
+    origin's."""
     names = [*_NAMES, *({address} - {*_NAMES})]
     return [f"{name}:{port}" for name in names] + (names if port == "80" else [])

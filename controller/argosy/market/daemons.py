@@ -67,7 +67,7 @@ class Daemon:
         )
 
     def wants(self, attributes: Mapping[str, str], size: Resources, disk_gib: int) -> bool:
-        """Whether one of its tasks is to run there. It never is where even the empty instance is too small."""
+        """Whether one of its tasks is to run there. It never is if even the empty instance is too small."""
         return self.fits(size, disk_gib) and self.matches(attributes)
 
     def fits(self, size: Resources, disk_gib: int) -> bool:

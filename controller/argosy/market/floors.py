@@ -42,7 +42,7 @@ def counts(instance: Instance) -> bool:
 
 
 def missing(moment: Moment, least: LeastSize) -> int:
-    """How many instances a floor lacks; 0 or more."""
+    """The number of instances that a floor lacks; 0 or more."""
     has = sum(counts(each) and least.is_of(each.instance_type) for each in moment.state.instances.values())
     return max(0, least.instances - has)
 

@@ -74,7 +74,7 @@ class OrderLimits:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options of a batch. A share binds only where there is a choice: if two types could take the tasks, each
+    """The options of a batch. A share binds only if there is a choice: if two types could take the tasks, each
     may have half of them, so that diversification never leaves tasks waiting."""
 
     types: int

@@ -203,8 +203,8 @@ def interruption_rate_of(pool: Pool, purchase: Purchase, now: float, policy: Pol
 def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[Offer]:
     """One offer per instance, out of those `offers` that are of the winner's type and purchase option.
 
-    Zones that cost about the same take turns, cheapest first with risk added: a shortage is per pool. A zone in which
-    daemons leave less room than in the winner's is left out, because its instances take fewer tasks.
+    Zones that cost about the same take turns, cheapest first with risk added, because a shortage affects one pool. A
+    zone in which daemons leave less room than in the winner's is left out, because its instances take fewer tasks.
     """
     zones = [
         offer

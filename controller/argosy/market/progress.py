@@ -123,7 +123,7 @@ def _left_s(run: Run, moment: Moment, seconds: float, longest_s: float, at_once:
 
 
 def _done_on_demand(run: Run, moment: Moment) -> list[float]:
-    """For how many seconds each of the run's attempts on on-demand instances has been running: that work is safe."""
+    """The seconds for which each of the run's attempts on on-demand instances has been running: that work is safe."""
     held = [i for i in moment.state.instances.values() if i.alive and i.purchase is Purchase.ON_DEMAND]
     table = moment.state.attempts
     return [
@@ -135,7 +135,7 @@ def _done_on_demand(run: Run, moment: Moment) -> list[float]:
 
 
 def _oldest_s(run: Run, moment: Moment) -> float:
-    """For how many seconds the oldest attempt has been running."""
+    """The seconds for which the oldest attempt has been running."""
     table = moment.state.attempts
     started = table["started_at"][table.here_of_run(run.number)]
     started = started[started > 0]
@@ -143,10 +143,9 @@ def _oldest_s(run: Run, moment: Moment) -> float:
 
 
 def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
-    """How many of its tasks on-demand can run at a time, at least, and whether on-demand has less room than spot.
-
-    Counts the instances that are allowed and that other runs leave, of the type that takes the fewest tasks; or, if
-    that is more, the tasks that run now.
+    """The minimum number of its tasks that on-demand can run at a time, and whether on-demand has less room than spot.
+    Counts the allowed instances that other runs leave, of the type that takes the fewest tasks; or, if that is more,
+    the tasks that run now.
     """
     state, policy = moment.state, moment.policy
     room = max(0, policy.max_instances - instances_of_others(run, state))

@@ -22,7 +22,7 @@ _NO = ("false", "no", "0")
 def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[str] = ()) -> list[Instance]:
     """Instances to release, the most expensive first:
 
-    - idle instances past their linger that got no work in this tick, down to the least sizes (`floors`);
+    - idle instances past their linger that got no work in this tick, down to the minimum sizes (`floors`);
     - whatever runs there: instances that never registered, whose agent is silent, or that should be gone by now because
     of a warning or a drain;
     - instances whose release has shown no effect, once more.

@@ -4,7 +4,7 @@
 
     redo = (e^x - 1) / x - 1, x = rate x attempt seconds    work that is lost with an instance and repeated
     boot = boot seconds x (rate + 1 / planned life)         paid for, and used by no task
-    start = what its images cost on their way from another Region, at each of its starts: rate + 1 / planned life
+    start = the cost of pulling its images from another Region, at each of its starts: rate + 1 / planned life
     rate = (prior hours x band's rate + our interruptions) / (prior hours + our instance-hours)
 
 `redo` is the share of paid time that attempts of equal length lose when interruptions come as a Poisson process and
@@ -69,5 +69,5 @@ def effective_price(price: Any, lost_share: Any, caution: Any = 1.0, starts_usd:
 
 
 def is_price(usd_per_hour: float) -> bool:
-    """Whether the price is valid: EC2 has answered with 0 and without a number."""
+    """Whether the price is valid: EC2 has answered with 0, and without a number."""
     return math.isfinite(usd_per_hour) and usd_per_hour > 0

@@ -1,8 +1,8 @@
 """Why does a fleet not launch, and how is the cause removed?
 
-EC2 says it twice: with a sub-type, which tells little, and with a description in words. The same sub-type
+EC2 reports it twice: with a sub-type, which says little, and with a description in words. The same sub-type
 (`spotFleetRequestConfigurationInvalid`) has been seen for a lack of capacity, for a subnet without free addresses and
-for a wrong role. So the description decides, and the sub-type only where no description is known.
+for a wrong role. So the description decides, and the sub-type only if there is no description.
 
 The sub-types are those of `EventInformation` in EC2's own service model. The phrases are EC2's error messages
 (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html), as fleets repeat them in descriptions.

@@ -1,7 +1,7 @@
 """The messages that cannot wait for the controller's next minute.
 
 All messages go into its queue (`eventbridge`). While there is nothing to do, no controller reads it (decision 39). So
-rules of their own call the function for messages whose delay a service's users would feel. The function ignores the
+separate rules call the function for messages whose delay would affect a service's users. The function ignores the
 message in the call: the queue is the only way in. The stacks, local mode and the simulation take their rules from this
 table.
 """

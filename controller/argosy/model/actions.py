@@ -76,7 +76,7 @@ class YieldInstance:
 
 @dataclass(frozen=True, slots=True)
 class NoteHeld:
-    """The runs that may take room from others and find none. No effect outside."""
+    """The runs that may take room from others but find none. No effect outside."""
 
     run_ids: tuple[str, ...]
 
@@ -238,7 +238,7 @@ class RetireRun:
 
 @dataclass(frozen=True, slots=True)
 class SetSlots:
-    """Which tasks of a service's run are wanted from now on. No effect outside."""
+    """The tasks of a service's run that should run from now on. No effect outside."""
 
     run_id: str
     wanted: tuple[int, ...] = ()  # indexes
@@ -283,7 +283,7 @@ class LetGo:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFailed:
-    """Our own code failed at this environment, which stays as it is. No effect outside."""
+    """Our own code failed on this environment, which stays as it is. No effect outside."""
 
     name: str
     reason: str
@@ -313,7 +313,7 @@ class NoteOrder:
 
 @dataclass(frozen=True, slots=True)
 class NoteFloor:
-    """Remember why there are fewer instances than the floor; "" = there are enough. No effect outside."""
+    """Store the reason why there are fewer instances than the floor; "" = there are enough. No effect outside."""
 
     waiting: str
 

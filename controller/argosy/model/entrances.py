@@ -13,7 +13,7 @@ _WHOLE, _QUALIFIED = 7, 8  # number of parts in a function's ARN, without and wi
 
 
 def alias_of(queue: str) -> str:
-    """The alias through which members of the queue come."""
+    """The alias that members of the queue use."""
     return f"{PREFIX}{queue}"
 
 

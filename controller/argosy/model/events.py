@@ -1,4 +1,4 @@
-"""The facts that the lifecycle applies. Each of them may come late, twice or never."""
+"""The facts that the lifecycle applies. Each of them may arrive late, twice or never."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class DependencyEnded:
 
 @dataclass(frozen=True, slots=True)
 class ActionFailed:
-    """The controller's own code failed at an action for this run; "" = for no run. trace: for the log."""
+    """The controller's own code failed in an action for this run; "" = for no run. trace: for the log."""
 
     run_id: str
     reason: str
@@ -279,7 +279,7 @@ class TargetAccepted:
 
 @dataclass(frozen=True, slots=True)
 class PoolShort:
-    """A pool could not deliver. `messages.fleet_faults` reads it from what EC2 says."""
+    """A pool could not deliver. `messages.fleet_faults` reads it from EC2's messages."""
 
     pool: str  # its key, or its fleet's id
     reason: str  # in words, with what to do where a person can act

@@ -36,7 +36,7 @@ _MEANING = {
 
 
 def signal_name(exit_code: int) -> str:
-    """`SIGSEGV` for 139; empty where the code means no signal."""
+    """`SIGSEGV` for 139; empty if the code means no signal."""
     if not KILLED < exit_code <= KILLED + _LAST_SIGNAL:
         return ""
     try:
@@ -58,7 +58,7 @@ def words(exit_code: int, has_runner: bool = False) -> str:
 
 
 def explained(reason: str | None, exit_code: int | None, has_runner: bool = False) -> str:
-    """The reason of an end. Where it says nothing: the meaning of the exit code, or that there is none."""
+    """The reason of an end. If there is none: the meaning of the exit code, or that there is no exit code."""
     if reason and reason != SAYS_NOTHING:
         return reason
     return "it left no exit code" if exit_code is None else words(exit_code, has_runner)

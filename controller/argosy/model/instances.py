@@ -125,7 +125,7 @@ class Instance:
         return max(LEAST_BILLED_S, self.charged_s, (self.stopped_at or now) - self.launched_at)
 
     def boot_s(self, now: float) -> float:
-        """How many of these seconds passed before it registered."""
+        """The number of these seconds before it registered."""
         if not self.launched_at:
             return 0.0
         return max(0.0, (self.registered_at or self.stopped_at or now) - self.launched_at)

@@ -1,8 +1,8 @@
-"""Contradictions within a state, looked for before each commit.
+"""Contradictions within a state, checked before each commit.
 
 The cheap ones: the documents that a commit changes, and columns of attempts as arrays. A state that contradicts itself
-is never stored: the exception excludes the run that causes it (`engine.own_faults`), or the tick fails and what is
-stored stays as it was. `tests/state_invariants.py` adds those that need a pass over all tasks and instances.
+is never stored: the exception excludes the run that causes it (`engine.own_faults`), or the tick fails and the stored
+state stays as it was. `tests/state_invariants.py` adds those that need a pass over all tasks and instances.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Moment:
 
     @cached_property
     def promised(self) -> Mapping[PoolPurchase, int]:
-        """Instances that fleets may still launch, wanted or not: lower targets count once EC2 acknowledges them."""
+        """Instances that fleets may still launch, needed or not: lower targets count once EC2 acknowledges them."""
         return Counter(
             {
                 (pool.key, purchase): missing

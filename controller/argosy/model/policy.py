@@ -1,4 +1,4 @@
-"""The numbers that steer the controller, in seconds unless the name says otherwise."""
+"""The controller's parameters, in seconds unless the name says otherwise."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Policy:
         return next(named, GPU_DISK_GIB if kind.gpus else CPU_DISK_GIB)
 
     def task_disk_gib_of(self, kind: InstanceType) -> int:
-        """GiB of it that tasks may ask for together."""
+        """GiB of it that tasks may request together."""
         return max(0, self.disk_gib_of(kind) - SYSTEM_DISK_GIB)
 
     def most_tasks_of(self, instance_type: str) -> int:

@@ -100,7 +100,7 @@ class Offer:
 
     @property
     def effective(self) -> float:
-        """The price to optimise. What is paid, reserved and shown is `price_usd_per_hour`."""
+        """The price to optimise. `price_usd_per_hour` is the price that is paid, reserved and shown."""
         return self.effective_usd_per_hour or self.price_usd_per_hour
 
 

@@ -31,7 +31,7 @@ class Resources(NamedTuple):
         return self.plus(other, -times)
 
     def beyond(self, other: Resources) -> Resources:
-        """What is left of it, 0 or more, once the other amount is taken: daemons may need more than there is."""
+        """The rest of it, 0 or more, without the other amount: daemons may need more than there is."""
         return Resources(*(max(0, mine - its) for mine, its in zip(self, other, strict=True)))
 
     def fits_in(self, total: Resources) -> bool:

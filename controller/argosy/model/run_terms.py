@@ -242,7 +242,7 @@ class RunTerms:
 
     @property
     def fallback_wait_s(self) -> float:
-        """How long tasks wait for spot that is short; infinite where only the deadline counts."""
+        """How long tasks wait for spot that is short; infinite if only the deadline counts."""
         if self.fallback_after_s is not None:
             return self.fallback_after_s
         return FALLBACK_WAIT_S if self.deadline is None else math.inf

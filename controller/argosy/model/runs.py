@@ -196,8 +196,8 @@ class Run:
         self.not_before, self.held_until = self.terms.starts_at(asked_at), 0.0
 
     def note_instance(self, name: str, known: Mapping[str, Instance]) -> None:
-        """An attempt of it was started there. Where a record names all that it can hold, ended ones make room: far
-        fewer can be alive at a time. known: the instances of the state."""
+        """An attempt of it was started there. If a record is full, ended ones make room: far fewer can be alive at a
+        time. known: the instances of the state."""
         if name not in self.instances:
             if len(self.instances) >= MOST_NAMED:
                 self.instances = {each for each in self.instances if (there := known.get(each)) and there.alive}
@@ -260,7 +260,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """Whether nothing of it may start yet: before its time, or before the end of a run that it depends on."""
+        """Whether none of its tasks may start yet: before its time, or before the end of a run that it depends on."""
         if not self.waits:
             return False
         return bool(self.not_before) or any(
@@ -300,7 +300,7 @@ class Run:
 
     @property
     def manifest_to(self) -> ManifestBound:
-        """How far the parts of the manifest are written."""
+        """The progress of writing the parts of the manifest."""
         return self.manifest_bounds[-1] if self.manifest_bounds else ManifestBound()
 
     @property
@@ -328,7 +328,7 @@ class Run:
         return self.ended_seconds / self.ended if self.ended else default
 
     def expected_seconds(self, guess_s: float) -> float:
-        """Expected duration of an attempt: the mean of earlier ones, otherwise the spec's. Where neither is known: the
+        """Expected duration of an attempt: the mean of earlier ones, otherwise the spec's. If neither is known: the
         longest allowed time if the run is to finish at any cost, otherwise `guess_s`. Never longer than allowed, and
         never 0: budgets divide by it, and ECS may show the same time for the start and end of an attempt."""
         longest_s = self.terms.attempt_timeout_s or math.inf
@@ -349,7 +349,7 @@ class Run:
         return self.reopened_at or self.submitted_at
 
     def is_over_time(self, now: float) -> bool:
-        """Whether the run has exceeded its longest duration. Time in which nothing of it could start does not count."""
+        """Whether the run has exceeded its longest duration. Time before its tasks could start does not count."""
         limit_s = self.terms.duration_limit_s
         return bool(limit_s) and not self.held and now - max(self.opened_at, self.held_until) >= limit_s
 

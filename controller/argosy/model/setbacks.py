@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> Subject | None:
-        """None for an action that this version does not have."""
+        """None for an action that this version lacks."""
         what, _, name = text.partition(":")
         return cls(What(what), name) if what in list(What) else None
 

@@ -279,7 +279,7 @@ class State:
         return few and self.dirty_bytes < policy.full_commit_bytes
 
     def has_room_for_series(self, policy: Policy, deletions: int) -> bool:
-        """Whether it has room for one more series of a run. Series come last, and nothing waits for them."""
+        """Whether it has room for one more series of a run. Series come last, and nothing depends on them."""
         few = self.dirty_documents + deletions < policy.full_commit_documents
         return few and self.dirty_bytes < policy.full_commit_bytes
 

@@ -1,6 +1,6 @@
-"""Which runs are suspended because the controller's own code failed at them?
+"""Which runs are suspended because the controller's own code failed on them?
 
-A suspended run is still open: its tasks continue for some minutes, and it is tried again after a growing pause.
+A suspended run is still open: its tasks continue for some minutes, and it is retried after a growing pause.
 """
 
 from __future__ import annotations

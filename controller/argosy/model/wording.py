@@ -18,7 +18,7 @@ def time_of_day(at: float) -> str:
 
 
 def hour_and_minute(at: float) -> str:
-    """`14:03 UTC`, where seconds would say too much. at: epoch seconds."""
+    """`14:03 UTC`, where seconds would be too much detail. at: epoch seconds."""
     return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
 
 

@@ -1,1 +1,1 @@
-"""Placement of tasks on instances. Numpy over columns; no AWS, no clock, and no chance but a seed."""
+"""Placement of tasks on instances. Numpy over columns; no AWS, no clock, and no randomness except from a seed."""

@@ -60,7 +60,7 @@ class RowCandidates:
 
     @property
     def finish_at(self) -> FloatArray:
-        """(n,) epoch seconds, as when the batch's turn came."""
+        """(n,) epoch seconds, at the time of the batch's turn."""
         return self.state.finish_at[self.rows]
 
     @property
@@ -71,7 +71,7 @@ class RowCandidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindCandidates:
-    """One row of a pass as k kinds of task see it. needs: (3, k) int64. finish: (k,) epoch seconds."""
+    """One row of a pass for k kinds of task. needs: (3, k) int64. finish: (k,) epoch seconds."""
 
     state: PassState
     row: int

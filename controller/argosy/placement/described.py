@@ -16,7 +16,7 @@ _RESOURCES: Final = ("CPU", "MEMORY", "GPU")
 def rows_of(instances: Iterable[Mapping[str, Any]], tasks: Iterable[Mapping[str, Any]] = ()) -> list[InstanceRow]:
     """Rows from DescribeContainerInstances' `containerInstances`, and DescribeTasks' `tasks` for groups and startedBy.
 
-    ValueError names the place of what cannot be understood, such as `containerInstances[3].registeredAt`.
+    ValueError names the place of the invalid part, such as `containerInstances[3].registeredAt`.
     """
     groups: dict[str, Counter[str]] = {}
     started: dict[str, set[str]] = {}

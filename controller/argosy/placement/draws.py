@@ -40,7 +40,7 @@ def pick(drawn: int, candidates: int) -> int:
 
 
 def draws_of(seeds: IntArray, positions: IntArray, numbers: IntArray) -> list[int]:
-    """What `TaskDraws` draws for many tasks, each a number from 0 to 2^53 - 1."""
+    """The draws of `TaskDraws` for many tasks, each a number from 0 to 2^53 - 1."""
     with np.errstate(over="ignore"):
         start = _mixed(seeds.astype(np.uint64))
         place = (positions * SMALL_BATCH + numbers + 1).astype(np.uint64)

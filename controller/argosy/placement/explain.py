@@ -194,7 +194,7 @@ def _limits(batch: Batch, state: PassState) -> list[_Check]:
 
 
 def _disk(batch: Batch, state: PassState) -> list[_Check]:
-    """Whether there is ever enough is left open: the other tasks' use is unknown here."""
+    """Whether there will ever be enough is unknown, because the other tasks' use is unknown here."""
     if not batch.disk_gib:
         return []
     free, text = state.disk_gib(), f"needs {batch.disk_gib} GiB of disk"

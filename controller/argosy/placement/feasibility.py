@@ -108,7 +108,7 @@ def _limited(rules: Rules, state: PassState, rows: IntArray, rooms: IntArray) ->
 
 
 def most_instances(rules: Rules, state: PassState) -> int | None:
-    """On how many instances tasks of the group may run in the end; None = any number."""
+    """The number of instances on which tasks of the group may run; None = any number."""
     used = int(np.count_nonzero(state.of_group(rules.batch.group)))
     limits = [] if rules.batch.max_instances is None else [rules.batch.max_instances]
     if rules.together:

@@ -1,6 +1,6 @@
 """The input and the answer of a fitness function.
 
-The built-in steps of a chain see the same and answer with keys (`keys.py`).
+The built-in steps of a chain get the same input and return keys (`keys.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Candidates(Protocol):
     def price_usd_per_hour(self) -> FloatArray: ...
     @property
     def interruption_rate(self) -> FloatArray:
-        """Expected interruptions per instance-hour: by the type's band and what the pool has seen; 0 = on-demand."""
+        """Expected interruptions per instance-hour: by the type's band and the pool's history; 0 = on-demand."""
 
     @property
     def finish_at(self) -> FloatArray:

@@ -1,8 +1,8 @@
 """Placement of many small batches, task by task, on a matrix of keys: kinds of task x instances.
 
 A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
-instance for every kind. Where the chain is a weighted sum of what stays free, the amount depends only on the task and
-the kind, so one subtraction brings the column up to date; where the instance was idle, another one for busy-first. A
+instance for every kind. If the chain is a weighted sum of the free amounts, the amount depends only on the task and
+the kind, so one subtraction brings the column up to date; if the instance was idle, another one for busy-first. A
 spread over instances rises by one for the kinds of the task's group, which is part of the same subtraction. Where a
 chain ends with a draw, the decision is one of the lowest entries.
 """
@@ -136,7 +136,7 @@ def place_stretch(
 
 
 def _drawn(queue: Queue, kinds: Sequence[TaskKind], stretch: slice) -> list[int] | None:
-    """The draws of the tasks of a stretch, batch after batch; None where no chain draws."""
+    """The draws of the tasks of a stretch, batch after batch; None if no chain draws."""
     seeds = np.array([kind.seed if kind.draws else -1 for kind in kinds], dtype=np.int64)[queue.kind[stretch]]
     if (seeds < 0).all():
         return None

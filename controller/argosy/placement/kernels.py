@@ -71,7 +71,7 @@ def _poured(existing: IntArray, room: IntArray, level: int) -> IntArray:
 
 
 def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> tuple[IntArray, int]:
-    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n they settle.
+    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n they place.
 
     keys: (f, s), the key of candidate i for its j-th task, ignored beyond its room. A candidate is chosen when the
     highest of its keys so far is the lowest of all, and stays chosen while its keys stay below that: sorting by this

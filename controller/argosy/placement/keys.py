@@ -26,7 +26,7 @@ _LONGEST_S: Final = 1 << 20  # differences of times are cut to 2^20 s, twelve da
 
 
 class Trend(Enum):
-    """How the key of one instance changes while equal tasks are put on it one after the other."""
+    """The change of one instance's key while equal tasks are placed on it one after the other."""
 
     STILL = "never"
     DROPS = "falls every time"
@@ -132,8 +132,8 @@ def least_interrupted(c: Candidates) -> IntArray:
 def finish_together(c: Candidates) -> IntArray:
     """The seconds that the instance must live longer for the task, then the seconds that it outlives the task.
 
-    Scale-in then frees whole instances. A task of unknown length goes where work ends last, so that instances whose
-    work ends earlier become empty. After Netflix's Titus agent packing.
+    Scale-in then frees whole instances. A task of unknown length is placed where work ends last, so that instances
+    whose work ends earlier become empty. After Netflix's Titus agent packing.
     """
     late = np.clip(np.rint(c.task_finish_at), 0, _KEY_LIMIT).astype(np.int64)
     until = np.clip(np.rint(c.finish_at), 0, _KEY_LIMIT).astype(np.int64)

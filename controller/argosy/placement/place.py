@@ -130,8 +130,8 @@ def _placed(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -
 def _first_class(
     kind: TaskKind, steps: tuple[Step, ...], n: int, rows: IntArray, state: PassState, mix: Mix
 ) -> tuple[IntArray, IntArray, tuple[Step, ...]]:
-    """Rows, their rooms, and the steps of the chain that distinguish them. Keys by size do not change: where the rows
-    with the lowest key hold all n tasks, no other row gets any."""
+    """Rows, their rooms, and the steps of the chain that distinguish them. Keys by size do not change: if the rows with
+    the lowest key hold all n tasks, no other row gets any."""
     kept = tuple(takewhile(lambda key: key.by_size, leading_keys(steps)))
     if kept:
         column = kept_key(kept, kind.rules.batch, state.supply, mix).take(rows)
@@ -146,8 +146,8 @@ def _opened(turn: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> Bool
     """(f,) bool: the rows that remain when only `most` instances may run tasks of the group.
 
     Until the last new instance is opened, placing without the limit does the same as placing with it. So the instances
-    that it opens first remain; bisection finds how many tasks open exactly `most`. Where chance decides, the instances
-    are drawn first, then the tasks among them.
+    that it opens first remain; bisection finds how many tasks open exactly `most`. If the choice is random, the
+    instances are drawn first, then the tasks among them.
     """
     used = turn.state.of_group(turn.batch.group) > 0
     fresh = max(0, most - int(np.count_nonzero(used)))

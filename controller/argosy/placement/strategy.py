@@ -37,7 +37,7 @@ class SpreadValues:
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """Every remaining candidate is as likely as any other."""
+    """Every remaining candidate is equally likely."""
 
     seed: int
 

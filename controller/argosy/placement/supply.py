@@ -183,7 +183,7 @@ class Supply:
         return tuple(row.id for row in self.rows)
 
     def part(self, start: int, stop: int) -> Supply:
-        """The rows from `start` to `stop`, as a view: it changes with this supply, and shares what is worked out."""
+        """The rows from `start` to `stop`, as a view: it changes with this supply, and shares derived values."""
         if (start, stop) == (0, len(self)):
             return self
         at = slice(start, stop)

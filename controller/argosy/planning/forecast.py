@@ -164,7 +164,7 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
 
 
 def _constant_fitness(state: State) -> dict[str, Fitness]:
-    """Users' own functions as constants: they order instances and do not influence what is bought."""
+    """Users' own functions as constants: they order instances and do not influence purchases."""
     names = {name for run in state.runs.values() for name in own_functions(run.terms.strategy)}
     return dict.fromkeys(names, _all_equal)
 
@@ -216,8 +216,8 @@ def _groups(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> li
 
 
 def _repriced(moment: Moment, groups: list[InstanceGroup], bought: tuple[Bought, ...], end: int) -> list[InstanceGroup]:
-    """The same groups at the lowest (end 0) or highest (1) prices at which they may be bought; those that are here
-    have theirs."""
+    """The same groups at the lowest (end 0) or highest (1) prices at which they may be bought; present instances keep
+    their prices."""
     factors = [_around(moment, each.offer)[end] for each in bought] + [1.0] * (len(groups) - len(bought))
     return [
         replace(group, price_usd_per_hour=group.price_usd_per_hour * factor)
@@ -256,14 +256,14 @@ def _completion(run: Run, groups: list[InstanceGroup], policy: Policy, case: _Fo
 
 
 def _at_once(run: Run, policy: Policy) -> int | None:
-    """How many of its tasks one machine runs at a time, where all instances are the same one (local mode)."""
+    """The number of its tasks that one machine runs at a time, if all instances are the same machine (local mode)."""
     if not policy.machine_vcpus:
         return None
     return max(1, int(policy.machine_vcpus * 1024 // max(1, run.needs.cpu_units)))
 
 
 def _redo(moment: Moment, bought: tuple[Bought, ...], task_s: float) -> float:
-    """The share of the work that interruptions are expected to have done again, on average over what is bought."""
+    """The share of the work that interruptions are expected to repeat, on average over the purchases."""
     spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
     rates = [rate_of(moment.state.pools[each.offer.pool], moment.now, moment.policy) for each in spot]
     shares = [each.instances * float(redo_share(rate, task_s)) for each, rate in zip(spot, rates, strict=True)]
@@ -273,7 +273,7 @@ def _redo(moment: Moment, bought: tuple[Bought, ...], task_s: float) -> float:
 def _high(
     run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase, bought: tuple[Bought, ...]
 ) -> Completion:
-    """On spot, a few instances are taken away under their last tasks as well."""
+    """On spot, a few instances are also reclaimed during their last tasks."""
     worst = _completion(run, groups, policy, case)
     spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
     if not spot:

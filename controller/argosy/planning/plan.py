@@ -1,4 +1,4 @@
-"""The reply of PlanRun: the forecast of a run that has not been submitted, and what would change it."""
+"""The reply of PlanRun: the forecast of a run that has not been submitted, and changes that would improve it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _finite(number: float) -> float | None:
 
 
 def _on_demand(question: PlanQuestion) -> dict[str, Any] | None:
-    """The same run bought on demand in the home Region alone; None where that cannot run it."""
+    """The same run bought on demand in the home Region alone; None if that cannot run it."""
     state = question.moment.state
     terms = replace(question.terms, purchase=PurchaseMode.ON_DEMAND, cells=(question.home,))
     daemons = {run_id: run for run_id, run in state.runs.items() if run.is_daemon}

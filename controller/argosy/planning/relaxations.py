@@ -52,7 +52,7 @@ def relaxations(question: PlanQuestion, found: Forecast) -> list[dict[str, Any]]
 
 
 def _saving(found: Forecast, other: Forecast) -> float:
-    """Share of the expected cost; 1 where only the other one is possible."""
+    """Share of the expected cost; 1 if only the other one is possible."""
     if not (found.possible and other.possible):
         return 1.0 if other.possible else 0.0
     return 1 - other.expected.cost_usd / found.expected.cost_usd if found.expected.cost_usd else 0.0

@@ -4,8 +4,8 @@ List scheduling of equal tasks has a closed form: by time T an instance that is 
 rounds of tasks of d seconds in each of its places. The end is the smallest T by which all places together have done the
 work (Graham's list scheduling with equal lengths, where it is optimal).
 
-Two places are ready at once and four more after 50 s. Ten tasks of 100 s end after 250 s: then the first two places
-have done two rounds (4 tasks) and the others two as well (8), while at 249 s it was 4 + 4 = 8 tasks:
+Two places are ready at once and four more after 50 s. Ten tasks of 100 s end after 250 s: by then the first two places
+have done two rounds (4 tasks) and the others two as well (8), while at 249 s only 4 + 4 = 8 tasks were done:
 
 >>> now, later = InstanceGroup(1, 2, 0.10), InstanceGroup(2, 2, 0.10, ready_s=50.0)
 >>> round(completion(EqualTasks(10, 100.0), [now, later], linger_s=0.0, launches_per_s=1e9).seconds)
@@ -24,7 +24,7 @@ _SLACK = 1e-9  # rounds that end exactly at T count
 
 @dataclass(frozen=True, slots=True)
 class EqualTasks:
-    """How many tasks there are, how long each takes, and how many may run at a time."""
+    """The number of tasks, the duration of each, and how many may run at a time."""
 
     count: int
     seconds: float

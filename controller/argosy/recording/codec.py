@@ -1,6 +1,6 @@
 """Facts and actions as JSON, and facts read back.
 
-Defaults are left out. A run that a fact carries is kept as the documents that it is stored as.
+Defaults are left out. A run in a fact is kept as its stored documents.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class UnknownFact(ValueError):
 
 
 def fact_to_json(event: Event) -> bytes:
-    """`["Kind",{...}]`. Raises ValueError for text that is none: half of a surrogate pair in what AWS said."""
+    """`["Kind",{...}]`. Raises ValueError for invalid text: half of a surrogate pair in AWS's answer."""
     if isinstance(event, _OF_USERS):
         body = b'{"request":' + inbox.to_bytes(event.request) + _stored(event) + b"}"
     elif isinstance(event, events.RunResumed):

@@ -158,7 +158,7 @@ class Recorder:
             self._write(b'["load",' + json.dumps(body, separators=(",", ":")).encode() + b"]")
 
     def observed(self, sweep: Observed) -> None:
-        """A sweep has come in; its sightings are applied from now on."""
+        """A sweep has arrived; its sightings are applied from now on."""
         with _Tolerated(self):
             if self.chain:
                 self._open(sweep.at)
@@ -189,7 +189,7 @@ class Recorder:
             self.archive.put(name, body)
 
     def _is_due(self, record: TickRecord) -> bool:
-        """Flush when a run is over too: people ask about it then."""
+        """Also flush when a run is over, because people ask about it then."""
         is_large = self.size > SEGMENT_BYTES or record.decided_at - self.opened_at > SEGMENT_S
         return is_large or any(isinstance(event, RunClosed) for event, _ in record.facts)
 

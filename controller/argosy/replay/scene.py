@@ -60,7 +60,7 @@ class Scene:
         return cls(now, rows, asks_of(moment, runs), machines, fitness, order.to_json() if order.at else None)
 
     def reason_for(self, launch: Launch, launches: Sequence[Launch]) -> dict[str, Any] | None:
-        """Why it was decided, of all `launches` of the tick; None if its run requested nothing.
+        """The reason for the decision, among all `launches` of the tick; None if its run requested nothing.
 
         The ranking is that of the run's turn: tasks placed for earlier runs in the same tick are subtracted, and tasks
         placed for this run are shown next to it.
@@ -91,7 +91,7 @@ class Scene:
         }
 
     def _ask_of(self, launch: Launch) -> int | None:
-        """The ask that the launch answers: of a run with two, the one that its task is among."""
+        """The request that the launch serves: for a run with two, the one that has its task."""
         for number, ask in enumerate(self.asks):
             if ask.run.id == launch.key.run_id and (ask.among is None or ask.among[launch.key.index]):
                 return number
@@ -109,7 +109,7 @@ class Scene:
     def _shown(
         self, ranked: Ranking, lined_up: Sequence[InstanceRow], together: Counter[str], chosen: str
     ) -> list[dict[str, Any]]:
-        """The best, and the chosen one whatever its rank. lined_up: the rows that are ranked, in their order."""
+        """The best ones, and the chosen one whatever its rank. lined_up: the rows that are ranked, in their order."""
         shown = []
         for rank, (free, figures) in enumerate(zip(lined_up, ranked.figures.tolist(), strict=True), 1):
             if rank > SHOWN and free.id != chosen:

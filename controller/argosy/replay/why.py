@@ -20,7 +20,7 @@ from argosy.scheduler.decide import NO_FUNCTIONS
 
 @dataclass(slots=True)
 class Standstill:
-    """A controller as it was about to decide."""
+    """A controller just before it decides."""
 
     moment: Moment
     rest: Iterator[Tick]  # the same tick, once it has decided
@@ -49,7 +49,7 @@ def standstill(shelf: Shelf, at: float, functions: OwnFunctions = NO_FUNCTIONS) 
 
 
 def _until(lines: Iterator[Line], at: float) -> tuple[int, int, list[str]]:
-    """How many lines there are up to the last tick until `at`, how many ticks are among them, and at what the record
+    """The number of lines up to the last tick until `at`, the number of ticks among them, and the reason why the record
     breaks off, in a sentence. No line is kept: those of 15 minutes at full size would take 2 GB."""
     among = ticks = until = 0
     try:
@@ -64,7 +64,7 @@ def _until(lines: Iterator[Line], at: float) -> tuple[int, int, list[str]]:
 
 @dataclass(slots=True)
 class _ReadOnce:
-    """A shelf whose files, which are read more than once, are fetched once."""
+    """A shelf that fetches each file once, although files are read more than once."""
 
     shelf: Shelf
     fetched: dict[str, bytes] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""The runner as a program of its own, in front of one other: an init, or a whole attempt.
+"""The runner as a separate program in front of another one: an init, or a whole attempt.
 
-One thread reads the mail: signals, and the ends of other threads' work. So a signal finds the runner in one phase.
+One thread reads the queue of signals and of ends of other threads' work. So a signal finds the runner in one phase.
 """
 
 from __future__ import annotations
@@ -116,5 +116,5 @@ class Alone:
         return done.result()
 
     def _when_done(self, work: Callable[[], T]) -> Future[T]:
-        """In a thread of its own; the mail says that it has ended."""
+        """In a thread of its own; its end is put into the queue."""
         return started(work, lambda: self._mail.put(_ENDED))

@@ -100,7 +100,7 @@ def _write(target: Path, source: IO[bytes], *, executable: bool) -> None:
 
 
 def _cleared(target: Path) -> Path:
-    """A name that an earlier member or archive has used is used again: the last one counts."""
+    """If an earlier member or archive has used a name, the last one counts."""
     if target.is_symlink() or target.is_file():
         target.unlink()
     return target

@@ -72,7 +72,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How the program is to be started. folder: None, where the container starts it. setup: a shell's text."""
+    """The start of the program. folder: None, where the container starts it. setup: a shell's text."""
 
     environment: dict[str, str]
     folder: Path | None
@@ -104,7 +104,7 @@ class Attempt:
         return Ready(self._told(environment, wheels), folder, self._job.setup, stdout)
 
     def deliver(self) -> None:
-        """Upload what the program has left."""
+        """Upload the program's results."""
         if self._order.result is Result.NONE:
             return None
         with _disk_faults():
@@ -169,7 +169,7 @@ def _not_begun(words: list[str], fault: OSError) -> RunnerFault:
 
 @contextmanager
 def _disk_faults() -> Iterator[None]:
-    """Inside, what the operating system refuses becomes a RunnerFault."""
+    """Inside, a refusal by the operating system becomes a RunnerFault."""
     try:
         yield
     except OSError as fault:

@@ -1,4 +1,4 @@
-"""The folder of a runner: the first one of the container that can be written."""
+"""The folder of a runner: the first writable one of the container."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WorkFolder:
 
     @property
     def archives(self) -> Path:
-        """Where they are unpacked when no other attempt of this process shares them."""
+        """The place to unpack archives that no other attempt of this process shares."""
         return self.root / "archives"
 
     @property
@@ -55,7 +55,7 @@ class WorkFolder:
 
 @contextmanager
 def work_folder(roots: list[Path]) -> Iterator[WorkFolder]:
-    """A fresh one in the first of these that can be written, removed at the end. Raises RunnerFault."""
+    """A new one in the first writable of these, removed at the end. Raises RunnerFault."""
     made = WorkFolder(_made_in(roots))
     try:
         for each in (made.inputs, made.out, made.home, made.scratch):

@@ -42,7 +42,7 @@ class Job:
 
 
 def read_job(text: bytes, uri: str) -> Job:
-    """Members that it does not know are left to later versions. Raises RunnerFault, which names the address."""
+    """Unknown members are left to later versions. Raises RunnerFault, which names the address."""
     try:
         document = json.loads(text)
         return _job(document)

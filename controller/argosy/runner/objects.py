@@ -1,7 +1,7 @@
 """S3 objects for one task: transfers to and from the disk, and the meaning of a refusal by S3 for the task.
 
 Every request is made once by botocore and repeated here, so that a body that ends too early counts as a failed try, and
-so that a runner that is stopped does not sleep on. botocore handles buckets in other regions.
+a stopped runner does not keep sleeping. botocore handles buckets in other regions.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ class AlreadyThere(Exception):
 
 
 class _Passing(Exception):
-    """It may work when it is tried again."""
+    """A retry may succeed."""
 
 
 class _BeginAnew(Exception):
-    """Something else was written there just now: an upload in parts may not be completed then, as S3 documents."""
+    """Something else was written there just now: by S3's documentation, a multipart upload may then not be
+    completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Objects:
             self._settled.wait_for(lambda: not self._open, timeout_s)
 
     def read(self, uri: str, what: str) -> bytes:
-        """A small object, whole. what: its name in sentences."""
+        """A complete small object. what: its name in sentences."""
         bucket, key = split_address(uri, what)
 
         def once() -> bytes:
@@ -140,7 +141,7 @@ class Objects:
         self._upload(path, _Destination.of(uri))
 
     def upload_once(self, path: Path, uri: str, metadata: Mapping[str, str]) -> bool:
-        """A file with S3 user metadata; False when something was there already, which then stays."""
+        """A file with S3 user metadata; False if an object was there already, which then stays."""
         try:
             self._upload(path, _Destination.of(uri, {"Metadata": dict(metadata)}, {"IfNoneMatch": "*"}))
         except AlreadyThere:
@@ -230,7 +231,7 @@ class Objects:
             return
 
     def _tried(self, once: Callable[[], T], sentence: str, conflict: type[Exception] = _Passing) -> T:
-        """Raises RunnerFault or AlreadyThere. conflict: what the answer 409 is."""
+        """Raises RunnerFault or AlreadyThere. conflict: the meaning of the answer 409."""
         for attempt in range(1, self._attempts + 1):
             self._go_on()
             try:
@@ -287,7 +288,7 @@ def client_of(variables: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _certificates(environment: Mapping[str, str]) -> str | None:
-    """The file with the certificates that are trusted, and no others; None: botocore's. Raises RunnerFault."""
+    """The file with the only trusted certificates; None: botocore's. Raises RunnerFault."""
     if given := environment.get("AWS_CA_BUNDLE"):
         try:
             ssl.create_default_context(cafile=given)

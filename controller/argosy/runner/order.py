@@ -15,7 +15,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as shells have it
 
 
 class RunnerFault(Exception):
-    """The runner ends with `code`, and says the sentence, without characters that a terminal would obey."""
+    """The runner ends with `code` and prints the sentence, without control characters."""
 
     def __init__(self, code: int, sentence: str) -> None:
         super().__init__(printable(sentence))
@@ -23,7 +23,7 @@ class RunnerFault(Exception):
 
     @property
     def line(self) -> str:
-        """What is written to the log, without the line's end."""
+        """The line for the log, without its end."""
         return f"argosy: {self}"
 
 
@@ -48,7 +48,7 @@ class RunnerOrder:
 
 
 def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
-    """None when the program is to be started and nothing else. Raises RunnerFault."""
+    """None if the program is only to be started. Raises RunnerFault."""
     protocol = environment.get("ARGOSY_RUNNER")
     if protocol is None:
         return None

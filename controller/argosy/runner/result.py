@@ -34,7 +34,7 @@ class LeftFile:
 
 
 def left_in(folder: Path, job: Job) -> list[LeftFile]:
-    """All files, by name. Raises RunnerFault for what cannot be a result, and past the job's bounds."""
+    """All files, by name. Raises RunnerFault for files that cannot be a result, and beyond the job's bounds."""
     found: list[LeftFile] = []
     total = 0
     for each in _files(folder):
@@ -75,7 +75,7 @@ def part_of(found: Sequence[LeftFile], order: RunnerOrder) -> LeftFile | None:
 
 
 def upload_part(path: Path, order: RunnerOrder, objects: Objects) -> None:
-    """The task's final object. One that an earlier attempt has left stays: it is as good. Raises RunnerFault."""
+    """The task's final object. One from an earlier attempt stays: it is equally valid. Raises RunnerFault."""
     if order.part is None:
         raise RunnerFault(WRONG_REQUEST, "ARGOSY_PART_URI does not say where the result belongs")
     objects.upload_once(path, order.part, {ATTEMPT_METADATA: order.attempt} if order.attempt else {})

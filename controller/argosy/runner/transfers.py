@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 def started(work: Callable[[], T], when_over: Callable[[], object]) -> Future[T]:
-    """The work's future; it is done in a thread of its own, which ends with the process. when_over: called there once
-    the future has its result or its exception."""
+    """The future of the work, which runs in a thread of its own that ends with the process. when_over: called there
+    once the future has its result or its exception."""
     done: Future[T] = Future()
 
     def run() -> None:

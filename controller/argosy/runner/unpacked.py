@@ -1,4 +1,4 @@
-"""A job's unpacked archives: each set once in a folder, however many attempts of this process need it.
+"""A job's unpacked archives: each set is in a folder once, however many attempts of this process need it.
 
 A container has one attempt, and its folder is the attempt's own. Local mode's processes share one folder: a thousand
 tasks unpack pandas once. Sets that no attempt needs any more stay for later ones, up to a limit.
@@ -40,7 +40,7 @@ class Unpacked:
 
     def get(self, archives: Sequence[JobArchive], objects: Objects, user: Path) -> Path:
         """The folder with all of these, the later over the earlier. user: the attempt's own folder; the set stays as
-        long as there is one. Raises RunnerFault or OSError."""
+        long as any exists. Raises RunnerFault or OSError."""
         name = hashlib.sha256("".join(f"{each.kind} {each.sha256}\n" for each in archives).encode()).hexdigest()[:32]
         with self._guard:
             turn = self._turns[name]

@@ -60,7 +60,7 @@ def _is_under_way(moment: Moment) -> bool:
 
 
 def _is_changing(instance: Instance) -> bool:
-    """Whether it comes or goes, or may be gone."""
+    """Whether it is being added or removed, or may be gone."""
     if instance.losing:
         return True
     if not (instance.owned and instance.alive):

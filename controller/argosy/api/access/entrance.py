@@ -144,7 +144,7 @@ def _of_environment(context: RequestContext, request: Any, entrance: Entrance) -
 def _created_environment(
     context: RequestContext, request: environment_requests.CreateEnvironment, entrance: Entrance
 ) -> None:
-    """A new environment takes over the tasks of an earlier one of the same name, which has to be of the queue."""
+    """A new environment takes over the tasks of an earlier one of the same name, which has to belong to the queue."""
     for form in environment_store.forms_at_work(context, str(request.spec.get("name"))[:63]):
         entrance.check(f"the environment {request.spec['name']}", form.get("queue"))
 

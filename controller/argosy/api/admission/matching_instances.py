@@ -47,7 +47,7 @@ def constraint_faults(terms: RunTerms, pools: Pools, policy: Policy) -> list[Fau
 
 
 def constraint_notes(terms: RunTerms, pools: Pools, policy: Policy) -> list[str]:
-    """Of which constraints nothing can be known before instances are there."""
+    """The constraints that cannot be judged before instances exist."""
     known = _known(policy, pools)
     unknown = sorted({name for each in terms.constraints for name in _subjects(each) - known})
     attributes = [name for name in unknown if name.startswith("attribute:")]

@@ -41,7 +41,7 @@ _FOLDER = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)  # the name of a folder of co
 
 @dataclass(frozen=True, slots=True)
 class DeploymentLimits:
-    """What a deployment allows. shapes: what an instance of each of its types offers to tasks; empty = unknown."""
+    """The limits of a deployment. shapes: what an instance of each of its types offers to tasks; empty = unknown."""
 
     default_output: str  # s3://bucket/ or s3://bucket/prefix/
     buckets: frozenset[str]  # where results may go, its own bucket included
@@ -60,7 +60,7 @@ class DeploymentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a submission is checked against outside the deployment's own state."""
+    """The data for checking a submission, apart from the deployment's own state."""
 
     images: ImageResolver
     items: ItemsReader
@@ -167,7 +167,7 @@ def fingerprint(form: Mapping[str, Any]) -> str:
 
 
 def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
-    """The spec, if it is valid by itself, and every fault found."""
+    """The spec, if it is valid on its own, and every fault found."""
     spec: RunSpec | None = None
     faults: list[Fault] = []
     try:
@@ -307,7 +307,7 @@ def _placement_faults(data: Mapping[str, Any], limits: DeploymentLimits | None) 
 
 
 def _text_faults(path: str, texts: Any, check: Callable[[Sequence[str]], list[str]]) -> list[Fault]:
-    """The faults of each text by itself or, if there are none, of all texts together."""
+    """The faults of each text alone or, if there are none, of all texts together."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return []  # reported as a fault of the field
     alone = [Fault(f"{path}[{number}]", message) for number, text in enumerate(texts) for message in check([text])]
@@ -345,7 +345,7 @@ def _out_of_reach(path: str, image: str, limits: DeploymentLimits) -> Iterator[F
 def _definition_faults(
     data: Mapping[str, Any], limits: DeploymentLimits, definitions: DefinitionReader
 ) -> Iterator[Fault]:
-    """Those of a user's own task definition. The controller judges again the revision that it pins."""
+    """The faults of a user's own task definition. The controller checks the revision that it pins again."""
     name = data.get("taskDefinition")
     if name is None:
         return

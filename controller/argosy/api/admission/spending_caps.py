@@ -64,8 +64,8 @@ def budget_warnings(terms: RunTerms, market: Moment) -> list[str]:
 
 def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBudget, float] | None:
     """The money of a run once the request is granted, and what one more attempt costs at least, in USD, on an instance
-    that is bought for it; infinite if nothing is for sale, 0 if the size of a task is unknown. None for a run
-    that has no budget, or of which nothing would run again.
+    that is bought for it; infinite if nothing is for sale, 0 if the size of a task is unknown. None for a run without a
+    budget, or without a task that would run again.
 
     Run and state are the caller's own: the run is reopened in them.
     """
@@ -79,7 +79,7 @@ def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBu
 
 
 def outgrows(before: RunTerms, after: RunTerms, market: Moment) -> bool:
-    """Whether instances may be bought for a run of the terms `before`, and none for one of `after`."""
+    """Whether instances may be bought for a run with the terms `before`, but none for one with `after`."""
     return _cheapest_for(before, market) is not None and _cheapest_for(after, market) is None
 
 

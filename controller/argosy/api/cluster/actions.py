@@ -91,7 +91,7 @@ def _faults(context: RequestContext, request: requests.ScaleCluster, now: float)
 
 
 def leave_out_ended(state: State) -> int:
-    """Of the instances that have ended, all but the last ENDED_SHOWN are dropped; how many those are."""
+    """Drops all ended instances but the last ENDED_SHOWN; returns how many were dropped."""
     ended = sorted((each for each in state.instances.values() if not each.alive), key=lambda each: each.stopped_at)
     dropped = ended[: max(0, len(ended) - ENDED_SHOWN)]
     for each in dropped:
@@ -115,7 +115,7 @@ def in_columns(cluster: JSON) -> JSON:
     """DescribeCluster's body with its instances as columns of one length.
 
     `data` is base64 of little-endian numbers of `dtype`; where there are `values`, of rows in them. The shares in use
-    are 0..1, or not a number where an instance has none of it; ids are 19 bytes each, filled up with zeros.
+    are 0..1, or not a number if an instance has none of the resource; ids are 19 bytes each, filled up with zeros.
     """
     instances: Sequence[JSON] = cluster["instances"]
     columns = {"id": _column(np.array([each["instanceId"] for each in instances], dtype="S19"))}

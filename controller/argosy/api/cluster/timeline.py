@@ -1,7 +1,7 @@
 """The cluster's history over time, from what commits have appended, thinned where it is long.
 
-A reply has at most MOST_SAMPLES samples: where there are more, those of a span of time become one, whose counts are
-their means and whose sums are the last ones.
+A reply has at most MOST_SAMPLES samples. If there are more, those of a span of time become one, whose counts are their
+means and whose sums are the last ones.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _MEANS = {
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What is kept of a span of time, oldest first. before: the last sample before it; damaged: pieces that cannot be
-    read."""
+    """The stored samples and orders of a span of time, oldest first. before: the last sample before it; damaged: pieces
+    that cannot be read."""
 
     before: ClusterSample | None
     samples: Sequence[ClusterSample]
@@ -93,7 +93,7 @@ def _piece(body: bytes) -> CoursePiece | None:
 
 
 def _last_before(store: Store, at: float) -> ClusterSample | None:
-    """Few pieces between two samples hold orders alone, so the first page usually has a sample."""
+    """Few items between two samples hold only orders, so the first page usually has a sample."""
     after: str | None = key_before(at)
     while after is not None:
         rows, after = store.page(PARTITION, ITEMS_BEFORE, after)
@@ -134,7 +134,7 @@ def course_view(course: Course, start: float, end: float) -> JSON:
 
 
 def _buckets(samples: Iterable[ClusterSample], bucket_s: float) -> Iterator[list[ClusterSample]]:
-    """As they are where they need no thinning. A sample of rest is kept: it ends the time before it."""
+    """Unchanged if they need no thinning. A sample of rest is kept: it ends the time before it."""
     bucket: list[ClusterSample] = []
     for each in samples:
         alone = bucket_s <= EVERY_S or each.is_at_rest or bool(bucket and bucket[-1].is_at_rest)

@@ -86,7 +86,7 @@ def parsed(body: bytes | None, name: str) -> Environment | None:
 
 def is_to_come(context: RequestContext, body: bytes | None, newest: JSON | None) -> bool:
     """Whether an environment that the controller does not have, or has left, was just created. If not, its newest
-    revision is counted by the stored record, or is older than the mark of a deletion is kept.
+    revision is counted by the stored record, or is older than the lifetime of a deletion's mark.
 
     body: its record, read before `newest`. If it were read again, the new environment might be folded in by then.
     """

@@ -72,7 +72,7 @@ def status_of(env: Environment, records: Mapping[str, RunRecord]) -> str:
 
 
 def _suspended(revision: Revision, records: Mapping[str, RunRecord]) -> RunRecord | None:
-    """Its run's record, if the controller leaves that alone because its own code fails at it."""
+    """Its run's record, if the run is suspended because the controller's own code fails on it."""
     record = records.get(revision.run_id)
     return record if record is not None and record.suspended_at and not record.has_ended else None
 

@@ -51,7 +51,7 @@ _COLUMNS = (  # of a reply: name, dtype, column of `EndedAttempts`
 
 
 class AttemptPage(NamedTuple):
-    """end: the place behind its last row that has ended. left_out: attempts that are alive and find no room."""
+    """end: the place after its last row that has ended. left_out: live attempts that do not fit."""
 
     rows: EndedAttempts
     end: str | None
@@ -137,9 +137,9 @@ class History:
 
 
 def attempts_page(past: History, after: str | None, most: int = MOST_ROWS) -> AttemptPage:
-    """Those that are alive are on the last page, after all that have ended: the cluster is read before the last of the
-    ended ones, so that none is missing from both. Where both do not fit, those that are alive have a page to
-    themselves. most: rows with those that are alive."""
+    """Live attempts are on the last page, after all ended ones: the cluster is read before the last ended ones, so that
+    no attempt is missing from both. If both do not fit, the live ones have a page to themselves. most: rows, including
+    the live ones."""
     record, ended = past.record, past.page(after)
     if not ended.is_last or record.has_ended or not record.number:
         return ended
@@ -235,8 +235,8 @@ def task_view(record: RunRecord, row: EndedAttempt, cluster: str, log: Mapping[s
 
 
 def log_of(record: RunRecord, definitions: DefinitionReader) -> dict[str, str | None]:
-    """Group and prefix of the streams of the run's attempts. A definition of the user's own says it; of one that
-    Argosy registered the group is the deployment's, None."""
+    """Group and prefix of the streams of the run's attempts. A user's own definition sets it; for one that Argosy
+    registered it is the deployment's group, None."""
     if record.image or not record.task_definition:
         return {"group": None, "prefix": LOG_PREFIX}
     name = record.task_definition.rsplit("/", 1)[-1]

@@ -64,7 +64,7 @@ def list_changes(
 
 
 def _start(store: Store, request: ListChanges, now: float) -> Place:
-    """Where to begin: what `since` says, or the first line that is young enough, or the oldest."""
+    """Where to begin: at `since`, or the first line that is young enough, or the oldest."""
     if request.since is not None:
         place = Place.from_text(request.since)
         assert place is not None, "the token of a different query"
@@ -98,7 +98,7 @@ def _page(store: Store, request: ListChanges, place: Place, now: float) -> _Page
 
 
 def _items(store: Store, place: Place, now: float) -> Iterator[JournalItem]:
-    """What is kept of the items that may have lines after the place. Raises ChangesExpired when others had some."""
+    """The stored items that may have lines after the place. Raises ChangesExpired when others had some."""
     after: str | None = after_version(place.version if place.line >= ALL else place.version - 1)
     is_first = True
     while after is not None:

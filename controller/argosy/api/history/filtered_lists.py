@@ -112,7 +112,7 @@ def _task_filter(
 
 
 def _instances_in(store: Store, objects: ObjectReader, cell: str, record: RunRecord, state: State) -> set[str]:
-    """Includes instances that the cluster has forgotten, as they were noted when the run was closed."""
+    """Includes instances that the cluster has forgotten, as they were recorded when the run was closed."""
     known = {each.id for each in state.instances.values() if each.cell == cell}
     noted = instances_of(History(store, objects, record))
     return known | {name for name, each in noted.items() if each["cell"] == cell}

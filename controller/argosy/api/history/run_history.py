@@ -110,7 +110,7 @@ def _instance_view(facts: Mapping[str, Any]) -> JSON:
 
 
 def _orders_view(past: History, used: Sequence[JSON], now: float) -> JSON:
-    """What was bought while tasks of the run had no place. delivered: how many instances of the run were launched in
+    """The purchases while tasks of the run had no place. delivered: how many instances of the run were launched in
     the pool since, and before the next order there."""
     record = past.record
     if not record.submitted_at:

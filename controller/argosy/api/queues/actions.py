@@ -37,8 +37,8 @@ TRIES = 10
 
 
 class ApplySharing(Strict):
-    """Put a sharing document into force: `document`, or the one that the revision `restore` had. revision: the one
-    that it follows, 0 = there was none; left out, the one in force now."""
+    """Put a sharing document into force: `document`, or the one that the revision `restore` had. revision: the one that
+    it follows, 0 = there was none; by default the one in force."""
 
     action: Literal["ApplySharing"]
     document: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
 """The cost of a run as users see it, while it is open and afterwards.
 
-A run's record holds what was charged to it. An instance is charged when it ends, or when the run does. Until then its
-cost so far is computed from the cluster, by the same arithmetic.
+A run's record holds the charges to it. An instance is charged when it ends, or when the run does. Until then its cost
+so far is computed from the cluster, with the same arithmetic.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def estimates(record: RunRecord, home: str) -> JSON:
 
 
 def _shares(record: RunRecord) -> dict[str, float]:
-    """Of the run's instance time, that in each cell. Attempts and instances are taken to lie where the time does."""
+    """The run's instance time in each cell. Attempts and instances are assumed to be distributed like the time."""
     seconds: dict[str, float] = {}
     for market, costs in record.costs.items():
         cell, divider, _ = market.partition("/")

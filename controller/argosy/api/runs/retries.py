@@ -138,7 +138,7 @@ def _check_budget(run: Run, request: RetryRequest, market: Moment) -> None:
 
 
 def typed(usd: float) -> str:
-    """The amount or a little more, as a number to type: whole cents, and none where there are none."""
+    """The amount or a little more, as a number to type: in whole cents, without cents if there are none."""
     cents = math.ceil(round(min(usd, USD_LIMIT) * 100, 6))
     return f"{cents // 100}.{cents % 100:02}".removesuffix(".00")
 

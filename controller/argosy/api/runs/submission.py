@@ -111,7 +111,7 @@ def _validate(context: RequestContext, request: requests.ValidateRun, request_id
 
 
 def admitted(context: RequestContext, spec: Any) -> Admission:
-    """What a run of this spec would be now. Raises SpecError with every fault."""
+    """The reply for a run of this spec, if it were submitted now. Raises SpecError with every fault."""
     admission = admit(spec, context.limits, context.sources, context.now())
     check_queue(context, admission.terms)
     _check_owner(context, admission.terms)
@@ -276,7 +276,7 @@ def new_run_id(name: str, now: float, seed: str) -> str:
 def stored_form(request: SubmitRequest) -> bytes:
     """The request as it is stored. Raises SpecError, at the largest field, when it is too large for an item.
 
-    `spec.bounds` has measured what the user sent; the defaults were added since.
+    `spec.bounds` has measured the user's text; the defaults were added since.
     """
     body = inbox.to_bytes(request)
     if len(body) <= REQUEST_LIMIT:

@@ -208,7 +208,8 @@ def _missed(context: RequestContext, asked: Asked) -> tuple[list[Fire], float]:
 
 
 def _finish(context: RequestContext, name: str, fire: Fire, request_id: str) -> None:
-    """What follows from a verdict. Repeated for each delivery, since the one that decided may have died before this."""
+    """The consequences of a verdict. They are repeated for each delivery, because the one that decided may have died
+    before them."""
     if fire.verdict is FireVerdict.RAN:
         context.wake.controller()
     for run_id in fire.replaces:

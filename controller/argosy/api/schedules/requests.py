@@ -33,7 +33,7 @@ def _moment(text: str) -> str:
 
 class CreateSchedule(Strict):
     """Start a run at every time of an expression. The same request again changes nothing. expression: as of EventBridge
-    Scheduler, `cron(0 3 * * ? *)`, `rate(6 hours)` or `at(2026-12-24T18:00:00)`. overlap: what becomes of a time while
+    Scheduler, `cron(0 3 * * ? *)`, `rate(6 hours)` or `at(2026-12-24T18:00:00)`. overlap: the treatment of a time while
     a run of the schedule is open. startWithin: seconds after which a time that was not delivered is missed."""
 
     action: Literal["CreateSchedule"]
@@ -67,7 +67,7 @@ class DescribeSchedule(Strict):
 
 
 class ListSchedules(Strict):
-    """The schedules by name, without their specs. A page may have fewer than asked for, and still a token."""
+    """The schedules by name, without their specs. A page may have fewer than requested, and still a token."""
 
     action: Literal["ListSchedules"]
     max_results: int = Field(default=20, ge=1, le=SCHEDULE_PAGE_LIMIT)
@@ -118,7 +118,7 @@ class FireSchedule(Strict):
 
 
 class ReleaseSchedules(Strict):
-    """For what hears that a run has ended: start what waits for that. run_id: the run that has ended, where known."""
+    """A run has ended: start the firings that wait for it. run_id: the ended run, if known."""
 
     action: Literal["ReleaseSchedules"]
     run_id: str | None = None

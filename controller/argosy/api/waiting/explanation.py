@@ -77,7 +77,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
 
 
 def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict[str, Any] | None:
-    """Its place in line; None where nothing waits for a turn."""
+    """Its place in line; None if no run waits for a turn."""
     if verdict not in ("waiting", "behind"):
         return None
     if why := why_not_in_line(run, moment):

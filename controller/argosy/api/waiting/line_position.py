@@ -185,7 +185,7 @@ def not_in_line(why: str) -> dict[str, Any]:
 
 
 def position_view(position: LinePosition) -> dict[str, Any]:
-    """Shares are 0..1; what does not apply is null."""
+    """Shares are 0..1; values that do not apply are null."""
     return {
         "inLine": True,
         "queue": position.queue,

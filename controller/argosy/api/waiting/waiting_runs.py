@@ -31,7 +31,7 @@ from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 
 @dataclass(frozen=True, slots=True)
 class Purchasable:
-    """What may be bought for a run."""
+    """The offers for a run."""
 
     offer: Offer | None  # the cheapest for a task of it; None = no offer could take it now
     is_open: bool  # whether an instance of any offer may be bought now
@@ -105,7 +105,7 @@ class _Cluster:
         return WaitingRuns(order, columns, used, free + used.sum(axis=0), row, bool(part.any()))
 
     def _where(self, batch: Batch) -> tuple[BoolArray, bool]:
-        """Which instances could take it if they were empty, and whether what would be bought could."""
+        """The instances that could take it if they were empty, and whether purchased ones could."""
         if self._everywhere:
             return np.ones(len(self._lineup.supply), dtype=np.bool_), True
         key = alike(batch)

@@ -54,7 +54,7 @@ def prices(
 
 
 def _kinds(pattern: str, region: str, deployed: Collection[str]) -> dict[str, InstanceType]:
-    """The types that match, else those of the deployment, else those that deployments have by default.
+    """The types that match, else those of the deployment, else the default types of deployments.
 
     Raises CliError when none matches.
     """

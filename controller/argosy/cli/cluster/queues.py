@@ -58,7 +58,7 @@ def _applied(session: Session, view: Mapping[str, Any]) -> None:
 
 
 def _read(file: Path) -> Any:
-    """Raises CliError for a file that is not a document at all; the deployment judges its content."""
+    """Raises CliError for a file that is not a document; the deployment judges its content."""
     from argosy.spec import file as spec_file
     from argosy.spec.faults import SpecError
 

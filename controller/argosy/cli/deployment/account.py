@@ -1,4 +1,4 @@
-"""What a deployment needs from its account and from the Region of each cell: one function for each thing."""
+"""The needs of a deployment in its account and in the Region of each cell: one function for each need."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The deployment that `argosy doctor` checks: the existing one, else the one that cdk.json describes.
 
-`make deploy` says itself what it is about to deploy.
+`make deploy` passes the settings that it is about to deploy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CheckedAccount:
 def settings_for(session: Session, cells: str | None, given: str | None = None) -> Settings:
     """The settings of the deployment, else of the checkout, else the defaults; with other cells if some are named.
 
-    given: JSON of the settings to look at instead of all these. Raises ArgosyError for faulty ones.
+    given: JSON of the settings to check instead of these. Raises ArgosyError for faulty ones.
     """
     if given is not None:
         return _from_json(given)
@@ -59,7 +59,8 @@ def deployed(functions: Any, prefix: str) -> Settings | None:
 
 
 def planned(cdk_json: Path, stage: str) -> Settings:
-    """What `make deploy` would deploy from here. Raises ArgosyError when the file's settings are faulty."""
+    """The settings that `make deploy` would deploy from here. Raises ArgosyError when the file's settings are
+    faulty."""
     from argosy.settings.settings import SettingsError, load_settings
 
     try:

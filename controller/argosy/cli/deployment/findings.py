@@ -12,7 +12,8 @@ from argosy.client.errors import ArgosyError, error_code, from_aws, is_denied, i
 
 @dataclass(frozen=True)
 class Finding:
-    """state: ok; note = works, but worth a look; wrong = runs will not work; denied = the user may not look."""
+    """state: ok; note = works, but worth checking; wrong = runs will not work; denied = the user lacks the right to
+    check."""
 
     name: str
     state: str

@@ -141,7 +141,7 @@ def local(
 
 
 def cannot_start(port: int, fault: OSError) -> CliError:
-    """Whether the port is the obstacle, or something else of this machine, such as a full temporary folder."""
+    """Whether the port is the obstacle, or another problem of this machine, such as a full temporary folder."""
     if fault.filename is not None or fault.errno not in _OF_PORTS:
         return CliError(f"Local mode cannot start: {fault}.")
     step = f"choose another port: argosy local --port {port + 1 if port < LAST_PORT else 0}" if port else ""
@@ -200,7 +200,7 @@ def settings_of(file: Path | None, cells: str = "", base_image: str | None = Non
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Argosy's part of the file: all of it, or of a cdk.json its `context.argosy`."""
+    """Argosy's part of the file: all of it, or `context.argosy` of a cdk.json."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as fault:

@@ -74,7 +74,7 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
 
 def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> dict[str, Any] | None:
     """The first commit after the shown one, up to the given time: that decision is not in the record. None = there is
-    none, or it is too old to tell."""
+    none, or it is too old to find."""
     try:
         page = session.api.changes(since=str(reply["version"] + 1), maxResults=1)
     except ApiError as refusal:
@@ -106,7 +106,7 @@ def _launched_before(session: Session, run: str, index: int, when: float) -> flo
 
 
 def past_lines(reply: Mapping[str, Any]) -> list[str]:
-    """The decision, where the task went, and what `explain` would have said of the run then."""
+    """The decision, the task's place, and the output of `explain` at that time."""
     if reply["placement"] is not None or reply["run"] is None:
         return [*heading(reply), *placement_lines(reply)]
     return [*heading(reply), *placement_lines(reply), *lines_of(reply["run"])]

@@ -156,7 +156,7 @@ def logs(
 ) -> None:
     """What the tasks of a run or an environment print.
 
-    A terminal is shown control characters by signs; a pipe or file gets what the tasks wrote, byte for byte. Of one
+    A terminal shows control characters as signs; a pipe or file gets the tasks' output byte for byte. Of one
     task, every attempt is found, however long ago it ended. Lines of an environment name their runs.
     """
     if which.attempt is not None and which.task is None:
@@ -228,8 +228,8 @@ class _Task:
 
 
 class _Tasks:
-    """The streams of up to a hundred tasks: running ones, then failed ones, then others that ended within the hour that
-    ECS remembers them. That takes four calls of the api, whatever the size of the run."""
+    """The streams of up to a hundred tasks: running ones, then failed ones, then others that ended within the hour for
+    which ECS lists them. That takes four calls of the api, whatever the size of the run."""
 
     def __init__(self, session: Session, run: str, failed: bool) -> None:
         self._session, self._run, self._failed = session, run, failed
@@ -282,7 +282,7 @@ class _Tasks:
 
 
 class _Environment:
-    """The streams of the newest runs of an environment, also of those that come while it is followed."""
+    """The streams of the newest runs of an environment, including runs that start while it is followed."""
 
     def __init__(self, session: Session, name: str, failed: bool) -> None:
         self._session, self._name, self._failed = session, name, failed

@@ -48,7 +48,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
 
 
 def leaves_none(session: Session, view: Any) -> CliError:
-    """The refusal for a run whose spec asks for no results."""
+    """The refusal for a run whose spec defines no results."""
     run = view["runId"]
     return CliError(
         f"{run} has no results: its spec asks for none (`result: none`, or no `${{part}}`).",

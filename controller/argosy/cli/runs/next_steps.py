@@ -13,7 +13,7 @@ _NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer
 
 
 def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str]:
-    """`next: argosy ...` lines for a run view. delivered: this command itself brings the results."""
+    """`next: argosy ...` lines for a run view. delivered: this command itself delivers the results."""
     run = view["runId"]
     if view.get("environment"):
         return [f"next: {session.again(step)}" for step in (f"env status {view['environment']}", f"tasks {run}")]

@@ -93,7 +93,7 @@ def _modules(words: Sequence[str]) -> Iterator[str]:
 
 
 def _unless_shared(folder: Path, named: str) -> Path:
-    """Refuses to upload unasked a folder that holds more than a program."""
+    """Refuses to upload a folder that holds more than a program, unless the user asked for it."""
     shared = [Path("/"), Path.home().resolve(), *Path.home().resolve().parents, Path(tempfile.gettempdir()).resolve()]
     if folder.resolve() in shared:
         raise CliError(

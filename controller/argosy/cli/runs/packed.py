@@ -23,7 +23,7 @@ def packed(
 ) -> dict[str, Any]:
     """The spec that is sent. Nothing is uploaded for a spec that the deployment refuses anyway.
 
-    folder: what `workdir` is relative to. without: files that stay behind, because they are written there.
+    folder: the base of `workdir`. without: files that stay behind, because they are written there.
     """
     from argosy.client.packing.program import Packer, unpacked
 

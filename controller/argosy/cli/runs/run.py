@@ -1,6 +1,6 @@
 """The command `run`: a program of the user's own, run by a spec made from the command line.
 
-The program's folder and its packages are uploaded once. What `--dry-run` prints is that spec, for a file of one's own.
+The program's folder and its packages are uploaded once. `--dry-run` prints that spec, for use in a file.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ _OPTIONS = {
 
 
 class RunRefused(CliError):
-    """What is wrong, by the options that say it. faults: (path, message)."""
+    """The faults, by option. faults: (path, message)."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -225,14 +225,14 @@ def _refuse_faults(spec: Mapping[str, Any]) -> None:
 
 
 class _NoFile:
-    """Stands in for a spec's file: its faults have no places."""
+    """In place of a spec's file: its faults have no places."""
 
     def placed(self, faults: Sequence[Any]) -> Sequence[Any]:
         return faults
 
 
 def _checked(call: Any, spec: Any) -> Any:
-    """The deployment's answer; its faults by the options that say what they are about."""
+    """The deployment's answer, with its faults by option."""
     from argosy.cli.runs.spec_source import SpecRefused
 
     try:
@@ -288,7 +288,7 @@ def _with_items_in_s3(session: Session, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _deliver(session: Session, view: Mapping[str, Any], ending: Ending) -> None:
-    """The results, merged or copied, as asked."""
+    """The results, merged or copied, as requested."""
     if ending.merge is not None:
         from argosy.cli.runs.merged import merge
 

@@ -72,7 +72,7 @@ class Terms:
 def spec_of(
     program: str, arguments: Sequence[str], split: Split, surroundings: Belongings, terms: Terms
 ) -> dict[str, Any]:
-    """The unchecked spec. Raises CliError for words that fit no spec, such as a program that does not exist."""
+    """The unchecked spec. Raises CliError for words that make no valid spec, such as a program that does not exist."""
     meant = own_program(program, arguments, surroundings.upload)
     return {
         "version": 1,
@@ -101,7 +101,7 @@ def _of_program(meant: OwnProgram, given: Belongings) -> dict[str, Any]:
 
 
 def _relative(folder: Path) -> str:
-    """As a spec file in this folder would say it."""
+    """In the form of a spec file in this folder."""
     try:
         return folder.resolve().relative_to(Path.cwd()).as_posix()
     except ValueError:

@@ -56,7 +56,7 @@ class SpecChanges:
         return changed
 
     def said(self, fault: Fault) -> Fault:
-        """A fault of what --set gives is not the file's, and has no line there."""
+        """A fault in a --set option is not in the file, and has no line there."""
         from argosy.spec.faults import path_text
 
         given = [path_text(path) for path, _ in self.assignments()]

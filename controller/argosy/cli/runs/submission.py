@@ -77,8 +77,8 @@ _REASONS = 3
 
 
 def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
-    """The plan's warnings, asked for before the run is submitted, so that the run does not compete with itself. Empty
-    where nothing limits the run, and where no plan can be made: that is no reason not to submit it."""
+    """The plan's warnings, requested before the run is submitted, so that the run does not compete with itself. Empty
+    if nothing limits the run, or if no plan can be made: that does not prevent the submission."""
     if not any(spec.get(name) for name in _LIMITS):
         return []
     plan = answer_or(None, lambda: session.api.plan(spec))

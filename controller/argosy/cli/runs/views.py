@@ -35,7 +35,7 @@ _COUNTED = ("pending", "starting", "running", "succeeded", "failed", "cancelled"
 
 
 def headline(view: View, now: float) -> PlainText:
-    """One line: status, run id, what is done, how long it took or has taken."""
+    """One line: status, run id, progress, and the time so far or in total."""
     tasks, status = view["tasks"], view["status"]
     line = PlainText().append(status, f"bold {COLOURS.get(status, '')}".strip())
     line.append("  ").append(view["runId"], "bold").append("  ")
@@ -74,7 +74,7 @@ def facts(view: View) -> RenderableType:
 
 
 def _in_line(view: View) -> str:
-    """Its place in line, one sentence per line; where a run has no place in line, `waiting` says why."""
+    """Its place in line, one sentence per line; if a run has no place in line, `waiting` says why."""
     standing = view.get("standing") or {}
     return "\n".join(standing["sentences"]) if standing.get("inLine") else ""
 

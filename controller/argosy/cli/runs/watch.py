@@ -47,7 +47,7 @@ def followed(
     session: Session, run_id: str, wait_timeout_s: float | None, submitted: View | None = None, delivers: bool = False
 ) -> View:
     """The final view, for a command that continues after the end. Ctrl-C ends the command, not the run. delivers: the
-    command brings the results."""
+    command delivers the results."""
     try:
         return until_ended(session, run_id, wait_timeout_s, display(session, submitted, delivers))
     except KeyboardInterrupt as stop:
@@ -116,7 +116,7 @@ def display(session: Session, submitted: View | None = None, delivers: bool = Fa
 
 @contextmanager
 def _last_document(session: Session, submitted: View | None) -> Iterator[Show]:
-    """One document, however the watching ends: the last view, with the parts that only the reply to submitting has."""
+    """One document, however watching ends: the last view, with the parts that only the reply to submitting has."""
     last = dict(submitted or {})
     try:
         yield lambda view, _: last.update(view)

@@ -33,7 +33,7 @@ def check_plugin() -> None:
 def plugin_command(
     session: Mapping[str, Any], target: RunningContainer, cluster: str, profile: str | None, endpoint: str
 ) -> CommandLine:
-    """As aws-cli's awscli/customizations/ecs/executecommand.py starts it. session: of ExecuteCommand's reply."""
+    """Started as in aws-cli's awscli/customizations/ecs/executecommand.py. session: of ExecuteCommand's reply."""
     where = {"Target": f"ecs:{cluster}_{name_of(target.task_arn)}_{target.runtime_id}"}
     words = [
         PROGRAM,
@@ -77,7 +77,7 @@ class MarkedOutput:
             self._go_on()
 
     def close(self) -> None:
-        """The session is over: output that was kept back is shown, unless the command has ended properly."""
+        """The session is over: withheld output is shown, unless the command has ended properly."""
         if self.code is None:
             self._put(self._kept)
 

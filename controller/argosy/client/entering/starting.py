@@ -1,4 +1,4 @@
-"""A program on the user's own terminal, whose output is read on the way."""
+"""A program on the user's own terminal, with its output read in transit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CommandLine:
 
 
 def has_terminal() -> bool:
-    """Whether a person sits at both ends."""
+    """Whether input and output are both terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -40,7 +40,7 @@ def attached(line: CommandLine) -> int:
 
 def listened_to(line: CommandLine, hear: Callable[[bytes], None]) -> int:
     """Run the command in a new terminal and pass its output to `hear`. It reads standard input if that is a terminal.
-    Otherwise it gets no input, for a program that ends where its input does. Raises OSError.
+    Otherwise it gets no input, so that a program that reads its input to the end can end. Raises OSError.
     """
     import pty
     import tty

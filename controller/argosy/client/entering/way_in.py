@@ -1,7 +1,7 @@
 """The answer of local mode's ExecuteCommand, written and read.
 
-The answer names a process, or an engine and its container, and nothing to execute: the command is the user's own, and
-this program starts it with the user's own rights. So the server at the endpoint can start nothing here.
+The answer names a process, or an engine and its container, and nothing to execute: the user's own program starts the
+user's own command, with the user's own rights. So the server at the endpoint can start nothing here.
 """
 
 from __future__ import annotations

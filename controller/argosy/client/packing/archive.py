@@ -16,7 +16,7 @@ from argosy.client.packing.folder import Entry
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Bytes on this disk that a program needs in its tasks. kind: program | wheel."""
+    """Data on this disk that a program needs in its tasks. kind: program | wheel."""
 
     path: Path
     sha256: str
@@ -40,7 +40,7 @@ def pack_folder(entries: Sequence[Entry], target: Path) -> Parcel:
 
 
 def parcel_of(path: Path, kind: str) -> Parcel:
-    """Of a file that is complete."""
+    """The digest of a complete file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Parcel(path, digest, path.stat().st_size, kind)

@@ -1,4 +1,4 @@
-"""Which files of a folder travel with a program? In order, or with a sentence about what cannot travel."""
+"""Which files of a folder are uploaded with a program? In order, or with a sentence about files that cannot be."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Entry:
 
 
 def packed_entries(folder: Path, without: Collection[Path] = (), most: int = COUNT_LIMIT) -> list[Entry]:
-    """Sorted by name. without: paths that stay behind whatever the folder says, such as a file that is written there;
+    """Sorted by name. without: paths that are always left out, such as a file that is written there;
     most:
 
     how many entries it may have.

@@ -33,7 +33,7 @@ _CLASSES = {
 
 
 class _NeverMatches(Exception):
-    """The pattern is malformed: git ignores nothing by it."""
+    """The pattern is malformed: git ignores it."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _bracket(glob: bytes, start: int) -> tuple[bytes, int]:
 
 
 def _member(glob: bytes, place: int, previous: bytes) -> tuple[bytes, int]:
-    """The next member of a bracket (a character as it is, a range or class as regular expressions write them), and
+    """The next member of a bracket (a character as it is, a range or class in the syntax of regular expressions), and
     where the one after it begins. Raises _NeverMatches."""
     char = glob[place : place + 1]
     if char == b"-" and previous and glob[place + 1 : place + 2] not in (b"", b"]"):

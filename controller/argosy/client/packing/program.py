@@ -38,7 +38,7 @@ def _told_nobody(sentence: str) -> None:
 
 @dataclass(frozen=True)
 class Packer:
-    """Options of packing. tell: gets a sentence when something takes time; without: paths that stay behind."""
+    """Options of packing. tell: gets a sentence when something takes time; without: paths that are left out."""
 
     resolver: Resolver = field(default_factory=lambda: Resolver(cache_folder()))
     tell: Any = _told_nobody
@@ -49,8 +49,8 @@ class Packer:
     def pack(self, spec: Mapping[str, Any], folder: Path, access: Access) -> dict[str, Any]:
         """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which are in the bucket by then.
 
-        spec: as a user writes it, valid; one without these fields is returned unchanged. folder: what `workdir` is
-        relative to. Raises ArgosyError, or boto3's errors.
+        spec: as a user writes it, valid; one without these fields is returned unchanged. folder: the base of `workdir`.
+        Raises ArgosyError, or boto3's errors.
         """
         if not any(spec.get(name) is not None for name in UNPACKED):
             return dict(spec)
@@ -104,7 +104,7 @@ def unpacked(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def absent_program(spec: Mapping[str, Any], entries: Sequence[Entry]) -> str:
-    """Why the program could not start in its folder, judged by its words; empty if nothing speaks against it."""
+    """Why the program could not start in its folder, judged by its words; empty if there is no obstacle."""
     name = _program_file(spec.get("run"))
     if name is None or spec.get("setup") is not None:  # the setup may make it
         return ""

@@ -66,7 +66,7 @@ class _Stopped(Exception):
 
 
 class _Sum:
-    """Bytes that several threads have sent. stopped: uploads that have begun end at their next piece."""
+    """The number of bytes that several threads have sent. stopped: running uploads end at their next piece."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.sent, self.total, self._progress, self.stopped = 0, total, progress, False

@@ -58,7 +58,7 @@ def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Resolver:
-    """Asks pip, and remembers. run: executes a command line; now: epoch seconds."""
+    """Runs pip, and caches its answer. run: executes a command line; now: epoch seconds."""
 
     folder: Path
     run: Run = _run
@@ -145,14 +145,14 @@ def _newest_named(line: str) -> str:
 
 
 def _digest(requirements: Sequence[str], target: Target) -> str:
-    """The same list in another order is the same question. An index of the user's own may answer differently."""
+    """The same list in another order has the same key. A package index of the user's own may answer differently."""
     index = {name: value for name, value in sorted(os.environ.items()) if name.startswith("PIP_")}
     asked = {"requirements": sorted(requirements), "target": asdict(target), "pip": index}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Written completely or not at all."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
         file.write(text)
     os.replace(file.name, path)

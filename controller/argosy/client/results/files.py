@@ -32,7 +32,7 @@ class ResultFile:
 def result_files(s3: Any, view: Mapping[str, Any], partial: bool) -> tuple[list[ResultFile], dict[str, Any] | None]:
     """The files of the committed attempts, and the manifest. With `partial` and no manifest: the existing parts.
 
-    A run that was reopened by a retry still has the manifest of its earlier end, which no longer counts. Raises
+    A run that was reopened by a retry still has the manifest of its earlier try, which no longer counts. Raises
     NoManifest, and ArgosyError for a key outside the run's folder.
     """
     output = str(view["output"])

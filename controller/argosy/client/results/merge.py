@@ -2,7 +2,7 @@
 
 The manifest says which objects count, so rows of an attempt that was replaced never get in. A part whose size differs
 from the manifest, or whose rows differ from its program's count, counts as missing. Parts are copied to temporary
-files, several ahead of the one that is being written. The ending of a part's name says what it holds: JSON lines, CSV
+files, several ahead of the one that is being written. The suffix of a part's name gives its format: JSON lines, CSV
 with a heading, or one document. A row is one line of JSON; rows of JSON lines stay as the program wrote them.
 """
 
@@ -233,7 +233,7 @@ def _read_all(part: Part, copies: Iterable[PartCopy]) -> Iterator[bytes]:
 
 
 def _miscounted(part: Part, copies: Iterable[PartCopy]) -> str:
-    """The object that lacks rows of its program; empty if all are there, or if no program has counted."""
+    """The object that lacks rows of its program; empty if all rows are there, or if no program has counted them."""
     for copy in copies:
         if copy.rows is not None:
             found = sum(_read(part, copy, row_counts))

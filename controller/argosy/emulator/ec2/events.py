@@ -18,7 +18,7 @@ def instance_state(ledger: Ec2Ledger, instance: Ec2Instance) -> None:
 
 
 def interruption_warning(ledger: Ec2Ledger, instance: Ec2Instance) -> None:
-    """About two minutes are left."""
+    """The instance ends in about two minutes."""
     detail = {"instance-id": instance.instance_id, "instance-action": "terminate"}
     _emit_of_instance(ledger, instance, "EC2 Spot Instance Interruption Warning", detail)
 

@@ -20,7 +20,7 @@ def passing(
     read: Mapping[str, Read[R]],
     tags: Callable[[R], Mapping[str, str]] | None = None,
 ) -> list[R]:
-    """The records that pass. `read` says which values a record has for a filter's name; with `tags`, tag:KEY and
+    """The records that pass. `read` returns a record's values for a filter's name; with `tags`, tag:KEY and
     tag-key are known too. Raises Refusal for a filter that the operation does not document."""
     checks = [_check(each, read, tags) for each in filters or ()]
     return [record for record in records if all(check(record) for check in checks)]

@@ -92,7 +92,7 @@ def _within_quota(ledger: Ec2Ledger, instance_type: str) -> bool:
 
 
 def _run_short(ledger: Ec2Ledger, fleet: Ec2Fleet, why: LaunchObstacle) -> None:
-    """Say so, and try again after a while: AWS blacklists the launch specification for some minutes."""
+    """Report it, and try again after a while: AWS blacklists the launch specification for some minutes."""
     fleet.short = why.sub_type
     fleet.retry_at = ledger.now() + ledger.setup.shortage_retry_s
     fleet_obstacle(ledger, fleet, why.sub_type, why.description)

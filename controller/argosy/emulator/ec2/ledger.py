@@ -1,4 +1,4 @@
-"""The state of the emulated EC2 of one region, and what is due when."""
+"""The state of the emulated EC2 of one region, and the calls that are due."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Ec2Ledger:
         heapq.heappush(self._due, (at, self.ordinal(), do))
 
     def next_due(self) -> float | None:
-        """When something happens by itself; None when nothing will."""
+        """When the next timed event happens; None when nothing will."""
         if self.to_fill:
             return self.now()
         return self._due[0][0] if self._due else None

@@ -54,7 +54,7 @@ class MarketOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def describe_instance_types(self, request: JSON) -> JSON:
-        """From the catalogue handed in; an unknown type refuses the whole call."""
+        """From the given catalogue; an unknown type makes the whole call fail."""
         names = request.get("InstanceTypes") or list(self.ledger.catalogue)
         if len(names) > 100 and request.get("InstanceTypes"):
             raise Refusal("InvalidParameterValue", "At most 100 instance types can be described at once.")

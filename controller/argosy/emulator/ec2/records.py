@@ -34,7 +34,7 @@ class MachineType(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CapacityPool:
-    """What a fleet may launch: one instance type in one zone."""
+    """A pool that a fleet may launch from: one instance type in one zone."""
 
     instance_type: str
     zone: str
@@ -148,5 +148,5 @@ class Ec2Fleet:
         return self.spot_target + self.on_demand_target
 
     def count(self, purchase: str) -> int:
-        """The number of its live members that were bought this way."""
+        """The number of its live members with this purchase option."""
         return sum(each.purchase == purchase for each in self.members.values())

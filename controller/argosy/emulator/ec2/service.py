@@ -85,7 +85,7 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
                 self.ledger.available[pool] = available
 
     def set_obstacle(self, pool: str, obstacle: LaunchObstacle | None) -> None:
-        """What keeps this pool ("c5.large/us-east-1a", spot and on-demand alike) from launching; None = nothing."""
+        """The obstacle to launches in this pool ("c5.large/us-east-1a", spot and on-demand alike); None = nothing."""
         with self.lock:
             if obstacle is None:
                 self.ledger.obstacles.pop(pool, None)

@@ -22,10 +22,10 @@ class AgentWork:
 
 
 class AgentConnection(OperationGroup[EcsLedger]):
-    """Not an AWS API: the agent's websocket, and what happens when it breaks."""
+    """Not an AWS API: the agent's websocket, and the effects of a broken connection."""
 
     def agent_work(self, container_instance_arn: str) -> AgentWork:
-        """Hand over what is new; nothing while the agent is disconnected, or its instance is not known any more."""
+        """Hand over what is new; nothing while the agent is disconnected, or its instance is no longer known."""
         with self.lock:
             instance = self.ledger.known_instance(container_instance_arn)
             if instance is None or not instance.agent_connected:

@@ -20,7 +20,7 @@ _VALUE = re.compile(r"(?! )[A-Za-z0-9\-_.@:/\\ ]{1,128}(?<! )")
 
 
 class AttributeOperations(OperationGroup[EcsLedger]):
-    """Operations on attributes. The whole of a call is checked before any of it is done."""
+    """Operations on attributes. A call is checked as a whole before any change is made."""
 
     @operation
     def put_attributes(self, request: JSON) -> JSON:

@@ -91,7 +91,7 @@ def checked_token(request: JSON) -> str | None:
 
 
 def fingerprint(request: JSON) -> JSON:
-    """Equal for requests that a client token takes to be the same."""
+    """Equal for requests that count as the same under a client token."""
     return {key: value for key, value in request.items() if key != "clientToken"}
 
 

@@ -202,7 +202,8 @@ class LaunchOperations(OperationGroup[EcsLedger]):
 
 
 def _refusal_by_name(instance: ContainerInstance | None, order: LaunchOrder) -> str | None:
-    """StartTask's view. That it refuses DRAINING instances is not documented, so it does not; GPUs are checked."""
+    """StartTask's view. AWS does not document that it refuses DRAINING instances, so the model accepts them; GPUs are
+    checked."""
     if instance is None:
         return "MISSING"
     if instance.status == "INACTIVE":

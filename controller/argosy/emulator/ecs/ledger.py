@@ -95,7 +95,8 @@ class EcsLedger:
                 _forget_instance(cluster, record)
 
     def token_expired(self, cluster: EcsCluster, launch: RememberedLaunch) -> bool:
-        """Whether the launch's client token may start something new. Of several tasks the last that stopped counts."""
+        """Whether the launch's client token may start something new. Of several tasks, the one that stopped last
+        counts."""
         now, tasks = self.now(), [cluster.tasks.get(arn) for arn in launch.task_arns]
         ends = [task.stopped_at for task in tasks if task is not None]
         outlived = all(end is not None and now - end >= TOKEN_OUTLIVES_TASK_S for end in ends)
@@ -103,7 +104,7 @@ class EcsLedger:
 
 
 def _forget_task(cluster: EcsCluster, task: EcsTask) -> None:
-    """Its token goes with the last of the tasks that it started: it has expired by now."""
+    """Its token is forgotten with the last task that it started: it has expired by then."""
     cluster.tasks.pop(task.arn, None)
     group = cluster.by_started_by.get(task.started_by or "")
     if group is not None:

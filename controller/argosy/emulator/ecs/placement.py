@@ -1,7 +1,7 @@
 """Where would ECS put a task? Resources, then constraints, then strategies; ties go to the instance registered first.
 
-That order and the first-order rules are documented; ties and the default without a strategy (random, by field reports)
-are not (aws.md 6).
+That order and the first-order rules are documented; ties and the default without a strategy (random, according to
+users) are not (aws.md 6).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _spread_value(instance: ContainerInstance, field: str) -> str | None:
 
 
 def _supply(instances: Sequence[ContainerInstance]) -> Any:
-    """Rows need unique ids: should two records share an EC2 instance (an agent forgot its ARN), the older has it."""
+    """Rows need unique ids: if two records share an EC2 instance (an agent lost its ARN), the older has it."""
     from argosy.placement.supply import Supply
 
     ids: dict[str, str] = {}

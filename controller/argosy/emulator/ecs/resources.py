@@ -69,7 +69,7 @@ def shortfall(instance: ContainerInstance, needs: TaskNeeds, required: Iterable[
 
 
 def take(instance: ContainerInstance, needs: TaskNeeds) -> dict[str, list[str]]:
-    """Take a task's needs from its instance; which GPUs each container got. The caller has asked `shortfall`."""
+    """Take a task's needs from its instance; which GPUs each container got. The caller has checked `shortfall`."""
     instance.free_cpu_units -= needs.cpu_units
     instance.free_memory_mib -= needs.memory_mib
     instance.taken_ports |= needs.ports

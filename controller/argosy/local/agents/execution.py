@@ -32,7 +32,8 @@ class TaskReport:
 
 
 class TaskExecution:
-    """One task's containers. `report` is called from several threads, in order: RUNNING (if it got so far), STOPPED."""
+    """One task's containers. `report` is called from several threads, in order: RUNNING (if it got that far),
+    STOPPED."""
 
     def __init__(
         self,
@@ -41,7 +42,8 @@ class TaskExecution:
         report: Callable[[TaskReport], None],
         tell_health: Callable[[str, str, str], None] | None = None,
     ) -> None:
-        """tell_health: receives a container's health, by the task's ARN and its name; None: health is not reported."""
+        """tell_health: receives a container's health, by the task's ARN and the container's name; None: health is not
+        reported."""
         self.task_arn: str = task["taskArn"]
         self._task = task
         self._definition = definition

@@ -52,7 +52,7 @@ class HealthWatcher:
             _kill(running)
 
     def join(self, timeout_s: float) -> None:
-        """Wait until nothing of it runs."""
+        """Wait until all its processes have ended."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
 
@@ -63,7 +63,7 @@ class HealthWatcher:
                 self._told(self._watch.status)
 
     def _succeeds(self) -> bool:
-        """Whether the command ended in time, and with exit code 0. One that cannot be started has failed."""
+        """Whether the command ended in time, and with exit code 0. A command that cannot be started has failed."""
         try:
             process = self._started()
         except (OSError, psutil.Error):

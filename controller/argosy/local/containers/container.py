@@ -1,4 +1,4 @@
-"""One container of a task: definition, overrides, image and host put together, like the ECS agent does.
+"""One container of a task, from definition, overrides, image and host, as the ECS agent combines them.
 
 A process of this machine cannot have the port that its definition names for itself, as a container can: several tasks
 would need the same one. So it gets another port, in the variable that its definition names for that, and only on the
@@ -48,7 +48,7 @@ def free_port() -> int:
 
 
 def bound(definition: Mapping[str, Any], choose: Callable[[], int]) -> Iterator[PortOfTask]:
-    """The ports of a container definition. Host port 0 stands for one of the agent's choice. Raises OSError."""
+    """The ports of a container definition. Host port 0 means one of the agent's choice. Raises OSError."""
     told = {each["name"] for each in definition.get("environment", ())}
     for each in definition.get("portMappings", ()):
         container, host = int(each["containerPort"]), int(each.get("hostPort") or 0)

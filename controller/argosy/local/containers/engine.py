@@ -1,4 +1,4 @@
-"""Images and containers of podman and Docker, through their commands, which are the same as far as needed.
+"""Images and containers of podman and Docker, through their commands, which are the same in the parts used here.
 
 `argosy/NAME` is built from the folder NAME of the images root, once while local mode runs, in its CPU flavour if it has
 one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is present. AWS_ENDPOINT_URL names the
@@ -81,7 +81,7 @@ FAILURE_KEPT_S = 30.0  # a failed pull is not repeated earlier
 
 
 def no_runner(*, in_checkout: bool) -> str:
-    """Why programs of users cannot run, and what would help."""
+    """Why users' programs cannot run, and the remedy."""
     return NO_RUNNER.format(_TO_BUILD if in_checkout else _NOT_SHIPPED)
 
 
@@ -113,9 +113,8 @@ def check(engine: str) -> None:
 
 
 def _check_start(engine: str) -> None:
-    """Start a missing program in an empty folder: a sound engine complains of nothing else. An engine that may not set
-    its
-    limits on resources, for example, answers `info` and starts no container.
+    """Start a missing program in an empty folder: a working engine complains of nothing else. An engine that may not
+    set its limits on resources, for example, answers `info` and starts no container.
     """
     with tempfile.TemporaryDirectory() as root:
         words = [engine, "run", "--rm", "--network", "none", "--rootfs", root, "/argosy-nothing"]

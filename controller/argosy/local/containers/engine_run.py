@@ -135,9 +135,9 @@ class EngineContainer:
         return "kill", "--signal", "KILL", self._name
 
     def _end(self, *asked: str) -> None:
-        """An engine ends only the name of a container that has not begun: it confirms, and starts it. So the program
-        that would start it is stopped, and the engine gets the request again if the container runs nevertheless. It is
-        not killed at once, because engines lose track of a container that they were just making.
+        """For a container that has not begun, an engine only confirms the end, and starts it nevertheless. So the
+        program that would start it is stopped, and the engine gets the request again if the container runs
+        nevertheless. It is not killed at once, because engines lose track of a container that they are just creating.
         """
         self._is_wanted, is_told = False, False
         ends = time.monotonic() + self._stop_timeout_s + SETTLE_S
@@ -193,7 +193,7 @@ class EngineContainer:
         return exit_code
 
     def _remove(self) -> None:
-        """Tried until it is gone, within reason, since the engine may not be done with it."""
+        """Repeated for a limited time until it is gone, because the engine may still be using it."""
         ends = time.monotonic() + SETTLE_S
         while self._ask("rm", "--force", self._name).returncode != 0 and self._state()[0] and time.monotonic() < ends:
             time.sleep(PAUSE_S)

@@ -1,8 +1,8 @@
 """The followers of tasks' programs, and their end if this process is killed.
 
-Threads follow programs: the thread of a program that has ended follows the next one, so that no other has to be woken
-in between (with programs of milliseconds, that would take longer than they do). They are not separate processes, which
-would outlive this one.
+Threads follow programs: the thread of an ended program follows the next one, so that no other thread has to be woken
+(with programs of milliseconds, that would take longer than they do). They are not separate processes, which would
+outlive this one.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _PYTHONS = frozenset({"python", "python3"})
 
 
 class CannotPullError(Exception):
-    """The image is not available; the message is what ECS would put after CannotPullContainerError."""
+    """The image is not available; the message is the text that ECS would put after CannotPullContainerError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
 
 
 def build_context(folder: Path) -> list[str]:
-    """The arguments that tell `docker build` what to build from: the image's own folder, or the one above it.
+    """The arguments of `docker build` for its context: the image's own folder, or the one above it.
 
     An image that needs files from next to its folder has a `Dockerfile.dockerignore`, which is the engines' name for
     the ignore file of a Dockerfile whose context is another folder.
@@ -124,7 +124,7 @@ class ImageStore:
         scratch: Path | None = None,
         followers: Followers | None = None,
     ) -> None:
-        """scratch: where users' programs work, and what they share; None, the temporary folder."""
+        """scratch: the folders of users' programs, own and shared; None, the temporary folder."""
         self.root = root
         self._pythons = pythons
         self._folders = ProgramFolders(scratch or Path(tempfile.gettempdir()))

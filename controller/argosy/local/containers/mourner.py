@@ -1,8 +1,8 @@
 """The program that ends local mode's programs after local mode itself was killed.
 
-Run as a program of its own, by its path: it imports the standard library only. Local mode writes into its standard
-input which process groups have begun and ended; the kernel closes that input with local mode, however that ends. Then
-the remaining groups are killed, and the containers with local mode's label are removed.
+Run as a program of its own, by its path: it imports the standard library only. Local mode writes the starts and ends of
+process groups to its standard input; the kernel closes that input when local mode ends, in whatever way. Then the
+remaining groups are killed, and the containers with local mode's label are removed.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ MAX_LINE_BYTES = 262_144  # longer lines are cut here
 
 
 class PipeLines:
-    """The lines of one pipe. sink: gets the bytes as they are."""
+    """The lines of one pipe. sink: gets the unchanged bytes."""
 
     def __init__(self, descriptor: int, on_line: Callable[[str], None], sink: Sink | None = None) -> None:
         self.descriptor = descriptor

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class ProgramFolders:
-    """The folders of programs on this machine: attempts' own folders, and archives that they share."""
+    """The folders of programs on this machine: attempts' own folders, and shared archives."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -89,7 +89,7 @@ class ProgramRun:
         self._thread.join(timeout_s)
 
     def way_in(self) -> WayIn | None:
-        """See Running: while inputs are fetched or results sent there is no program."""
+        """See Running: while inputs are fetched or results sent, there is no program."""
         child = self._child
         return None if child is None else child.way_in()
 
@@ -128,7 +128,7 @@ class ProgramRun:
             return ended
 
     def _prepared(self, attempt: Attempt, order: RunnerOrder) -> Ready:
-        """Where there is nothing to fetch, a thread is saved."""
+        """If there is nothing to fetch, no thread is needed."""
         if order.job is None and not order.inputs:
             return attempt.prepare(self._program.environment)
         return self._unless_stopped(lambda: attempt.prepare(self._program.environment))

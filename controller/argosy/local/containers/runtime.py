@@ -24,7 +24,7 @@ class Running(Protocol):
         """Wait until it has ended and all its callbacks have returned."""
 
     def way_in(self) -> WayIn | None:
-        """How a command gets in; None while there is nothing to get into. Returns at once."""
+        """How a command gets in; None while there is nothing to enter. Returns at once."""
 
 
 class Runtime(Protocol):

@@ -1,7 +1,7 @@
 """One SQLite file with a write-ahead log, in which every answered change survives a kill.
 
-What `write` has returned from survives the process's end, whatever ends it, and a half-written change never shows. A
-crash of the machine may lose the last writes, but nothing before them.
+A change survives the process's end, however that happens, once `write` has returned; a half-written change never shows.
+A crash of the machine may lose the last writes, but nothing before them.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class KeptFolder:
     """A folder that is this process's until `close`. Raises StateRefusedError, OSError."""
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        """fresh: forget what is in it."""
+        """fresh: forget its content."""
         self.path = path
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_strangers(path)
@@ -83,7 +83,7 @@ class KeptFolder:
         return self.path / OBJECTS
 
     def close(self) -> None:
-        """Another local mode may use it."""
+        """Another local mode may then use it."""
         os.close(self._lock)
 
     def _check_database(self) -> None:

@@ -107,7 +107,7 @@ _ADD_DEFINITION = "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?, ?)"
 
 
 def keep_hosts(region: str, ec2: Any, database: Database) -> list[str]:
-    """Note instances as they come and go. Ids of those that the local mode before this one left behind."""
+    """Record instances as they come and go. Ids of those that the previous local mode left behind."""
 
     def note(order: str, instance: Any) -> None:
         with suppress(OSError):  # the disk is full; a sweep misses an instance that is not stored
@@ -149,11 +149,11 @@ def keep_aliases(aliases: Aliases, database: Database) -> None:
 
 
 class Kept:
-    """The state in a folder, this process's until `close`. It and the methods that keep something raise
+    """The state in a folder, this process's until `close`. It and the methods that store something raise
     StateRefusedError."""
 
     def __init__(self, path: Path, *, fresh: bool = False, complain: Callable[[str], None] = lambda _: None) -> None:
-        """fresh: forget what is in it. complain: called for what is lost."""
+        """fresh: forget its content. complain: called for lost data."""
         self._path = path
         with readable(path), ExitStack() as parts:
             folder = KeptFolder(path, fresh=fresh)
@@ -172,7 +172,7 @@ class Kept:
         self.close()
 
     def close(self) -> None:
-        """Nothing is kept any more."""
+        """Nothing is stored any more."""
         self._parts.close()
 
     def keep_models(self, table: DynamoModel, cells: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ class KeptBodies:
     """A `local.moto.objects.ObjectStore` in the database and a folder."""
 
     def __init__(self, database: Database, folder: Path, complain: Callable[[str], None] = lambda _: None) -> None:
-        """complain: called for what is lost."""
+        """complain: called for lost data."""
         self._database, self._folder, self._complain = database, folder, complain
         folder.mkdir(mode=0o700, exist_ok=True)
         named = {file for (file,) in database.rows("SELECT file FROM objects WHERE file IS NOT NULL")}

@@ -71,7 +71,7 @@ class Clockwork(Periodic):
         self._released_at = 0.0
 
     def look(self) -> None:
-        """Fire what is due by now."""
+        """Fire all schedules that are due."""
         now, found = self._around.now(), list(self._around.schedules())
         self._due = {each: self._due[each] if each in self._due else self._first(each, now) for each in found}
         for each in found:

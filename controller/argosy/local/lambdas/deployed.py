@@ -54,7 +54,7 @@ def image_folders(options: LocalOptions) -> dict[str, Any]:
 
 
 def forks_of_functions() -> Forks:
-    """A server of forks that have imported what the handlers import, with nothing of the user's AWS configuration."""
+    """A server of forks that have made the handlers' imports, without the user's AWS configuration."""
     return Forks("argosy.local.lambdas.worker.warm", child_environment("http://127.0.0.1", "us-east-1"))
 
 

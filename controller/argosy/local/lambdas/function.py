@@ -113,7 +113,7 @@ class LambdaFunction:
         return [process.pid for process in processes]
 
     def close(self) -> None:
-        """End everything; what is still queued is dropped."""
+        """End everything; queued calls are dropped."""
         self._closed.set()
         self._queue.put(None)
         self.kill()
@@ -175,7 +175,7 @@ class LambdaFunction:
 
 
 def _reason(outcome: InvocationOutcome) -> str:
-    """The first line of what Lambda would say."""
+    """The first line of Lambda's message."""
     document = json.loads(outcome.payload)
     text = f"{document.get('errorType', '')}: {document.get('errorMessage', '')}"
     return text.strip().split("\n")[0]

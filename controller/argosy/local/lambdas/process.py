@@ -80,7 +80,7 @@ class LambdaProcess:
         self._log.join()  # its output ends with it
 
     def _died(self, request_id: str) -> InvocationOutcome:
-        """Its output has ended, so it is about to end by itself, with the status that says why."""
+        """Its output has ended, so it is about to end, with a status that says why."""
         try:
             code = self._process.wait(EXIT_S)
         except subprocess.TimeoutExpired:

@@ -21,7 +21,7 @@ QUIET_S = 10.0
 
 class Ticker(Periodic):
     """While the rule is enabled, invokes the function every `period_s` seconds unless it is already at work, and every
-    `QUIET_S` after the end of an invocation that has left quiet."""
+    `QUIET_S` after the end of an invocation that ended quiet."""
 
     def __init__(
         self,

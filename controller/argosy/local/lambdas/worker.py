@@ -85,14 +85,15 @@ def serve(handler: Callable[[Any, Context], Any], replies: IO[str]) -> None:
 
 
 def main() -> None:
-    """Serve the handler that sys.argv names. Keep the pipe for replies; what the handler prints goes to stderr."""
+    """Serve the handler that sys.argv names. Keep the pipe for replies; the handler's output goes to stderr."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     serve(load(sys.argv[1]), replies)
 
 
 def warm() -> None:
-    """Import what the handlers import when they are first called, and read the models of the services they call."""
+    """Make the imports that the handlers make at their first call, and read the models of the services that they
+    call."""
     for module in ("argosy.api.actions", "argosy.engine.loop", "argosy.engine.tick", "argosy.aws.executor"):
         importlib.import_module(module)
     clients = AwsClients("us-east-1")

@@ -46,7 +46,7 @@ def _telling(backend: Any) -> Any:
 
 
 def _changes_s3(environ: Environ) -> bool:
-    """Whether a request is one of S3 that may change something, by whatever it is signed with."""
+    """Whether a request is one of S3 that may change something, whatever its signature."""
     if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
         return False
     signed = f"{environ.get('HTTP_AUTHORIZATION', '')} {unquote(environ['QUERY_STRING'])}"
@@ -81,7 +81,7 @@ class MotoApp:
         self._closing.set()
 
     def close(self) -> None:
-        """Forget everything that was stored, and let the next one begin."""
+        """Forget everything that was stored, so that the next one can begin."""
         self._reset()
         MotoApp._one.release()
 

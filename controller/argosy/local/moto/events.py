@@ -1,6 +1,6 @@
 """The rules of moto's EventBridge, and the delivery of events to those that users make.
 
-For each event that it hands to a target, moto rebuilds eight parsers of the same JSON paths: 30 ms of computing. The
+For each event that it hands to a target, moto rebuilds eight parsers of the same JSON paths: 30 ms of CPU time. The
 parser's results are kept; they hold no state of their own.
 """
 

@@ -16,7 +16,7 @@ from argosy.local.agents.log_shipper import LogRefusedError
 
 
 class KeptStream(LogStream):
-    """read: its earlier lines, called once and only when they are wanted; None for a new stream."""
+    """read: its earlier lines, called once and only when they are needed; None for a new stream."""
 
     def __init__(self, group: Any, name: str, read: Callable[[], list[dict[str, Any]]] | None = None) -> None:
         self._read = read
@@ -52,7 +52,7 @@ class LineStore(Protocol):
     """The place where lines outlive the process."""
 
     def opened(self, stream: StreamName) -> None:
-        """There is this stream, still without lines. Harmless when repeated."""
+        """Create this stream, still without lines. Harmless when repeated."""
 
     def append(self, stream: StreamName, entries: Sequence[Entry]) -> None:
         """More lines, in order."""
@@ -90,7 +90,7 @@ class MotoLogs:
         self._region, self._store = region, store or NotKept()
 
     def restore(self, group: str) -> None:
-        """The streams of the group that were kept. Raises LogRefusedError."""
+        """The stored streams of the group. Raises LogRefusedError."""
         found = self._group(group)
         for name in self._store.streams(self._region, group):
             found.streams[name] = KeptStream(found, name, partial(self._store.lines, self._name(group, name)))

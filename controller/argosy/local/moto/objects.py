@@ -1,4 +1,5 @@
-"""moto's S3 objects, made to outlive the process and leave its memory. Each change is stored before it is answered.
+"""moto's S3 objects, stored outside the process's memory so that they outlive it. Each change is stored before it is
+answered.
 
 moto keeps buckets in dictionaries and bodies in memory. The dictionaries are replaced by ones that note which keys a
 request has touched; their new content is stored at the end of the request. Buckets' configuration and tags are not.
@@ -19,7 +20,7 @@ from moto.s3.utils import _VersionedKeyStore
 
 @dataclass(frozen=True, slots=True)
 class KeptObject:
-    """One object as it was stored. read: its body, or None where moto has it in memory."""
+    """One stored object. read: its body, or None if moto has it in memory."""
 
     bucket: str
     key: str
@@ -44,10 +45,10 @@ class ObjectStore(Protocol):
         """All that are stored."""
 
     def put(self, bucket: str, key: str, about: dict[str, Any], body: bytes) -> Callable[[], bytes] | None:
-        """Store or replace one. How to read its body; None where it is too small to leave the memory."""
+        """Store or replace one. How to read its body; None if it is small enough to stay in memory."""
 
     def drop(self, bucket: str, key: str) -> None:
-        """Harmless for what is not there."""
+        """Harmless for missing ones."""
 
 
 PARTITION = "aws"
@@ -82,7 +83,7 @@ class _NotedKeys(_VersionedKeyStore):
 
 
 class StoredBody:
-    """Stands where moto's key has its file: read from the store, whenever it is wanted."""
+    """In place of the file of moto's key: read from the store when needed."""
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read, self._at = read, 0

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def quicken() -> None:
-    """Replaces them; harmless when repeated."""
+    """Replaces them; repeating it does no harm."""
     from moto.sqs.models import Message, SQSBackend
 
     replaced: tuple[tuple[type, str, Any], ...] = (

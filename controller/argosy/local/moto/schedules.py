@@ -1,4 +1,4 @@
-"""The schedules of moto's EventBridge Scheduler, which stores them and never fires one."""
+"""The schedules of moto's EventBridge Scheduler, which stores them but never fires one."""
 
 from __future__ import annotations
 

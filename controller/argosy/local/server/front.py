@@ -2,8 +2,8 @@
 
 None unless it comes from a program of this machine and not from a web page (`loopback.server.stranger`): a caller of
 Lambda or ECS here can run commands as this user. ECS is found by its target prefix, the EC2 actions that our fleets
-need by name, Lambda by its path, and `/argosy/...` serves what AWS has no API for. Of some services, requests about the
-deployment's own part are answered here; everything else is moto's.
+need by name, Lambda by its path, and `/argosy/...` serves what AWS has no API for. Requests about the deployment's own
+part of some services are answered here; everything else is moto's.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class UnknownThingError(Exception):
 
 
 class NotReadyError(Exception):
-    """The deployment behind the port cannot be used, now or any more."""
+    """The deployment behind the port cannot be used, now or permanently."""
 
 
 class Front:
@@ -190,7 +190,7 @@ class Front:
         return Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
 
     def _too_early(self, environ: Environ) -> Reply | None:
-        """SDKs try again by themselves, and by then the missing part exists."""
+        """SDKs retry automatically, and by then the missing part exists."""
         key, path = self._start_key, str(environ["PATH_INFO"])
         if key is None or path.startswith(ADMIN_PREFIX) or f"={key}/" in environ.get("HTTP_AUTHORIZATION", ""):
             return None

@@ -1,6 +1,6 @@
 """Requests to SSM about the deployment's own parameters, answered by the emulator's model.
 
-moto's SSM imports moto's EC2, which takes a second of processor time: a fifth of a start of local mode. Parameters that
+moto's SSM imports moto's EC2, which takes a second of CPU time: a fifth of a start of local mode. Parameters that
 users make under other names are moto's.
 """
 

@@ -2,7 +2,7 @@
 
 moto builds a datetime each time it examines a message, counts all messages at every send, and changes its lists while
 another thread walks through them. Its long poll returns after whole seconds. This one returns at once with
-a message, or when the controller is wanted for something else. Queues that users make are moto's.
+a message, or when the controller is needed for something else. Queues that users make are moto's.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _WaitingModel:
         return self._model.delete_message_batch(**request)
 
     def buried(self) -> list[str]:
-        """Bodies that have become dead letters since last asked."""
+        """Bodies that have become dead letters since the last call."""
         found: list[str] = []
         with suppress(IndexError):
             while True:
@@ -112,7 +112,7 @@ class _WaitingModel:
 
 
 def _queue(body: bytes) -> str:
-    """The name of the queue that a request is about; empty where it names none."""
+    """The name of the queue that a request is about; empty if it names none."""
     try:
         request = json.loads(body)
         return str(request["QueueUrl"]).rpartition("/")[2]

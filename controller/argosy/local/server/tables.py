@@ -1,7 +1,7 @@
 """DynamoDB requests about the deployment's own table, answered by the emulator's model.
 
 moto copies all its tables for every transaction, and scans a whole table for every query: with a few hundred runs each
-commit and each query took some 40 ms, one after the other. So the deployment's table is the emulator's, as in the
+commit and each query took about 40 ms, one after the other. So the deployment's table is the emulator's, as in the
 simulation. Tables that users make are moto's.
 """
 

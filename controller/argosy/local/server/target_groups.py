@@ -1,7 +1,7 @@
 """Requests to Elastic Load Balancing about the target groups that the settings name, answered by the emulator's model.
 
 moto knows one port of each instance, while tasks of a service share instances. So these groups are the emulator's, as
-in the simulation, and exist without being made. All other requests to load balancers are moto's.
+in the simulation, and exist without being created. All other requests to load balancers are moto's.
 """
 
 from __future__ import annotations

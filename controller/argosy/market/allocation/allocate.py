@@ -5,12 +5,12 @@ packing with up to a million tasks, and a tick has a fraction of a second for it
 
 Idea: three methods, each of which begins with the best plan so far.
 
-1. Greedy: buy the instance that holds the most worth per USD, again and again. It gives a plan at once.
+1. Greedy: repeatedly buy the instance that holds the most worth per USD. It gives a plan at once.
 2. Patterns, up to 150 shapes: a linear program chooses how often each pattern (what one instance holds) is used, as a
    fraction. Its duals are the worth of each task: they show which patterns are missing, and bound the cost of any plan.
    Rounding down loses little where patterns are used many times.
 3. Dives: a linear program in which tasks may be split gives the purchases; true tasks fill them. They serve backlogs
-   of thousands of shapes, and the rest after rounding, which is nearly everything where instances are few and large.
+   of thousands of shapes, and the rest after rounding, which is nearly everything if instances are few and large.
 
 Example: 40 tasks of 1 vCPU and 1 GiB, 20 of 0.5 vCPU and 6 GiB, on instances of 2 vCPUs and 4 GiB for 0.04 USD and of 8
 vCPUs and 32 GiB for 0.16 USD. Bought shape by shape they cost 0.80 + 0.64 USD per hour. Five large instances with 6 and

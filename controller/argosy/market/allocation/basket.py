@@ -233,7 +233,7 @@ def finish(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 
 
 
 def _excess(basket: Basket) -> FloatArray:
-    """(t,) the cpu units of a kind above its share of what is bought."""
+    """(t,) the cpu units of a kind above its share of the purchase."""
     most = basket.bought_cpu * float(basket.problem.max_share or 1) * (1 + 1e-9)
     over: FloatArray = np.maximum(basket.cpu_by_kind - most, 0)
     return over

@@ -35,7 +35,7 @@ def quick_bound(problem: Problem, centre: Centre, count: IntArray, usd_per_hour:
 
 
 def best_bound(problem: Problem, centre: Centre, plan: Plan, generation: ColumnGeneration, effort: Effort) -> float:
-    """A valid lower bound of the cost of placing what `plan` places, at least 0, from the duals `centre`.
+    """A valid lower bound of the cost of placing the tasks of `plan`, at least 0, from the duals `centre`.
 
     Fillings are bounded by relaxations, then by tables of the generation's work, 4 x and 16 x that, until the bound
     is near the plan's cost, `effort.looks` are over, or the next one would take too long.

@@ -1,9 +1,8 @@
 """Purchases for thousands of distinct tasks: solve the fluid LP, fill true instances, correct it, and repeat.
 
-The LP's purchases are made as long as true tasks fill them well. Where they do not, the LP is given the share of such
-an instance that can be used, and solved again for the remaining tasks. So a backlog moves from small instances that
-happen to be filled exactly to larger ones that are always filled well. The remaining tasks are bought for by the
-instance.
+The LP's purchases are made as long as true tasks fill them well. Otherwise the LP gets the usable share of such an
+instance, and solved again for the remaining tasks. So a backlog moves from small instances that happen to be filled
+exactly to larger ones that are always filled well. Instances for the remaining tasks are bought one by one.
 
 An instance is filled from `Stock`: tasks by value, highest first, and the last two by a search over pairs. Of very many
 tasks it takes an even sample.
@@ -74,7 +73,7 @@ class Stock:
             self._refill()
 
     def filling(self, capacity: IntArray, price: FloatArray, begin: float = 0.0) -> Filling:
-        """For an instance of `capacity` (3,); empty where no task fits.
+        """For an instance of `capacity` (3,); empty if no task fits.
 
         price: (3,) USD per hour of a cpu unit, a MiB and a GPU there: tasks worth much less than the price of their
         room go elsewhere. begin: the share of the tasks, by value, after which the first one is taken.
@@ -180,16 +179,16 @@ class Stock:
 
 
 class Diver:
-    """Completes plans of one problem. Nothing is kept from one plan to the next but the LP's columns."""
+    """Completes plans of one problem. Only the LP's columns are kept from one plan to the next."""
 
     def __init__(self, planner: FluidPlanner, time: TimeLimit) -> None:
         self.problem, self._planner, self._time = planner.problem, planner, time
         self._by_price = np.argsort(self.problem.offered.price, kind="stable")
 
     def complete(self, plan: Plan, after_dive: Callable[[Plan, int], None] | None = None) -> bool:
-        """Buy for all that has no place in `plan`; False when time is up before that is done.
+        """Buy for all tasks without a place in `plan`; False when time is up before that is done.
 
-        after_dive: is shown the incomplete plan after each dive.
+        after_dive: receives the incomplete plan after each dive.
         """
         usable, whole, kept = np.ones(len(self.problem.sizes)), 0.0, len(plan.lots)
         is_part = kept > 0
@@ -216,7 +215,7 @@ class Diver:
     def _dive(self, plan: Plan, fluid: Fluid, number: int, is_part: bool) -> dict[int, float]:
         """Buy the LP's instances, the cheapest first, as long as they are filled well.
 
-        Returns the share of its worth that was reached on sizes that were not.
+        Returns the share of worth that was reached on sizes that were not filled well.
         """
         stock = Stock(self.problem.backlog.need, fluid.task_value, plan.rest)
         rounding = _Rounding(plan, stock, fluid)
@@ -260,7 +259,7 @@ class _Rounding:
     fluid: Fluid
 
     def buy(self, pool: int, wanted: int, least: float) -> float:
-        """Buy up to `wanted` instances; the mean share that was filled where that often fell below `least`, or 1."""
+        """Buy up to `wanted` instances; the mean share that was filled if that was often below `least`, or 1."""
         worth, failed = max(float(self.fluid.worth[self.plan.problem.size_of_pool[pool]]), _LEAST_VALUE), 0.0
         failures = 0
         while wanted > 0 and failures < _TRIES:

@@ -1,4 +1,4 @@
-"""The cost of a backlog if its tasks could be split, though cpu, memory and GPUs of each stay together.
+"""The cost of a backlog if its tasks could be split, with the cpu, memory and GPUs of each kept together.
 
 A linear program over groups of similar tasks, by column generation. Columns: tasks of a group on a size; instances of a
 pool at its price, up to its depth; tasks left out. Rows: every group's tasks; the cpu, memory and GPUs of every size.
@@ -35,7 +35,7 @@ _UP = 1 + 1e-9  # above the rounding loss of the few float operations here
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartsSolution:
-    """An optimum over the columns that are known. Values and prices are in USD per hour."""
+    """An optimum over the known columns. Values and prices are in USD per hour."""
 
     bought: FloatArray  # (p,) instances
     group_value: FloatArray  # (g,) of one task
@@ -143,8 +143,8 @@ class FluidPlanner:
     def bound(self, count: IntArray, part: float = 1.0, whole: bool = False) -> float:
         """A lower bound of the cost of placing `count` (s,) tasks.
 
-        part: the tasks that the LP is solved for. Where all is sold out, its duals are the worth of a place to one more
-        task. whole: spend seconds to use the fact that large tasks are whole. Unsolved as above.
+        part: the tasks that the LP is solved for. If everything is sold out, its duals are the worth of a place to one
+        more task. whole: spend seconds on a sharper bound, since large tasks are whole. Unsolved as above.
         """
         problem, groups = self._part(count, self.problem.offered.depth), self._groups(count)
         groups = replace(groups, count=groups.count * part)
@@ -251,7 +251,7 @@ def _useful(cheapest: FloatArray, duals: _Duals) -> BoolArray:
 
 
 def _fair(capacity: FloatArray, cheapest: FloatArray, duals: _Duals) -> FloatArray:
-    """(k, 3) the price of each axis; for sizes that are not bought, scaled so that they cost what they do."""
+    """(k, 3) the price of each axis; for sizes that are not bought, scaled to the size's price."""
     scale = np.divide(
         cheapest, duals.worth, out=np.zeros(len(capacity)), where=np.isfinite(cheapest) & (duals.worth > 0)
     )

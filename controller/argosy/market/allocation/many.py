@@ -2,7 +2,7 @@
 
 Groups of similar tasks, each with the largest needs of its members, are first bought for greedily: a complete plan, for
 any number of sizes. Dives improve on it with the tasks' own needs. Then the lots that cost most for their contents are
-given back and bought again, which is kept where it is cheaper. A time limit ends the steps and never changes them, so
+given back and bought again, which is kept where it is cheaper. A time limit ends the steps but never changes them, so
 more time never gives a worse result.
 """
 
@@ -63,7 +63,7 @@ class Dives:
             best.offer(plan, "dives")
 
     def complete(self, best: Best, plan: Plan, method: str) -> None:
-        """Buy for all that has no place in `plan`. Unsolved as above."""
+        """Buy for all tasks without a place in `plan`. Unsolved as above."""
         if self._diver.complete(plan):
             best.offer(plan, method)
 

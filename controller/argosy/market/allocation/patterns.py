@@ -1,7 +1,7 @@
 """Plans from the LP over patterns: generate, round, bound; again on a finer grid if needed.
 
-Rounding down leaves one fraction per row of the LP at most. Greedy purchases complete the plan where that is little.
-Where instances are large, the fractions are most of the plan: then dives complete it too.
+Rounding down leaves one fraction per row of the LP at most. Greedy purchases complete the plan if little is missing. If
+instances are large, the fractions are most of the plan: then dives complete it too.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArra
 def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration) -> Centre:
     """Duals for the tasks that have a place.
 
-    Where all is sold out, the LP's own duals are the worth of a place to the tasks left out, which is far more than its
-    cost. So the LP is solved for slightly fewer tasks than were placed.
+    If everything is sold out, the LP's own duals are the worth of a place to the tasks left out, which is far more than
+    its cost. So the LP is solved for slightly fewer tasks than were placed.
     """
     fewer = np.floor((problem.backlog.count - plan.rest) * _SLIGHTLY_LESS).astype(np.int64)
     generation.master.demand(fewer)

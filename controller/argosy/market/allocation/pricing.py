@@ -113,7 +113,7 @@ class Pricer:
         return bound
 
     def _relaxed(self, value: FloatArray) -> tuple[FloatArray, list[tuple[float, BoolArray]]]:
-        """(k,) the relaxation, and which sizes use a table at which price of a place: each where its bound is lowest.
+        """(k,) the relaxation, and the sizes that use a table, each at the price of a place with the lowest bound.
 
         Tables take long: there is one at no price, for sizes whose most does not bind, and `_PLACE_TABLES` others.
         """

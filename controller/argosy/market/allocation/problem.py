@@ -18,8 +18,8 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatArray
 class Offered:
     """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
-    kind: (p,) int64, a number per instance type, by which a maximum share counts. most_tasks: (p,) int64, how many
-    tasks run on one instance at most, whatever they need; None = as many as fit.
+    kind: (p,) int64, a number per instance type, by which a maximum share counts. most_tasks: (p,) int64, the maximum
+    of tasks on one instance, whatever they need; None = as many as fit.
     """
 
     capacity: IntArray
@@ -85,7 +85,8 @@ class Problem:
 
     @cached_property
     def pool_most_tasks(self) -> IntArray | None:
-        """(p,) int64: how many tasks run on an instance at most; None where resources always end before a most does."""
+        """(p,) int64: the maximum of tasks on an instance; None if resources always run out before a maximum is
+        reached."""
         mosts = self.offered.most_tasks
         if mosts is None:
             return None

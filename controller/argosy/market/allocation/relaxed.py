@@ -29,7 +29,8 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray, most_tasks
     """(k,) an upper bound of the worth of any filling of `sizes` (k, 3) with tasks `need` (s, 3) of `value` (s,) >= 0.
 
     Only shapes count that fit at least once. most_tasks: (k,) the most tasks on an instance. At any price of a place,
-    no filling is worth more than its places cost and its tasks are worth above that; the best of some prices counts.
+    no filling is worth more than the cost of its places plus the worth of its tasks above that; the best of some prices
+    counts.
     """
     return (
         _relaxed(sizes, need, value) if most_tasks is None else by_place_price(sizes, need, value, most_tasks)[1].min(0)
@@ -71,7 +72,7 @@ def _relaxed(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
 def covering(need: IntArray, value: FloatArray, size: IntArray) -> FloatArray:
     """(2,) prices of a cpu unit and a MiB at which no task (s, 2) of `value` (s,) is worth more than it pays.
 
-    Of those known, the ones at which `size` (2,) costs least.
+    Of the known ones, those at which `size` (2,) costs least.
     """
     if not len(need):
         return np.zeros(2)

@@ -1,9 +1,9 @@
-"""How much more than the prices of sizes are tasks worth because they are whole?
+"""How much more than their price are tasks worth because they cannot be split?
 
 Two tasks that each need more than half of a size's cpu never share an instance of it. So each of them may be worth the
 size's cost less the best filling of the room next to it, all of them at once; on larger sizes it pays by the price. The
 best filling comes from a knapsack table with needs rounded down, so it is never valued too low. Sizes are handled from
-small to large: a value raised for one size only has to keep to the prices of the larger ones.
+small to large: a value raised for one size must only respect the prices of the larger ones.
 """
 
 from __future__ import annotations

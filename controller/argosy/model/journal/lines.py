@@ -1,7 +1,7 @@
 """What is a line of the journal, and which kinds exist?
 
 A line says what one commit changed. It is the difference between two stored states, so that every change has its line
-and every line its change. Members are named as the api shows them.
+and every line its change. Members have the names that the api shows.
 """
 
 from __future__ import annotations

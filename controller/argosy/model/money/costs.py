@@ -2,8 +2,8 @@
 
 This is the arithmetic for one instance. Uncharged time belongs to the runs that worked there, in proportion to their
 work: share of the instance (dominant share) x seconds. Time without work is idle; time before registration is boot. The
-time of an instance without any work belongs to the run that it was bought for, or to no run (0). Waiting before a run
-came is noted as the others' (`Instance.waiting`).
+time of an instance without any work belongs to the run that it was bought for, or to no run (0). Idle time before a run
+came is recorded as the others' (`Instance.waiting`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Spent(NamedTuple):
 
 @dataclass(slots=True)
 class Costs:
-    """USD by use, and the cost of the same time on demand. `disks` and `addresses` are the parts of the total that
-    volumes and public addresses cost. The rest is EC2's price."""
+    """USD by use, and the cost of the same time on demand. `disks` and `addresses` are the parts of the total for
+    volumes and public addresses. The rest is EC2's price."""
 
     useful: float = 0.0
     boot: float = 0.0
@@ -126,7 +126,7 @@ def split(instance: Instance, at: float, running: Mapping[int, float] | None = N
 
 
 def _noted(instance: Instance, left: float, boot: float) -> dict[int, Spent]:
-    """`Instance.waiting` by Run.number, scaled down where the instance turns out to have ended before it was noted."""
+    """`Instance.waiting` by Run.number, scaled down if the instance turns out to have ended before it was recorded."""
     boots, idles = (sum(each[place] for each in instance.waiting.values()) for place in (0, 1))
     boot_part = min(1.0, boot / boots) if boots else 0.0
     idle_part = min(1.0, (left - boot) / idles) if idles else 0.0

@@ -38,8 +38,8 @@ class OwedTime:
     def of(
         cls, state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int] | None = None
     ) -> OwedTime:
-        """What is owed until `at`. needs: of a task of each open run; time without an open run is owed by no run (0).
-        runs: None = all payers."""
+        """The amounts owed until `at`. needs: of a task of each open run; time without an open run is owed by no run
+        (0). runs: None = all payers."""
         instances = [instance for instance in state.instances.values() if instance.owes]
         place, number, seconds = _split(instances, _works(state, needs, instances, at), at)
         payers = sorted({NO_RUN, *needs} if runs is None else {NO_RUN, *needs}.intersection(runs))
@@ -150,7 +150,7 @@ def _sums(place: IntArray, columns: FloatArray, instances: int) -> FloatArray:
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """0 where the whole is nothing."""
+    """0 if the whole is 0."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 

@@ -94,7 +94,7 @@ class Holdings:
         return found
 
     def sums(self) -> tuple[float, float, float]:
-        """USD an hour of the instances; the run's part of it; what is reserved, USD. Without replacements."""
+        """USD an hour of the instances; the run's part of it; the reserve, USD. Without replacements."""
         price = np.array([instance.price_usd_per_hour for instance in self.instances], dtype=np.float64)
         part = np.divide(self._share, self.share_of_all, out=np.zeros_like(price), where=self.share_of_all > 0)
         return float(price.sum()), float((price * part).sum()), float((price * part * self._longest_s).sum() / 3600)
@@ -138,7 +138,7 @@ class Reserves:
 
 
 def new_holding(state: State, needs: Mapping[int, Resources], instance: Instance, number: int) -> Holding:
-    """The run's attempts there, with no time left for any of them yet."""
+    """The run's attempts there, without remaining time for any of them yet."""
     here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode()) or {}
     shares = {each: count * needs[each].share_of(instance.total) for each, count in here.items() if each in needs}
     return Holding(instance, shares.get(number, 0.0), sum(shares.values()), 0.0)

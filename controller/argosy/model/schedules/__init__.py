@@ -1,1 +1,1 @@
-"""When does the clock start something, and what is remembered of it?"""
+"""When does a schedule fire, and what is stored about each time?"""

@@ -1,4 +1,4 @@
-"""What is stored of a schedule?
+"""What is stored about a schedule?
 
 It is stored with its spec, its expression, and the verdicts of its times."""
 
@@ -33,7 +33,7 @@ class Overlap(StrEnum):
 
 
 class ScheduleState(StrEnum):
-    """DELETED schedules are kept for a while, so that a late delivery finds out."""
+    """DELETED schedules are kept for a while, so that a late delivery finds it."""
 
     ENABLED = "ENABLED"
     PAUSED = "PAUSED"

@@ -1,1 +1,1 @@
-"""Environments, and what is known of the tasks of services."""
+"""Environments, and the state of the tasks of services."""

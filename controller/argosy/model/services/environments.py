@@ -1,8 +1,8 @@
 """What is an environment?
 
-It holds the revisions of a service or daemon, which of them should run, and how its deployments go. A revision is a
-spec that never changes. While it should have tasks, it has its own run, so its needs, definition, ledger and
-log are those of a run (docs/maintainers/decisions/0036-services.md).
+It holds the revisions of a service or daemon, which of them should run, and the progress of its deployments. A revision
+is a spec that never changes. While it should have tasks, it has its own run, so its needs, definition, ledger and log
+are those of a run (docs/maintainers/decisions/0036-services.md).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Environment:
 
     @property
     def is_failing(self) -> bool:
-        """Whether its tasks fail again and again without a deployment under way."""
+        """Whether its tasks fail repeatedly without a deployment under way."""
         return self.failures >= most_failures(self.desired)
 
     @property

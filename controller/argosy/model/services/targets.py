@@ -32,7 +32,7 @@ class TargetPlace(NamedTuple):
 
 @dataclass(slots=True)
 class TargetEntry:
-    """How far a target has progressed. Epoch seconds, 0 = not yet."""
+    """The progress of a target. Epoch seconds, 0 = not yet."""
 
     registered_at: float = 0.0  # when AWS confirmed it; it may be registered before
     leaves_since: float = 0.0  # when it was chosen for removal

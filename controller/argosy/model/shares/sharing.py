@@ -43,7 +43,7 @@ class Guarantee(NamedTuple):
 
 
 class ShareQueue(NamedTuple):
-    """One queue. weight: its share relative to the others'; 0 = gets only what the others leave."""
+    """One queue. weight: its share relative to the others'; 0 = gets only capacity that the others leave."""
 
     weight: int = 1
     by_owner: bool = False  # whether its weight is divided among the owners with open runs in it
@@ -151,7 +151,7 @@ class Sharing:
 
     @property
     def takes_room(self) -> bool:
-        """Whether a queue may take room from others, or a run is noted as waiting for room to take."""
+        """Whether a queue may take room from others, or a run is recorded as waiting for room to take."""
         return bool(self.held_since) or self.reclaim is not None
 
     def to_bytes(self) -> bytes:

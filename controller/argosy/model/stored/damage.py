@@ -33,7 +33,7 @@ class UnreadableState(ValueError):
 
 
 class NewerFormat(ValueError):
-    """The state was written by a newer version of Argosy. This version would misread it and leaves it alone."""
+    """The state was written by a newer version of Argosy. This version would misread it, so it leaves it unchanged."""
 
 
 class OlderFormat(ValueError):

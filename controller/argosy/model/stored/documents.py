@@ -71,7 +71,7 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
 
 
 def partition_of(run: Run) -> dict[str, bytes]:
-    """What `run_from` reads, for a run in the store."""
+    """The input of `run_from`, for a run in the store."""
     chunks = {task_chunk(number): run.tasks.pack(number) for number in sorted(run.tasks.packed_bytes)}
     series = {SERIES: run.series.pack()} if run.series.samples else {}
     return {SPEC: _spec_of(run), **series, **chunks}
@@ -97,7 +97,7 @@ def history_partition(run_id: str) -> str:
 
 
 def history_key(version: int, number: int = 0) -> str:
-    """The sort key of what the commit of this version appends: sorts like versions."""
+    """The sort key of the documents that the commit of this version appends; it sorts like versions."""
     return f"{version:012d}" + (f"#{number}" if number else "")
 
 
@@ -126,7 +126,7 @@ _ROOT_FIELDS = [
 
 
 def changed(state: State) -> Documents:
-    """Every document that differs from the last commit. The root is always among them: it names what is active."""
+    """Every document that differs from the last commit. The root is always among them: it names the active runs."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
         pools = [{name: getattr(pool, name) for name in _POOL_FIELDS} for pool in state.pools.values()]

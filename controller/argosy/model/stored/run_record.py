@@ -31,7 +31,7 @@ NO_COUNTS = (0,) * len(TaskStatus)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run. Times are epoch seconds, 0 = not yet; money is USD. Fields without a comment mean what they mean in
+    """One run. Times are epoch seconds, 0 = not yet; money is USD. Fields without a comment have the same meaning as in
     `Run` and `RunTerms`. Fields with a default may be missing in a stored record."""
 
     id: str

@@ -177,10 +177,10 @@ def for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) 
 
 
 def most_tasks(moment: Moment, budget: RunBudget, sold: ForSale) -> int:
-    """How many more tasks a run may ask for: those that fit on instances it pays for anyway, plus those that the rest
+    """How many more tasks a run may request: those that fit on instances it pays for anyway, plus those that the rest
     of its money pays for at the lowest price here.
 
-    Asking for more would take places and purchases from runs that can pay for them. The number is never too low; it is
+    Requesting more would take places and purchases from runs that can pay for them. The number is never too low; it is
     too high when the run's constraints allow only expensive instances. sold: for the run now.
     """
     needs = budget.run.needs

@@ -53,10 +53,10 @@ def targets(
     - A fleet counts warned instances until they end. While replacements are ordered, they are added to the target, so
       that the replacements come at once.
     - A surplus fleet of a pool gets the target 0.
-    - The target of a pool in a closed cell is 0, whatever is held: this ends nothing and replaces nothing.
-    - No target rises by more than what is ordered, whatever the state believes it holds (`_Rises`).
+    - The target of a pool in a closed cell is 0, whatever it holds: this ends nothing and replaces nothing.
+    - No target rises by more than the order, whatever the state records as held (`_Rises`).
 
-    to_zero: all targets are 0, whatever is held.
+    to_zero: all targets are 0, whatever they hold.
     """
     state = moment.state
     kept, warned = Counter(moment.held), Counter(moment.warned)
@@ -126,7 +126,7 @@ def departures(moment: Moment, leaving: Sequence[Instance]) -> list[Terminate | 
 
 
 def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate | LetGo]:
-    """Targets where nothing may be bought: they fall to what is held, and idle instances go.
+    """Targets while nothing may be bought: they fall to the held instances, and idle instances are released.
 
     down: the deployment is shutting down. Then no minimum size holds, and every target is 0, which ends nothing and
     replaces nothing: any other target might be higher than the one that the teardown has set meanwhile.

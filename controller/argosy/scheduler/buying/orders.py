@@ -126,7 +126,7 @@ def _within_limits(market: MarketView, places: Places, demand: Demand) -> Order:
 
 
 def buy_in_turn(market: MarketView, demand: Demand, due: Sequence[Due]) -> Order:
-    """The order for as many tasks of each batch as are due to it.
+    """The order for as many tasks of each batch as its share allows.
 
     Batches within their share are bought first, so that others' excess demand cannot take capacity from them.
     """
@@ -235,11 +235,11 @@ def _known_seconds(run: Run) -> float | None:
 
 
 def bring_to_size(market: MarketView, order: Order, places: Places, headroom: Headroom) -> None:
-    """Add to the order what the floors (`market.floors`) lack, independent of the demand.
+    """Add the instances that the floors (`market.floors`) lack to the order, independent of the demand.
 
     Instances that fleets owe beyond the demand count first, then the cheapest offers of the types that count are
     bought. A floor never exceeds a limit of the deployment: the order then says why the floor is not reached. headroom:
-    what the order leaves of the limits.
+    the rest of the limits after the order.
     """
     moment = market.moment
     for least in least_sizes(moment):
@@ -310,7 +310,7 @@ def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Of
 
 
 def _why_not_more(lacking: _Lacking, headroom: Headroom) -> str:
-    """The limit that was reached; "" where the next tick continues."""
+    """The limit that was reached; "" if the next tick continues."""
     moment, offers = lacking.moment, lacking.offers
     if not offers:
         return why_nothing_is_bought(moment, _smallest(lacking.least))

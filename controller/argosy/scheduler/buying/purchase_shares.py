@@ -178,7 +178,7 @@ class _PurchaseShares:
         return dealt_by_ways(wants, ways, len(limits), deal)
 
     def due(self, found: DealtByWays, limits: OrderLimits, told: str) -> dict[str, Due]:
-        """What is due to each run, by its id."""
+        """The share of each run, by its id."""
         shut = frozenset(key for key, column in self.column.items() if found.closed[column])
         general = told or (limits.usd_limit if found.closed[USD_COLUMN] else limits.instances_limit)
         due = {}

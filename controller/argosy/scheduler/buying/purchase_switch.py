@@ -41,7 +41,7 @@ def _waits(places: Places, its: RunPlaces, shortfall: Shortfall) -> bool:
 
 
 def _is_short(moment: Moment, run: Run) -> bool:
-    """Whether the run's pools were short of spot lately: one cools off, or has owed instances for longer than EC2
+    """Whether the run's pools were recently short of spot: one cools off, or has owed instances for longer than EC2
     takes to launch them."""
     now, patience_s = moment.now, min(OVERDUE_S, moment.policy.order_patience_s)
     return any(

@@ -91,7 +91,7 @@ class _Ordered:
 def assign(
     moment: Moment, roster: Roster, fitness: Mapping[str, Fitness] = NO_FITNESS, at_most: Mapping[str, int] = NO_BOUND
 ) -> Places:
-    """The first three phases of a tick: what is there, whose turn it is, and what is placed.
+    """The first three phases of a tick: present instances, turns and places.
 
     roster: a cache from earlier ticks; it changes no answer. fitness: users' own functions. at_most: by run id, the
     number of tasks that it may ask for.
@@ -198,8 +198,8 @@ def _spread(
 def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[str]) -> RunPlaces:
     """asked: (ask, its tasks left for ordered instances, its tasks that found no place there either).
 
-    What is bought for now is one batch, so that caps hold. Tasks that must go to on-demand come first; if that cannot
-    be ordered, no other task waits for it.
+    The demand to buy for now is one batch, so that caps hold. Tasks that must go to on-demand come first; if that
+    cannot be ordered, no other task waits for it.
     """
     # `capacity._limits` limits the instances that are bought.
     left = [replace(ask.batch, count=count, max_instances=None) for ask, _, count in asked]
@@ -309,7 +309,7 @@ def _meant_for(
     batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
 ) -> tuple[list[int], list[int]] | None:
     """How many tasks of each batch would go to present instances if all instances were present, and how many spread
-    tasks would go to the incoming ones; None where it makes no difference."""
+    tasks would go to the incoming ones; None if it makes no difference."""
     spread = [spread_attribute(batch.strategy) is not None for batch in batches]
     alike = len({batch.need for batch in batches if batch.count}) < 2
     if not 0 < lineup.ready < len(lineup.supply) or (alike and not any(spread)):

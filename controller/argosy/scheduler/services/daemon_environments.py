@@ -173,7 +173,7 @@ def _disk_gib(moment: Moment, instance: Instance) -> int:
 
 
 def _lack(its: _Rollout, daemon: Daemon, instance: Instance, runs: Mapping[int, int]) -> str:
-    """Which resource an instance with these tasks lacks; "" = there is room."""
+    """The resource that an instance with these tasks lacks; "" = there is room."""
     row = row_of(instance, runs, its.uses, its.moment.policy, its.before)
     short = Resources(
         *(
@@ -241,7 +241,7 @@ def _launches(its: _Rollout, step: DaemonStep) -> Iterator[Launch]:
 
 
 def _why_starved(its: _Rollout, starved: Sequence[str]) -> str:
-    """Which instances are full, and of what; or that none is large enough."""
+    """The full instances and their exhausted resources; or that none is large enough."""
     state, daemon = its.moment.state, its.daemon
     if daemon is None:
         return ""

@@ -1,8 +1,8 @@
 """On which instances does a daemon's next task start, and which of its tasks are stopped?
 
-A pure function. A task is on an instance. A pending slot is on none: it is meant for the instance of its last attempt,
-or for any instance without a task. Of the matching instances, our own acts leave as many with a healthy task as the
-update policy says, or all but one where that would make every step impossible.
+A pure function. A task is on an instance. A pending slot is on no instance: it is meant for the instance of its last
+attempt, or for any instance without a task. Of the matching instances, our own acts leave as many with a healthy task
+as the update policy says, or all but one if that would make every step impossible.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _vacant(
 
 
 def _meant(vacant: Iterable[str], later: Iterable[str], pending: Sequence[PendingSlot]) -> Mapping[int, str]:
-    """By slot, the instance that it is for. A pause after a failure on one instance does not delay another, and
+    """By slot, its intended instance. A pause after a failure on one instance does not delay another, and
     continues while no task can start there. later: instances without a task of the target that get none now."""
     free, found = dict.fromkeys(vacant), dict[int, str]()
     back = free | dict.fromkeys(later)

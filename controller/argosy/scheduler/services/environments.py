@@ -119,8 +119,8 @@ class _Hosts(dict[bytes, _Host]):
 
 
 def rollouts(moment: Moment) -> list[Action]:
-    """The steps of all environments, and launches of daemons for the caller that may launch. One at which our own
-    code fails is left unchanged."""
+    """The steps of all environments, and launches of daemons for the caller that may launch. One on which our own code
+    fails is left unchanged."""
     found, hosts, leaving = list[Action](), _Hosts(moment), _leaving(moment)
     for env in moment.state.environments.values():
         try:

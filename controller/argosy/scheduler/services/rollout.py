@@ -111,8 +111,8 @@ def _given_up(failing: Sequence[Slot], missing: int, without_room: int) -> tuple
 
 def _staying(slots: Sequence[Slot], desired: int, base: int) -> set[Slot]:
     """Slots of the target revision on instances that stay, at most the desired number: the most advanced first, and
-    among these those off spot. Ahead of them come the base tasks: slots off spot, and pending slots that ask for a
-    place there."""
+    among these those off spot. Base tasks come before them: slots off spot, and pending slots that request a place
+    there."""
     fit = [slot for slot in slots if slot.is_target and not (slot.leaves or slot.is_failing)]
     if not base and len(fit) <= desired:
         return set(fit)

@@ -1,14 +1,14 @@
 """Which instance is emptied for a run that fits on none?
 
 The problem: a run needs a whole instance of 8 GPUs, and every instance runs a few small tasks. Stopping tasks for it is
-unjust or not allowed. The idea: one instance takes no new work until its tasks have ended by themselves. Example: i-1
+unfair or not allowed. The idea: one instance takes no new work until its tasks have ended by themselves. Example: i-1
 has tasks that end in 20 and 5 minutes, i-2 one that ends in 10. Both would take the run; i-2 is empty first, so it is
 chosen.
 
 A suitable instance takes the run's tasks once it is empty, or allows a purchase of one that does once it is gone: it
 frees one instance, its vCPUs and its dollars, which must be the scarce limit. Tasks of batch runs there end by
 themselves. Those of services move as from a warned instance: others start elsewhere first (`services.rollout`). So an
-instance with such tasks is emptied only where there is room for them elsewhere. Daemons go last.
+instance with such tasks is emptied only if there is room for them elsewhere. Daemons go last.
 """
 
 from __future__ import annotations

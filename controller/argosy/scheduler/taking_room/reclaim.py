@@ -250,7 +250,7 @@ class _Reclaiming:
         return self._columns(known, places[table.instance_number[known]], runs), known
 
     def _columns(self, rows: IntArray, places: IntArray, runs: Sequence[Run]) -> Holders:
-        """rows: of the table of attempts. The loss is the cost of each since its last checkpoint, plus that of its
+        """rows: of the table of attempts. The loss is each attempt's cost since its last checkpoint, plus that of its
         next start."""
         started_at = self.moment.state.attempts["started_at"][rows]
         needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)

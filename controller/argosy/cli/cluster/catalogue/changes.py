@@ -36,7 +36,7 @@ class Change:
 
 
 def refreshed(found: Mapping[str, RegionFigures], now: float) -> tuple[Files, list[Change]]:
-    """The files with the figures found in each Region, and what that changes. Other Regions stay as they are."""
+    """The files with the figures found in each Region, and the changes. Other Regions stay as they are."""
     files: Files = {name: json.loads((shipped_folder() / name).read_text("utf-8")) for name in REFRESHED}
     date, changes = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}", []
     types, prices, offers, overheads = (files[name] for name in REFRESHED)

@@ -57,7 +57,7 @@ def summary(
 
 
 def plan_held(forecast: View, view: View) -> dict[str, Any]:
-    """The forecast of a run next to what it cost in the end, and whether that is within its range."""
+    """The forecast of a run next to its final cost, and whether that is within its range."""
     cost = forecast["costUsd"]
     return {
         "runId": view["runId"],

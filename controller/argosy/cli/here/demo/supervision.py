@@ -35,7 +35,7 @@ class EmbeddedAws(Protocol):
 
 @contextmanager
 def embedded_aws(processes: int, **options: Any) -> Iterator[EmbeddedAws]:
-    """Ready to answer on entry, with the deployment in it; on exit everything it started is gone. Raises OSError.
+    """On entry it answers and has the deployment; on exit everything that it started is gone. Raises OSError.
 
     processes: how many tasks may really run at once on this machine. options: further ones of LocalOptions.
     """
@@ -129,7 +129,7 @@ class RunSupervisor:
 
 
 def busiest_instance(tasks: Sequence[Mapping[str, Any]]) -> str | None:
-    """The instance with the most tasks in the middle of their work; among equals, the one with the most work left."""
+    """The instance with the most tasks in mid-work; among equals, the one with the most remaining work."""
     running: dict[str, list[float]] = {}
     for each in tasks:
         if each["status"] == "RUNNING" and each["instance"] and (each["seconds"] or 0.0) >= MIDDLE_S:

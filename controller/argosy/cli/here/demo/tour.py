@@ -1,7 +1,7 @@
 """A tour of services: a cluster of 1, 2 and many instances, a deployment, an update, a roll-back, and nothing left.
 
 The commands are those that a user types, each in a process of its own, against an AWS in this process. After each
-change it is measured how long the tasks took to follow: one on each instance.
+change it measures how long it took until each instance had one task.
 """
 
 from __future__ import annotations
