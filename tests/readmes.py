@@ -37,7 +37,7 @@ def command_lines(name: str) -> Iterator[str]:
 class Shell:
     """Types a README's lines one after the other; `RUN` in them is the run that was submitted last."""
 
-    home: Path  # a copy of the checkout's containers/ lies in it
+    home: Path  # it has a copy of the checkout's containers/
     environment: Mapping[str, str]
     folder: Path = field(init=False)
     run_id: str = "RUN"
@@ -47,7 +47,7 @@ class Shell:
         self.folder = self.home
 
     def type(self, line: str) -> str:
-        """What it prints; fails the test unless it exits 0."""
+        """Its output; fails the test unless it exits 0."""
         if line.startswith("cd "):
             self.folder = self.folder / line.removeprefix("cd ")
             return ""

@@ -1,7 +1,7 @@
 """The reference pages. `python -m tests.reference` writes them from the code that they are about.
 
-Fields come from the models of specs and requests, commands from their parsers, variables from what a task gets. A test
-compares them: do not edit these pages by hand.
+Fields come from the models of specs and requests, commands from their parsers, and variables from the environment of a
+task. A test compares them: do not edit these pages by hand.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def api_page() -> str:
 
 
 def names_page() -> str:
-    """What a command may substitute, and what a task finds in its environment."""
+    """The values that a command may substitute, and the environment of a task."""
     lines = ["# Substitutions and variables", "", BY_HAND, "", "## In a command or a variable's value", ""]
     lines += [
         "`$${` stands for `${`. Nothing passes a shell, but for a text of `run`, into which its shell inserts values as"

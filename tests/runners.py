@@ -48,7 +48,7 @@ class Ended:
 
     @property
     def sentence(self) -> str:
-        """What the runner itself says, which is one line, and the last."""
+        """The runner's own message, which is one line, and the last."""
         lines = self.err.decode().splitlines()
         ours = [line for line in lines if line.startswith("argosy: ")]
         assert len(ours) == 1, self.err
@@ -115,7 +115,7 @@ def warm() -> None:
 
 @dataclass
 class RunnerUnderTest:
-    """One implementation. `folder` is the test's own; what the runner unpacks lies in `roots`."""
+    """One implementation. `folder` is the test's own; the runner unpacks into `roots`."""
 
     command: list[str]
     s3: SignedS3
@@ -200,7 +200,7 @@ class RunnerUnderTest:
         return {"protocol": 1, "archives": list(archives), "setup": None, "limits": {}, **more}
 
     def archive(self, data: bytes, kind: str = "program") -> dict[str, Any]:
-        """Stored, with what a job document says of it."""
+        """Stored, with its entry in a job document."""
         digest = hashlib.sha256(data).hexdigest()
         suffix = ".whl" if kind == "wheel" else ".tar.gz"
         uri = self.s3.put(f"argosy/programs/{digest}{suffix}", data)

@@ -1,4 +1,4 @@
-"""Clusters of a few instances that several queues share, for tests that look at one decision."""
+"""Clusters of a few instances that several queues share, for tests of one decision."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ MOST = 2**33 - 1  # of a limit
 
 @dataclass(frozen=True)
 class Queues:
-    """Queues: what is left of its caps (None = no cap), and of what it is guaranteed: amount (0 = nothing), the limit
-    from which what it lacks is kept (None = it lends). Sharers: queue, used of what is guaranteed. Runs: taken of what
-    is capped, taken of what is guaranteed."""
+    """Queues: the rest of its caps (None = no cap), and of its guarantee: amount (0 = nothing), and the limit from
+    which the missing part is withheld (None = it lends). Sharers: queue, used of what is guaranteed. Runs: taken of
+    what is capped, taken of what is guaranteed."""
 
     caps: tuple[tuple[int | None, ...], ...]
     guarantees: tuple[tuple[int, int | None], ...]
@@ -57,7 +57,7 @@ class Dealing:
         self.promised = [level_of(used, self.amount(each), 1, case.sharers[each][1]) for each, used in self.own()]
 
     def own(self) -> list[tuple[int, int]]:
-        """Sharer, what it uses of what its queue is guaranteed."""
+        """Sharer, its use of its queue's guarantee."""
         return [*zip(count(), self.has, strict=False)] if self.case.queues else []
 
     def queue(self, sharer: int) -> int:
@@ -85,7 +85,7 @@ class Dealing:
         return found
 
     def give(self, run: int) -> None:
-        """A task to this run, or close what it does not fit."""
+        """Give a task to this run, or close the limits that it does not fit."""
         sharer, _, takes = self.case.runs[run]
         weight, parts, _ = self.case.sharers[sharer]
         if self.case.queues:
@@ -130,7 +130,7 @@ class Dealing:
             self.give(heads[min(heads, key=lambda each: (self.promised[each], each))])
 
     def is_open(self, run: int) -> bool:
-        """Whether it wants a task more and nothing that it needs is closed."""
+        """Whether it needs another task and none of its limits is closed."""
         sharer, tasks, takes = self.case.runs[run]
         queue = self.queue(sharer)
         assert self.case.queues

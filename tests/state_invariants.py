@@ -32,7 +32,7 @@ def check(state: State) -> None:
 
 
 def contradictions(state: State) -> Iterator[str]:
-    """A sentence each. What a state that was just loaded lacks is none: `losses` names it, and `lifecycle.quarantine`
+    """A sentence each. Not for a state that was just loaded: `losses` names it, and `lifecycle.quarantine`
     mends it.
 
     Cost: one pass over runs, tasks, attempts and instances.
@@ -49,7 +49,7 @@ def contradictions(state: State) -> Iterator[str]:
 
 
 def _index_faults(table: AttemptTable) -> Iterator[str]:
-    """The look-ups of the attempt table are what its columns say."""
+    """The look-ups of the attempt table agree with its columns."""
     fresh = AttemptTable(table.rows)
     fresh.columns = table.columns
     fresh.reindex()

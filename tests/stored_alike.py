@@ -1,7 +1,7 @@
-"""Would a controller that starts now know what the one that runs knows? Else a crash forgets it.
+"""Would a controller that starts now have the same state as the running one? Else a crash forgets it.
 
-What a fact or an action changes has to be marked as changed, or it is not stored: a spot warning that is known in
-memory only lets the next process place work on an instance with seconds to live.
+Every change by a fact or an action has to be marked, or it is not stored: with a spot warning in memory only, the next
+process places work on an instance with seconds to live.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.ports import Store
 
 
 def forgotten(state: State, store: Store) -> list[str]:
-    """What differs between the state in memory, which has just been committed, and what the store holds of it."""
+    """The differences between the state in memory, which has just been committed, and the stored one."""
     stored = load(store)
     found = [*_records(state.instances, stored.instances, Instance), *_records(state.pools, stored.pools, Pool)]
     if state.announced != stored.announced:
@@ -62,7 +62,7 @@ def _as_json(state: State, name: str) -> dict[str, Any] | None:
 
 
 def _same_attempts(state: State, stored: State) -> bool:
-    """Whether all live attempts stand in the same rows with the same columns, which costs no dictionary for each."""
+    """Whether all live attempts are in the same rows with the same columns, without a dictionary for each."""
     if any(run.number != stored.runs[run.id].number for run in state.runs.values() if run.id in stored.runs):
         return False
     mine, theirs = state.attempts, stored.attempts

@@ -28,11 +28,11 @@ MANY_PARAMETERS = 6
 SHORT_LINES = 30
 SMALL_LINES = 70  # of a module with one importer
 DATA = ("catalogue",)  # a package of tables and their lookup
-NOT_COUNTED = ("emulator",)  # of the main path: it stands in for AWS
+NOT_COUNTED = ("emulator",)  # of the main path: it replaces AWS
 PAGE = next(iter(ROOT.glob("docs/**/architecture.md")))
 HEADING = "## Structure, counted"
 TIMES = ROOT / "build" / "test-times.json"
-ROOM_OF_CEILING = 100  # a ceiling may lie a hundredth above its figure
+ROOM_OF_CEILING = 100  # a ceiling may be a hundredth above its figure
 OPTIMIZED = 1  # a code object's flag that bodies of classes and modules lack (inspect.CO_OPTIMIZED)
 
 
@@ -71,7 +71,7 @@ class Module:
 
 @cache
 def modules(package: Path = PACKAGE) -> dict[str, Module]:
-    """By dotted name; a package stands under its own name, for its __init__.py."""
+    """By dotted name; a package has its own name, for its __init__.py."""
     found = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -95,7 +95,7 @@ def imported(module: Module, known: Iterable[str]) -> set[str]:
 
 
 def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Groups of modules of which each reaches every other one by imports (strongly connected, more than one module)."""
+    """Groups of modules in which each reaches every other one by imports (strongly connected, more than one module)."""
     knotted = _knotted(imports)
     reached = {name: _reachable(name, knotted) for name in knotted}
     groups = {tuple(sorted(other for other in there if name in reached[other])) for name, there in reached.items()}
@@ -137,7 +137,7 @@ def doubled_classes(found: Mapping[str, Module]) -> dict[str, list[str]]:
 
 
 def loose_modules(found: Mapping[str, Module]) -> list[str]:
-    """Modules that stand in no room: directly in the package."""
+    """Modules outside every subpackage, directly in the package."""
     return [name for name, module in found.items() if name.count(".") == 1 and not module.is_package]
 
 
@@ -243,7 +243,7 @@ def main_path() -> MainPath:
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table: what is counted, how much of it there is, and what was counted."""
+    """One row of the table: the name of the figure, its value, and the counted things."""
 
     what: str
     count: int
@@ -300,14 +300,14 @@ def _named(what: str, names: Iterable[str]) -> Figure:
 
 
 def rows(page: str) -> dict[str, Row]:
-    """The table of the page, by what each row counts; a text without the heading is the table."""
+    """The table of the page, by the figure of each row; a text without the heading is the table."""
     table = page.partition(HEADING)[2].split("\n## ")[0] if HEADING in page else page
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
     return {what: Row(before, int(ceiling.replace(",", "")), why) for what, before, ceiling, why in cells[2:]}
 
 
 def lowered(page: str, counted: Iterable[Figure]) -> str:
-    """The page with each ceiling lowered that lies too far above its figure. No ceiling is raised here.
+    """The page, with each ceiling lowered that is too far above its figure. No ceiling is raised here.
 
     Half of the allowed room stays, so that a small change does not have to touch the page.
     """
@@ -338,7 +338,7 @@ def lines_of_report() -> Iterator[str]:
 
 
 def _times() -> Iterator[str]:
-    """What the last whole run of the suite on this machine took (`make test` writes it down)."""
+    """The time of the last whole run of the suite on this machine (`make test` records it)."""
     if not TIMES.exists():
         yield "seconds of processor time of `make test`: not measured here so far"
         return

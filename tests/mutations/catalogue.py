@@ -40,7 +40,7 @@ Check = Callable[[], Found | None]
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """plant: how it is planted; what: what it breaks; check: the test that must find it."""
+    """plant: plants it; what: the broken rule; check: the test that must find it."""
 
     plant: Callable[[Patch], None]
     what: str
@@ -104,14 +104,14 @@ def scenario(module: str, test: str, *arguments: Any) -> Check:
 
 
 def hunt(name: str, patch: Patch) -> Found | None:
-    """Plant the bug and let its check look for it."""
+    """Plant the bug and run its check."""
     with in_the_ground(name, patch) as bug:
         return bug.check()
 
 
 @contextmanager
 def in_the_ground(name: str, patch: Patch) -> Iterator[Bug]:
-    """Plant it. Raises AttributeError where what it breaks is there no more."""
+    """Plant it. Raises AttributeError if the code that it breaks no longer exists."""
     bug = BUGS[name]
     bug.plant(patch)
     try:

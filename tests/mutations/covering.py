@@ -14,8 +14,8 @@ from coverage import CoverageData
 
 from tests.mutations.mutants import PACKAGES, ROOT
 
-# What reaches the packages within one process. Left out: tests/e2e, tests/stacks, and tests/unit/{cli,local,client},
-# which go through servers or never get there; tests/simulation is the other column.
+# The tests that reach the packages within one process. Left out: tests/e2e, tests/stacks, and
+# tests/unit/{cli,local,client}, which go through servers or never get there; tests/simulation is the other column.
 PARTS = (
     *(f"tests/unit/{name}" for name in (
         "lifecycle", "scheduler", "market", "engine", "aws", "api", "messages", "model", "planning",
@@ -97,7 +97,7 @@ def _file(folder: Path, part: str, kind: str) -> Path:
 
 
 def _digest(part: str) -> str:
-    """Of the tests' text: other mutants are asked about without a new run."""
+    """Digest of the tests' text: with the same one, other mutants need no new run."""
     digest = hashlib.sha256()
     for path in _texts(ROOT / part):
         digest.update(path.read_bytes())

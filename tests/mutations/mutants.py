@@ -1,4 +1,4 @@
-"""Which mutants does the code have? What mutmut's operators and two of ours change, and a seeded sample of it.
+"""Which mutants does the code have? The changes of mutmut's operators and two of ours, and a seeded sample of them.
 
 mutmut names the places and the changes; a mutant is the whole text of a file with one change. Its own runner is not
 used: it puts every variant of a function into one file, for which it has to leave decorated functions out, and those
@@ -35,7 +35,7 @@ def leave_out_branch(node: cst.If) -> Iterable[cst.If]:
 
 
 def change_word(node: cst.SimpleString) -> Iterable[cst.BaseString]:
-    """What programs read; what has a space is for people, and its wording is no contract."""
+    """Texts for programs; a text with a space is for people, and its wording is not a contract."""
     return [] if " " in node.value else operator_string(node)
 
 

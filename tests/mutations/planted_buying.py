@@ -74,7 +74,7 @@ def prices_are_waited_for_for_ever(patch: Patch) -> None:
 
 @planted("a run pays for what its instance waited before the run was submitted", check=planned(WARM))
 def newcomers_pay_for_waiting(patch: Patch) -> None:
-    """As if the launch, which ends the idle time, were begun before the claim that looks at it."""
+    """As if the launch, which ends the idle time, were begun before the claim that reads it."""
     patch.setattr(charges, "_note_waiting", lambda state, instance, now, booting: None)
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs about who may use a queue and who owns a run."""
+"""Planted bugs about the rights on a queue and the owner of a run."""
 
 from __future__ import annotations
 

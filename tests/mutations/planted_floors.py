@@ -24,7 +24,7 @@ NO_REST = "test_the_reason_is_stored_and_the_controller_does_not_rest"
 
 
 def kept(*kinds: str) -> Check:
-    """Trials in which a user wants instances kept nearly always, and with all of these faults."""
+    """Trials in which a user nearly always requests a minimum size, with all of these faults."""
 
     def check() -> Found | None:
         for seed in range(SEEDS):

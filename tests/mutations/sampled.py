@@ -37,7 +37,7 @@ TRIALS_CPU_S = 600
 
 
 class Copy:
-    """A copy of the tree in which one mutant lies at a time, and the process that asks for it."""
+    """A copy of the tree with one mutant at a time, and the process that uses it."""
 
     def __init__(self, folder: Path) -> None:
         self._at = folder

@@ -1,6 +1,6 @@
 """The page of planted bugs. `python -m tests.mutations.table` runs them all and prints it.
 
-Below the table stands what is recorded of the sampled mutants.
+The record of the sampled mutants is below the table.
 
 python -m tests.mutations.table > docs/reference/planted-bugs.md
 """

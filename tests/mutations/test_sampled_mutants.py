@@ -1,4 +1,4 @@
-"""Are nineteen of twenty sampled mutants found, and does the program that samples them do what its page says?"""
+"""Are nineteen of twenty sampled mutants found, and does the program that samples them work as its page says?"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     cd COPY && python tests/mutations/worker.py     orders and answers are lines of JSON
 
-It imports what is not ours, once, and nothing of ours: the forked process finds the copy as it is. Processor time is
-what ends an order, so that a busy machine changes no verdict.
+It imports what is not ours, once, and nothing of ours: the forked process finds the copy as it is. CPU time limits an
+order, so that a busy machine changes no verdict.
 """
 
 from __future__ import annotations

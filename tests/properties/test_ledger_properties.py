@@ -147,7 +147,7 @@ class Books:
             self.tell(HostStateChanged(instance.id, "terminated", self.now - late_s))
 
     def do_go_late(self, pick: int) -> None:
-        """Told long after it happened: more may have been charged meanwhile than was billed."""
+        """Reported long after it happened: by then more may have been charged than was billed."""
         self.do_go(pick, late_s=200.0)
 
     def do_cancel(self, pick: int) -> None:
@@ -155,7 +155,7 @@ class Books:
             self.tell(RunCancelled(CancelRequest(run.id, self.now, "")))
 
     def do_stop(self, pick: int) -> None:
-        """What a cancelled run still has alive is stopped."""
+        """Live tasks of a cancelled run are stopped."""
         for row in self.state.attempts.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
             key = self.state.key_of(row)
             if key is not None and self.state.runs[key.run_id].cancelled:
@@ -197,7 +197,7 @@ class Books:
         return summed(found.values()).instance_seconds if run.id in self.state.runs else 0.0
 
     def check_columns(self) -> None:
-        """What is worked out for all instances at once is what each of them says by itself."""
+        """The computation for all instances at once equals that for each one alone."""
         needs = self.state.needs_by_number()
         expected: dict[tuple[int, str], Costs] = {}
         for each in self.state.instances.values():
@@ -239,7 +239,7 @@ class Books:
         )
 
     def seconds_since(self, submitted_at: float) -> float:
-        """What all instances have been paid for since then."""
+        """The time of all instances that has been paid for since then."""
         every = self.state.instances.values()
         ends = ((i.launched_at, i.launched_at + i.billed_s(self.now)) for i in every)
         return sum(max(0.0, end - max(submitted_at, start)) for start, end in ends)

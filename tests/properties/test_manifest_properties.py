@@ -67,7 +67,7 @@ def put(s3: Any, name: str) -> None:
 
 
 def expected(left: Sequence[str], index: int, attempt: int) -> list[str]:
-    """What the entry of a task names: its part, then what its committed attempt has left."""
+    """The objects that the entry of a task names: its part, then those of its committed attempt."""
     own = (rf"parts/part-{index:07d}(?!\d)", rf"attempts/{index:07d}/{attempt}/")
     found = [name for pattern in own for name in sorted(left) if re.match(pattern, name)]
     return [f"{RUN_ID}/{name}" for name in found] if attempt else []

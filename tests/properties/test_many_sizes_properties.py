@@ -157,7 +157,7 @@ def test_a_large_task_is_worth_the_whole_instance_that_nothing_else_fits_on() ->
 
 
 def ticking() -> Any:
-    """A clock on which every look costs a second."""
+    """A clock that advances a second at every reading."""
     ticks = count()
     return lambda: float(next(ticks))
 

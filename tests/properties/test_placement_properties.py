@@ -1,4 +1,4 @@
-"""Is every plan of the fast kernels the one that placing one task at a time gives, whatever is asked, bit for bit?"""
+"""Does every plan of the fast kernels equal placing one task at a time, bit for bit, for any input?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the first of a ranking the instance that the next task goes to, whatever is asked?"""
+"""Is the first of a ranking the instance on which the next task is placed, for any input?"""
 
 from __future__ import annotations
 

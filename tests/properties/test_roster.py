@@ -57,7 +57,7 @@ DOCUMENTS: tuple[dict[str, Any], ...] = (
     {"version": 1, "queues": {"team": {"weight": 2}}},
     {"version": 1, "queues": {"default": {"within": "owners"}, "team": {"weight": 0}}},
 )
-FORMS: tuple[dict[str, Any], ...] = (  # each looks at something else of an instance
+FORMS: tuple[dict[str, Any], ...] = (  # each reads another property of an instance
     {"placement": {"group": "team", "constraints": [f"{ZONE} == us-east-1a"]}},
     {
         "resources": {"vcpus": 0.5, "memory": 512, "diskGiB": 5},

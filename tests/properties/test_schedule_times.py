@@ -36,7 +36,7 @@ _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 @lru_cache(2)
 def shown(zone: str) -> NDArray[np.int64]:
-    """What the clock shows at each minute, as minutes since 1970 of its own time."""
+    """The clock's reading at each minute, as minutes since 1970 of its own time."""
     info = ZoneInfo(zone)
 
     def offset(minute: int) -> int:

@@ -1,10 +1,10 @@
 """Which states can the launch protocol reach? Breadth-first search over a model of it: one task, two controllers.
 
 The model follows the code: one stored version, intents committed before they are sent, a token that ECS remembers for a
-while, an age gate, adoption from listings, nothing sent again before a listing was complete, disproof of what two of
-them do not show, events tied to attempt and ARN. Controllers crash at any moment, replies get lost, listings lag or
-break off, tokens expire, events come late and again. Sending and looking at the age are one step: what Lambda's own
-time limit and the deadline of each call make of it.
+while, an age gate, adoption from listings, nothing sent again before a listing was complete, disproof of launches that
+two of them do not show, events tied to attempt and ARN. Controllers crash at any time, replies get lost, listings lag
+or break off, tokens expire, and events arrive late and twice. Sending and looking at the age are one step: what
+Lambda's own time limit and the deadline of each call make of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Protocol:
 
 
 class Row(NamedTuple):
-    """What the store (or a controller's memory) says of the task."""
+    """The task as in the store (or a controller's memory)."""
 
     kind: str = "pending"  # pending | intent | doubt | missed (doubt, and one listing lacked it) | launched | done
     key: int = 0  # row in KEYS: the current attempt, or the next one
@@ -45,7 +45,7 @@ class Copy(NamedTuple):
 
 
 class Controller(NamedTuple):
-    """A process with the state it loaded; `todo` is what it does next outside, `heard` the outcome of that.
+    """A process with the state it loaded; `todo` is its next call outside, `heard` the outcome of that.
 
     Only one thing matters about version numbers: whether another controller has committed since (`fresh` False).
     """
@@ -184,7 +184,7 @@ def _apply(world: World, row: Row, fact: str, protocol: Protocol) -> tuple[Row, 
 
 
 def _act(world: World, number: int, controller: Controller, protocol: Protocol) -> Iterator[tuple[str, World]]:
-    """What the commit allowed: send, or list and then send again."""
+    """The action that the commit allowed: send, or list and then send again."""
     key, idle = controller.row.key, controller._replace(todo="")
     looks = controller.todo == "resolve" and (protocol.token or protocol.start_task)
     if looks:

@@ -6,9 +6,9 @@
 The launcher lists the test files, the longest first, and writes the numbers 0, 1, 2, ... into a pipe. Each worker is a
 plain pytest with tests/run/worker.py as a plugin: it reads the next number, collects and runs those files, and reads
 again until the pipe is empty. So each file is collected once in all, and no process is idle while files are left. With
-`--by-test` each worker collects everything, and a number stands for a test.
+`--by-test` each worker collects everything, and tests are identified by number.
 
-The output is what failed and one closing line. Times go to build/test-times.json; `--times` prints them.
+The output is the failures and one closing line. Times go to build/test-times.json; `--times` prints them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RECORDS_MAX = 16_000  # a pipe holds 64 KiB
 PLANTED_QUICK_MAX = 8  # bugs that a run which is not deep plants
 OK, NOTHING_COLLECTED = 0, 5  # exit statuses of pytest
 
-# What takes longest comes first, so that all processes end at about the same time: by the times of the last run, and
+# The longest files come first, so that all processes end at about the same time: by the times of the last run, or
 # without them by this list and by size.
 LONGEST_FIRST = (
     "tests/e2e/test_container_readmes.py",
@@ -63,7 +63,7 @@ TOGETHER = {
 
 
 def files_of(paths: Sequence[str]) -> dict[str, list[str]]:
-    """What pytest is given for each test file: the file, or the tests of it that were named."""
+    """The argument of pytest for each test file: the file, or its named tests."""
     found: dict[str, list[str]] = {}
     for path in paths:
         name = path.partition("::")[0].rstrip("/")
@@ -76,7 +76,7 @@ def files_of(paths: Sequence[str]) -> dict[str, list[str]]:
 
 
 def groups(files: Mapping[str, list[str]], known_s: Mapping[str, float]) -> list[list[str]]:
-    """What one process runs as a whole, the longest first."""
+    """The units that one process runs as a whole, the longest first."""
     arguments: dict[str, list[str]] = {}
     seconds: Counter[str] = Counter()
     for file, given in files.items():
@@ -88,7 +88,7 @@ def groups(files: Mapping[str, list[str]], known_s: Mapping[str, float]) -> list
 
 
 def _unknown(file: str) -> tuple[int, int]:
-    """The order of files of which no time is known."""
+    """The order of files without a known time."""
     starts = enumerate(LONGEST_FIRST)
     rank = next((number for number, start in starts if file.startswith(start)), len(LONGEST_FIRST))
     return rank, -(ROOT / file).stat().st_size if (ROOT / file).exists() else 0
@@ -164,7 +164,7 @@ def faults(log: str, status: int) -> str:
 
 
 def planted(rows: Sequence[Sequence[Any]]) -> str:
-    """The table of which check has found which planted bug, of a deep run."""
+    """The table of planted bugs and the checks that found them, from a deep run."""
     if len(rows) <= PLANTED_QUICK_MAX:
         return ""
     from tests.mutations.table import text
@@ -198,7 +198,7 @@ def report(times: Mapping[str, Any], slowest: int = 25) -> str:
 
 
 def keep_times(ran: Sequence[Mapping[str, Any]], processes: int, wall_s: float, *, is_whole: bool) -> None:
-    """Write down what each file took, and of a whole run the sums."""
+    """Record the time of each file, and for a whole run the sums."""
     files: dict[str, dict[str, float]] = {}
     for file, took in (item for each in ran for item in each["files"].items()):
         entry = files.setdefault(file, {"cpu_s": 0.0, "wall_s": 0.0})
@@ -248,7 +248,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tell(ran: Sequence[Mapping[str, Any]], statuses: Sequence[int], logs: Sequence[str], wall_s: float) -> int:
-    """Print what failed and the closing line. The exit status."""
+    """Print the failures and the closing line. The exit status."""
     for log, status in zip(logs, statuses, strict=True):
         print(faults(log, status), end="")
     counts: Counter[str] = Counter()

@@ -160,7 +160,7 @@ class Controlled:
         return Engine(self.store, self.events, executor, load_catalogue(), self.policy, self.world.clock)
 
     def cells(self, ecs: Any = None) -> list[Cell]:
-        """What a controller works in."""
+        """The environment of a controller."""
         rates = CallRates.of_aws(self.world.clock, self.pass_time)
         return [Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, rates)]
 
@@ -175,7 +175,7 @@ class Controlled:
             "container": {"image": "argosy/digits", "command": ["work"]},
             **overrides,
         }
-        proven = str(overrides.get("owner", ""))  # an owner who is named here has proven to be it
+        proven = str(overrides.get("owner", ""))  # an owner who is named here is proven
         image = "argosy/digits"
         request = submit_request(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
         self.put(request, run_id)
@@ -226,8 +226,8 @@ class Controlled:
         self.world.run_until(self.world.now + most_s, lambda: bool(self.events.waiting))
 
     def check(self, engine: Engine) -> None:
-        """A controller that starts now knows what this one knows, and has the same rows. Looked at after commits, else
-        now and then: what was changed in memory alone stays so. (Trials look at the rows after every tick.)"""
+        """A controller that starts now has the same state and the same rows as this one. Checked after commits, else
+        from time to time: a change in memory alone stays there. (Trials check the rows after every tick.)"""
         state, self.ticks = engine.state, self.ticks + 1
         if state is None or state.version != self.store.version():
             return

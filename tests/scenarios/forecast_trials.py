@@ -1,4 +1,4 @@
-"""Runs of the shipped examples under chance, each compared with what a plan forecast of it before it was submitted."""
+"""Runs of the shipped examples under chance, each compared with a plan's forecast before it was submitted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_S = 6 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A forecast, and what came of it."""
+    """A forecast, and the actual run."""
 
     seed: int
     example: str
@@ -63,7 +63,7 @@ class Chance:
     """How long the tasks and boots of a run take."""
 
     def __init__(self, seed: int, low_s: float, high_s: float) -> None:
-        """low_s, high_s: the mean of the tasks lies between them, where a plan says that it does."""
+        """low_s, high_s: the range for the mean of the tasks, from the plan."""
         self.seed = seed
         self.mean_s = low_s * (high_s / low_s) ** share(seed, "mean")
         self.boot_s = 60.0 + 180.0 * share(seed, "boots")

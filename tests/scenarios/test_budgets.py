@@ -27,7 +27,7 @@ def cluster(work_s: float = 120.0, **policy: Any) -> Controlled:
 
 
 class Watch:
-    """Ticks a cluster and remembers what it cost at most."""
+    """Ticks a cluster and records its highest cost."""
 
     def __init__(self, controlled: Controlled) -> None:
         self.controlled, self.world = controlled, controlled.world
@@ -104,7 +104,7 @@ def test_a_spec_that_expects_far_too_little_does_not_cost_more_either(on_cap: st
 
 @pytest.mark.parametrize("capacity", [{"budgetUsd": 5}, {"maxHourlyCost": 8}])
 def test_tasks_whose_start_and_end_are_one_moment_block_nothing(capacity: dict[str, float]) -> None:
-    """Budgets divide by what an attempt is expected to take, and earlier ones took 0 s."""
+    """Budgets divide by the expected duration of an attempt, and earlier ones took 0 s."""
     watch = Watch(cluster(work_s=0.0))
     watch.controlled.submit(400, capacity=capacity)
     watch.to_rest()

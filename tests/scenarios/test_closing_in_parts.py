@@ -1,5 +1,5 @@
-"""A run with many tasks is closed a part of the manifest at a time: others are served meanwhile, and a crash costs a
-part at most."""
+"""A run with many tasks is closed one part of the manifest at a time: other runs are served in between, and a crash
+costs one part at most."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def nothing_started_twice(cluster: Controlled) -> bool:
 
 
 def restarted(cluster: Controlled) -> tuple[str, ...]:
-    """A new invocation loads what is stored; what it reports as damaged."""
+    """A new invocation loads the stored state; returns the reported damage."""
     cluster.controllers = [cluster.controller()]
     report = cluster.controllers[0].tick()
     return report.damage
@@ -282,7 +282,7 @@ def test_without_its_root_nothing_is_touched(body: bytes) -> None:
 
 
 def test_a_run_that_can_never_be_closed_is_given_up_even_if_every_invocation_is_short() -> None:
-    """Each controller lives for a minute only: what counts has to outlive it."""
+    """Each controller lives for only a minute: counts have to outlive it."""
     cluster = Controlled(zones=("us-east-1a",), work_s=10.0)
     cluster.submit(2)
 

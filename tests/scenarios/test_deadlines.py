@@ -16,7 +16,7 @@ SPOT_THEN = {"purchase": "spot-then-on-demand"}
 
 
 def hours(**options: Any) -> Controlled:
-    """A cluster whose controller looks every ten seconds: these stories take hours."""
+    """A cluster whose controller ticks every ten seconds, because these scenarios take hours."""
     return Controlled(tick_s=10.0, **options)
 
 
@@ -114,7 +114,7 @@ def test_the_users_own_patience_counts_instead() -> None:
 def test_another_chance_for_the_only_pool_is_no_end_of_the_wait() -> None:
     cluster = hours(zones=("us-east-1a",))
     dry_up(cluster)
-    submit(cluster, 8, fallback={"afterWaitSeconds": 400})  # it cools off and is asked again twice meanwhile
+    submit(cluster, 8, fallback={"afterWaitSeconds": 400})  # it cools off and is tried again twice in the meantime
     cluster.run_for(600)
     assert bought(cluster) == {"on-demand": 2}
 

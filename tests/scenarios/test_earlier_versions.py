@@ -1,9 +1,9 @@
-"""What an earlier version stored, with work in flight, is loaded and finished by this one (DESIGN D37).
+"""This version loads and finishes the state of an earlier one, with work in flight (DESIGN D37).
 
 `tests/data/stored-59c9ded3.json` holds the items of a store as the controller and the api of commit 59c9ded3 left them:
 a failed run, a run at work (limits on money, tags, retries, a change), one that waits for it and has a deadline, one
-with constraints and host ports, a cancelled one, a service and a daemon that run, and a schedule. In the inbox lie a
-new run, a new revision of the service and a retry.
+with constraints and host ports, a cancelled one, a service and a daemon that run, and a schedule. The inbox has a new
+run, a new revision of the service and a retry.
 """
 
 from __future__ import annotations

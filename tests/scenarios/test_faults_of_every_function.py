@@ -1,7 +1,7 @@
 """No exception of one run, request or message stops the others, whichever function throws it.
 
 Which functions a tick calls for one of them is seen by watching. The auditor of the simulation judges afterwards: the
-ledgers add up to what instances cost, no instance and no order stays, and no attempt was started twice.
+ledgers add up to the cost of the instances, no instance and no order remains, and no attempt was started twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SAMPLE = 6  # functions of each kind; the deep run takes all
 FINISHED_S = {"run": 1800.0, "request": 3600.0, "message": 1800.0}
 REST_S = 6 * 3600.0
 
-# What need not work, and why.
+# The functions that need not work, and why.
 LEFT_OUT = {
     "aws.shielding.shielded": "it is the guard around an action",
     "engine.tick.Engine._take": "it is the guard around a fact",
@@ -56,8 +56,8 @@ def is_about(kind: str, cluster: AuditedRuns) -> About:
 
 @cache
 def called(kind: str) -> dict[str, types.FunctionType]:
-    """What ticks call for the culprit, from the submission of both runs to rest. For a request: what they call for the
-    run besides, when it is cancelled and tried again."""
+    """The functions that ticks call for the culprit, from the submission of both runs to rest. For a request: what they
+    call for the run besides, when it is cancelled and tried again."""
     seen: dict[str, types.FunctionType] = {}
     cluster = AuditedRuns(advised=kind == "message", retried=kind == "request")
     with watching(functions_of(*ROOMS), is_about(kind, cluster), seen):

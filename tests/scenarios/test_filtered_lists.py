@@ -1,5 +1,5 @@
-"""While a simulated run goes on, fails and is interrupted, every list of tasks and instances says what the controller
-knows: one filter after another, in pages."""
+"""While a simulated run works, fails and is interrupted, every list of tasks and instances agrees with the controller's
+state: one filter after another, in pages."""
 
 from __future__ import annotations
 

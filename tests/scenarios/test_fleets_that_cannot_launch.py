@@ -1,4 +1,5 @@
-"""A fleet that cannot launch: why reaches the run and `explain`, an operator is asked, and a cure is noticed."""
+"""A fleet that cannot launch: the reason reaches the run and `explain`, an operator is alerted, and a repair is
+detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan forecasts is what the run then costs in the simulated AWS, through the api and the real engine."""
+"""A plan's forecast equals the later cost of the run in the simulated AWS, through the api and the real engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_actual_cost_and_time_lie_inside_the_forecast(tasks: int, work_s: fl
 
 
 def held(outcomes: list[Outcome]) -> tuple[float, float]:
-    """Shares of the runs whose cost and whose time lay inside the forecast."""
+    """The shares of runs whose cost and whose time were inside the forecast."""
     costs, seconds = (sum(getattr(each, name) for each in outcomes) for name in ("cost_held", "seconds_held"))
     return costs / len(outcomes), seconds / len(outcomes)
 

@@ -41,7 +41,7 @@ def intents(cluster: Controlled) -> int:
 
 @pytest.fixture
 def spread(monkeypatch: pytest.MonkeyPatch) -> tuple[Controlled, Throttled]:
-    """Every task lies in a chunk of its own, as the failed ones of a million may, and is intended to be launched."""
+    """Every task is in a chunk of its own, as failed tasks of a million may be, and has a launch intent."""
     monkeypatch.setattr(TaskTable, "chunk_rows", 1)
     cluster = Controlled(zones=("us-east-1a",), work_s=5.0, intent_age_s=1e9, max_promised_documents=400)
     ecs = Throttled(cluster.ecs)

@@ -1,4 +1,4 @@
-"""Services with a health command: whether a task serves, what becomes of one that does not, and where it is reached."""
+"""Services with a health command: whether a task serves, the fate of one that does not, and its address."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_without_room_for_one_more_the_unhealthy_task_is_stopped_first() -> None
 
 
 def test_what_ecs_does_not_know_says_nothing() -> None:
-    """An agent that is away for a while: its tasks go on, and so does what was known of them."""
+    """An agent that is disconnected for a while: its tasks keep running, and their recorded health stays."""
     cluster = cluster_whose_health(always)
     deploy(cluster, 1, form(2, healthySeconds=1))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)

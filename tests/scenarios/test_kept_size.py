@@ -1,4 +1,4 @@
-"""A number of instances that a user wants kept: bought without work, replaced, let go again. The real engine."""
+"""A minimum size that a user requests: bought without work, replaced, and released again. The real engine."""
 
 from __future__ import annotations
 

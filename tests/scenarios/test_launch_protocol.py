@@ -23,7 +23,7 @@ class Unreliable:
     def __init__(self, cluster: Controlled) -> None:
         self.cluster, self.real = cluster, cluster.ecs
         self.replies_lost = self.listings_fail = self.sweeps_fail = self.blind = False
-        self.lagging: set[str] = set()  # plans whose next look shows nothing yet
+        self.lagging: set[str] = set()  # plans whose next listing shows nothing yet
         self.sent: defaultdict[str, list[float]] = defaultdict(list)  # when each token was sent
 
     def __getattr__(self, name: str) -> Any:
@@ -42,7 +42,7 @@ class Unreliable:
             raise refusal("ServerException", "try again")
         if self.blind or plan in self.lagging:
             if request["desiredStatus"] == "STOPPED":
-                self.lagging.discard(plan)  # the look is over
+                self.lagging.discard(plan)  # the listing is over
             return {"taskArns": []}
         return self.real.list_tasks(**request)
 
@@ -75,7 +75,7 @@ def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() 
 
 
 def test_one_listing_that_lags_disproves_no_launch() -> None:
-    """The first complete look after a long outage does not show what was started, the second does."""
+    """After a long outage, the first complete listing does not show the started task, and the second one does."""
     cluster, line = behind_a_bad_line(work_s=4000.0, lose=lambda message: True)
     line.replies_lost = line.sweeps_fail = True
     cluster.submit(8)
@@ -123,7 +123,7 @@ def test_a_launch_without_effect_and_without_reply_is_given_a_new_number_only_af
 
 
 def test_a_store_that_does_not_answer_ends_nothing() -> None:
-    """Not even when only what instances and runs there are cannot be read."""
+    """Not even when only the lists of instances and runs are unreadable."""
     cluster = Controlled(zones=ZONE, work_s=3000.0)
     cluster.submit(8)
     cluster.run_for(200.0)

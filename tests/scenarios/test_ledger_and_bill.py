@@ -49,7 +49,7 @@ def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_can
     paid = summed([*ledgers, state.unattributed])
     assert paid.total == pytest.approx(state.spent_usd)
     assert paid.on_demand == pytest.approx(state.spent_on_demand_usd)
-    assert paid.total == pytest.approx(bill.usd(), rel=0.005)  # what EC2 tells us of an end comes a moment late
+    assert paid.total == pytest.approx(bill.usd(), rel=0.005)  # EC2 reports an end a little late
     assert paid.instance_seconds == pytest.approx(bill.hours() * 3600, rel=0.005)
     spent_on = asdict(summed(ledgers))
     assert spent_on.pop("displaced") == 0.0  # nothing was stopped to make room

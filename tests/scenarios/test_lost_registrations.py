@@ -76,7 +76,7 @@ class Partly:
 
 
 def test_what_a_listing_leaves_out_is_disconnected_after_five_minutes_and_put_right_when_it_shows_again() -> None:
-    cluster = at_work(work_s=3000.0, sweep_s=30.0)  # were it idle, it would be let go at once
+    cluster = at_work(work_s=3000.0, sweep_s=30.0)  # if it were idle, it would be released at once
     line = Partly(cluster.ecs)
     cluster.ecs, cluster.controllers = line, [cluster.controller(line)]
     cluster.run_for(400.0)
@@ -99,7 +99,7 @@ def test_an_agent_that_registers_again_gets_work_at_once_whatever_its_version() 
     deregister(cluster)
     cluster.run_for(120.0)
     agent = cluster.world.agents[host["InstanceId"]]
-    agent.arn = ""  # it does not know that it was registered
+    agent.arn = ""  # it has no record of the registration
     agent.reconnect()
     cluster.run_for(150.0)
     assert known(cluster).id == host["InstanceId"]
@@ -134,7 +134,7 @@ def test_an_instance_that_refuses_whatever_the_reason_is_left_alone_for_ever_lon
 
     cluster.controllers = [cluster.controller(Refusing())]
     cluster.run_for(900.0)
-    assert len(asked) <= 20  # moments at which it was asked; a tick is two seconds long
+    assert len(asked) <= 20  # times at which it was called; a tick takes two seconds
     refuses["on"] = False
     cluster.run_for(310.0)
     assert known(cluster).refusals == 0

@@ -1,4 +1,4 @@
-"""A service of which some tasks run where spot cannot take them. The real engine."""
+"""A service with some tasks on on-demand instances, which AWS does not reclaim. The real engine."""
 
 from __future__ import annotations
 

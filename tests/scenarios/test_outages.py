@@ -1,4 +1,4 @@
-"""S3 answers nothing for a while: what is done stays done, and only what stays away for long is given up."""
+"""S3 does not answer for a while: finished work stays finished, and only long outages lead to giving up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the controller's own code fails at is left out and everything else finishes, for each kind of fault."""
+"""The cause of a failure of the controller's own code is left out and everything else finishes, for each kind of
+fault."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def submit(cluster: Controlled, run_id: str, tasks: int, **fields: Any) -> str:
 
 
 class RecordingExecutor:
-    """ports.Executor that remember which kinds of action they were asked for."""
+    """ports.Executor that record the kinds of requested actions."""
 
     def __init__(self, real: Executor) -> None:
         self.real, self.asked = real, set[type]()

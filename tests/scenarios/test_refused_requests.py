@@ -28,7 +28,7 @@ def with_a_cancelled_run() -> Controlled:
 
 
 def finish_the_other(cluster: Controlled) -> None:
-    """No tick may raise meanwhile."""
+    """No tick may raise in the meantime."""
     cluster.submit(OTHER_TASKS, OTHER, name="other")
     cluster.run_for(600.0)
     assert cluster.record(OTHER).status == "SUCCEEDED"

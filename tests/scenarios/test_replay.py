@@ -1,4 +1,4 @@
-"""What the controllers recorded gives again what they knew and decided, exactly; and says where it cannot."""
+"""The controllers' records reproduce their input and decisions exactly, and say where they cannot."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_what_succeeded_keeps_its_instance_type_after_the_instances_are_forgotte
     cluster = ended(3)
     cluster.world.run_for(3 * 3600.0)
     failing(cluster)
-    cluster.submit(1, run_id="other-261121-062733-aaaa", name="other")  # sweeps forget what ended long ago
+    cluster.submit(1, run_id="other-261121-062733-aaaa", name="other")  # sweeps forget tasks that ended long ago
     cluster.run_to_rest()
     cluster.retry()
     cluster.run_to_rest()
@@ -217,7 +217,7 @@ def test_failed_tasks_in_123_chunks_come_back_a_few_chunks_a_tick(
     assert cluster.run.tasks.counts()[TaskStatus.PENDING] > tasks - 1_000
     cluster.cancel()
     cluster.run_to_rest()
-    cluster.retry(failed=True)  # none failed: what was never started becomes CANCELLED, chunk by chunk
+    cluster.retry(failed=True)  # none failed: tasks that were never started become CANCELLED, chunk by chunk
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.PARTIAL  # some had succeeded before
     assert tasks // chunk_rows > 99  # more chunks than a transaction holds

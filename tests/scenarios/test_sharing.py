@@ -97,8 +97,8 @@ def test_what_is_bought_for_a_small_queue_is_bought_once() -> None:
 
 
 def test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time() -> None:
-    """Two an order, of which one costs three times as much as the other: in the end each queue has its half of the
-    dollars, and its tasks are on what was bought for it."""
+    """Two instances an order, and one costs three times as much as the other: in the end each queue has half of the
+    dollars, and its tasks are on the instances that were bought for it."""
     cluster = Controlled(
         ("c5.xlarge", "g4dn.xlarge"), ("us-east-1a",), work_s=7_200.0, growth_per_tick=2, max_type_share=1.0
     )

@@ -73,7 +73,7 @@ def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up
 def test_a_missing_result_uses_up_no_attempt_if_its_hosts_shutdown_is_reported_after_the_lookup(
     restarted: bool,
 ) -> None:
-    """Once EC2 is asked about the hosts, it says that they go."""
+    """Once EC2 is queried for the hosts, it reports that they are ending."""
     cluster = Controlled(zones=("us-east-1a",), lose=told_by_tasks_alone)
     cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=300.0, obeys_with=0)
     second_attempts_write(cluster)

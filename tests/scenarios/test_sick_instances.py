@@ -1,4 +1,4 @@
-"""What becomes of instances that are warned, drain, fall silent, never register, lack GPUs or fail everything?"""
+"""What happens to instances that are warned, drain, fall silent, never register, lack GPUs or fail everything?"""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_alive(cluster: Controlled, instance_id: str) -> bool:
 
 
 def calls(cluster: Controlled) -> list[str]:
-    """What the controller does at AWS from now on, in order."""
+    """The controller's calls to AWS from now on, in order."""
     made: list[str] = []
 
     class Recording:
@@ -71,7 +71,7 @@ def test_a_warning_stops_tasks_requeues_them_and_buys_the_shortfall_in_one_tick(
     cluster, victim = one_busy_instance()
     made = calls(cluster)
     engine = cluster.controllers[0] = cluster.controller()
-    engine.tick()  # it loads, and settles what it finds
+    engine.tick()  # it loads, and settles the tasks that it finds
     made.clear()
     cluster.world.interrupt(victim)
     report = engine.tick()
@@ -162,7 +162,7 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
     cluster.run_to_rest()
     record = cluster.record()
     assert (record.status, record.interruptions) == (RunStatus.SUCCEEDED, 0)
-    assert record.attempts - 8 <= 4  # what lay on the stuck instance at once
+    assert record.attempts - 8 <= 4  # tasks on the stuck instance at once
     assert not cluster.live_instances()
 
 
@@ -187,7 +187,7 @@ def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_
 
 
 def test_where_instances_join_without_the_runner_no_more_are_bought_for_runs_that_need_it_but_for_others() -> None:
-    """Otherwise they would be bought, found unfit and let go again and again; one with the runner ends it."""
+    """Otherwise they would be bought, found unfit and released repeatedly; one with the runner ends that."""
     cluster = Controlled()
     usual = cluster.world.agent_behaviour
     cluster.world.agent_behaviour = lambda instance: AgentBehaviour(attributes={})

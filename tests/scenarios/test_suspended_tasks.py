@@ -1,4 +1,5 @@
-"""What a suspended run costs is bounded: its instances go once its tasks have ended, and nothing runs unwatched."""
+"""The cost of a suspended run is bounded: its instances are released once its tasks have ended, and nothing runs
+unsupervised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends while no message tells of it is found out by the sweep: counted, and replaced once, not over and over."""
+"""The sweep detects instances that ended without a message: they are counted, and replaced once, not repeatedly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import LONGEST_PAUSE_S, Controlled
 
-ABSENT_S = 2 * 3600.0  # longer than EC2 shows what has ended
+ABSENT_S = 2 * 3600.0  # longer than EC2 shows ended instances
 
 
 def test_a_vanished_instance_is_not_added_to_its_fleets_target_along_with_its_replacement() -> None:
@@ -44,7 +44,7 @@ def test_no_run_pays_for_the_time_in_which_it_was_doubtful_whether_an_instance_i
     (lost,) = [each["InstanceId"] for each in cluster.live_instances()]
     cluster.run_for(600.0)
     cluster.world.ec2.lose(lost)
-    cluster.world.ec2.ledger.instances.pop(lost)  # EC2 need not show it until we look
+    cluster.world.ec2.ledger.instances.pop(lost)  # EC2 need not show it until the sweep
     lost_at = cluster.world.now
     cluster.run_for(1200.0)
     state = cluster.controllers[0].state

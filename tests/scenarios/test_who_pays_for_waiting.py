@@ -48,7 +48,7 @@ def test_a_run_on_a_warm_instance_pays_from_when_it_came(idles_s: float, capacit
     took_s = until_it_ends(controlled)
     record = controlled.record()
     assert (record.status, record.counts[4]) == ("SUCCEEDED", 1)
-    assert 2.5 <= ledger(controlled).instance_seconds <= took_s  # a quarter of ten seconds, and what it waits itself
+    assert 2.5 <= ledger(controlled).instance_seconds <= took_s  # a quarter of ten seconds, and its own waiting time
     controlled.run_to_rest(5 * 3600.0)
     state = controlled.controllers[0].state
     assert state is not None
@@ -59,7 +59,8 @@ def test_a_run_on_a_warm_instance_pays_from_when_it_came(idles_s: float, capacit
 
 
 def test_what_waited_while_another_run_was_open_there_is_that_runs() -> None:
-    """The other run waits for its last task, on another instance; this one's instance idles for 240 s meanwhile."""
+    """The other run waits for its last task, on another instance; this one's instance idles for 240 s in the
+    meantime."""
     controlled = Controlled(zones=ZONE, work_s=10.0, prices=lambda kind, zone, at: PRICE, linger_s=4000.0)
     controlled.submit(5, run_id=OTHER_ID)
     controlled.world.workload = lambda task, instance: TaskBehaviour(5000.0 if index_of(task) == 4 else 10.0)

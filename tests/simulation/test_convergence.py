@@ -14,7 +14,7 @@ KINDS = frozenset(
     {"reply-lost", "effect-lost", "server-error", "throttle", "crash", "page-failure"}
     | {"events-lost", "events-doubled", "events-late", "events-reordered", "poison", "interruption", "rebalance"}
 )
-TICKS, TICK_S = 4, 60.0  # a failure waits two of them for what became of its instance
+TICKS, TICK_S = 4, 60.0  # a failure waits two of them for the fate of its instance
 IDLE_S = 300.0
 
 
@@ -54,7 +54,7 @@ def test_four_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_th
 
 
 def _moved_since(trial: Trial, task_id: str, at: float) -> bool:
-    """What started or ended after the last tick had looked is nothing that it could know."""
+    """The last tick could not know of tasks that started or ended after its listing."""
     tasks = trial.world.ecs.ledger.clusters[trial.world.cluster].tasks.values()
     task = next((each for each in tasks if each.arn.endswith(task_id)), None)
     return task is not None and max(task.created_at, task.stopped_at or 0.0) >= at

@@ -1,4 +1,4 @@
-"""Several queues on three instances, of which one may take room: only preemptible tasks are stopped, and only within
+"""Several queues on three instances, one of which may take room: only preemptible tasks are stopped, and only within
 the rules."""
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Cloud:
 
 
 class RequestComesAtRest:
-    """The controller is about to rest and disables its tick. A moment before, a user has submitted a run; and a moment
-    later the process is gone."""
+    """The controller is about to rest and disables its tick. Just before, a user has submitted a run; just after, the
+    process is gone."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud, self.stay, self.controller = cloud, cloud.wake.stay, cloud.wake.controller

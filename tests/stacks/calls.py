@@ -30,7 +30,7 @@ Symbol = tuple[str, str]  # module, name in it
 
 @dataclass
 class Module:
-    """What a module defines and imports, wherever in it the import stands."""
+    """The definitions and imports of a module, wherever in it the import is."""
 
     name: str
     defined: dict[str, list[Definition]] = field(default_factory=dict)

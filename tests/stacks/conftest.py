@@ -82,7 +82,7 @@ def remove_old() -> None:
 
 @pytest.fixture
 def without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then nothing is called: the shell has none, and no metadata service is asked."""
+    """Then nothing is called: the shell has none, and no metadata service is queried."""
     names = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "ARGOSY_ENDPOINT_URL")
     for name in names:
         monkeypatch.delenv(name, raising=False)

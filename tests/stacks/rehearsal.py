@@ -1,7 +1,7 @@
 """Deploys the synthesised templates into an AWS that others wrote, moto's CloudFormation.
 
-What moto does not know (`Rehearsal.unknown`) is left out, but for the fleets: these are made by its EC2 with the very
-properties of the template. What moto itself gets wrong is mended in `_as_moto_takes_it`, each with its reason.
+Resources that moto lacks (`Rehearsal.unknown`) are left out, except the fleets, which its EC2 creates with the
+template's properties. `_as_moto_takes_it` corrects moto's own errors, each with its reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WITHOUT_AN_ID = {"AWS::Lambda::Permission", "AWS::Events::EventBus"}
 
 @dataclass
 class Rehearsal:
-    """One deployed stack. ids: logical id -> physical id of what was made. fleets: logical id -> fleet id."""
+    """One deployed stack. ids: logical id -> physical id of the created resource. fleets: logical id -> fleet id."""
 
     region: str
     template: Template
@@ -37,7 +37,7 @@ class Rehearsal:
         return boto3.client(service, region_name=self.region)
 
     def unknown(self) -> set[str]:
-        """The types of the template that this CloudFormation does not know."""
+        """The types of the template that this CloudFormation lacks."""
         from moto.cloudformation.parsing import get_model_map  # all of moto, which takes seconds
 
         kinds = {each["Type"] for each in self.template.resources.values()}
@@ -49,13 +49,13 @@ class Rehearsal:
         return {id for id, each in resources.items() if each["Type"] in unknown or each["Type"].startswith("Custom::")}
 
     def missing(self) -> set[str]:
-        """Logical ids, with a true condition, of which nothing was made although the type is known."""
+        """Logical ids, with a true condition, that were not created although the type is known."""
         named = {id for id, each in self.template.resources.items() if each["Type"] not in WITHOUT_AN_ID}
         return {id for id in named - self.left_out() if self.template.exists(id)} - self.ids.keys()
 
 
 def deploy(name: str, region: str, template: Template) -> Rehearsal:
-    """Raises what moto raises when it refuses the template."""
+    """Raises moto's errors if it refuses the template."""
     rehearsal = Rehearsal(region, template)
     body = _as_moto_takes_it(copy.deepcopy(template.body), rehearsal.left_out())
     _provide_parameters(rehearsal)
@@ -79,7 +79,7 @@ def deploy(name: str, region: str, template: Template) -> Rehearsal:
 
 
 def _as_moto_takes_it(body: dict[str, Any], left_out: set[str]) -> dict[str, Any]:
-    """Without `left_out`; what refers to one of them gets its logical id.
+    """Without `left_out`; references to them become their logical ids.
 
     moto 5.2 reads the tags of a parameter as a list; CloudFormation documents a map (AWS::SSM::Parameter).
     """
@@ -107,7 +107,8 @@ def _without(value: Any, left_out: set[str]) -> Any:
 
 
 def _provide_parameters(rehearsal: Rehearsal) -> None:
-    """What an account has before the first deployment: the CDK's bootstrap, and AMIs under names that moto can hold."""
+    """The resources of an account before the first deployment: the CDK's bootstrap, and AMIs under names that moto can
+    hold."""
     ssm = rehearsal.client("ssm")
     for name, value in (("/cdk-bootstrap/hnb659fds/version", "21"), (AMI_PARAMETER, AMI)):
         ssm.put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
@@ -142,7 +143,7 @@ def _make_fleets(rehearsal: Rehearsal) -> None:
 
 
 def _resolved(value: Any, ids: dict[str, str]) -> Any:
-    """References become the ids of what was made. Raises KeyError for one of which nothing was made."""
+    """References become the ids of the created resources. Raises KeyError for one that was not created."""
     if isinstance(value, dict):
         return ids[value["Ref"]] if set(value) == {"Ref"} else {k: _resolved(v, ids) for k, v in value.items()}
     return [_resolved(each, ids) for each in value] if isinstance(value, list) else value

@@ -48,8 +48,8 @@ class Template:
             yield from _statements(id, properties["PolicyDocument"])
 
     def role_statements(self, role: str, effect: str = "Allow") -> list[Statement]:
-        """What the role with this logical id may do, or with the effect Deny must not. CDK puts what an inline policy
-        cannot hold into managed ones."""
+        """The rights of the role with this logical id, or with the effect Deny its prohibitions. CDK puts statements
+        beyond the size of an inline policy into managed ones."""
         policies = {**self.of_type("AWS::IAM::Policy"), **self.of_type("AWS::IAM::ManagedPolicy")}
         mine = [(id, p) for id, p in policies.items() if {"Ref": role} in p.get("Roles", ())]
         return [statement for id, p in mine for statement in _statements(id, p["PolicyDocument"], effect)]
@@ -60,7 +60,8 @@ class Template:
         return str(role["Fn::GetAtt"][0])
 
     def reaches(self, start: str) -> set[str]:
-        """Every resource that CloudFormation deletes after `start`: what it refers to or depends on, and so on."""
+        """Every resource that CloudFormation deletes after `start`: those that it refers to or depends on, and so
+        on."""
         seen: set[str] = set()
         waiting = [start]
         while waiting:

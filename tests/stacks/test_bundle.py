@@ -1,4 +1,4 @@
-"""The functions' zips: which of our files they hold, that wheels are fetched once, and what to type after a failure."""
+"""The functions' zips: our files in them, the single download of wheels, and the command to type after a failure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Byte code in the functions' zips: what writes it, that Lambda uses it as is, and the message when nothing can write
-it."""
+"""Byte code in the functions' zips: the interpreter that writes it, its unchanged use in Lambda, and the message if
+nothing can write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cells' network, launch templates and fleets: what could be bought, and that no deploy buys anything."""
+"""The cells' network, launch templates and fleets: the pools to buy from, and that no deploy buys anything."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_instances_keep_their_credentials_from_tasks(home: Template) -> None:
 def test_the_boot_script_writes_the_firewall_as_it_is_tested_and_starts_it_at_every_boot(
     home: Template, tmp_path: Path
 ) -> None:
-    """The script's here-documents are carried out by a real shell, in a folder that stands for the root."""
+    """A real shell executes the script's here-documents, in a folder in place of the root."""
     booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path, installs="false")
     written = tmp_path / "usr/local/sbin/argosy-firewall"
     assert written.read_text() == (USER_DATA / "argosy-firewall.sh").read_text()
@@ -263,8 +263,8 @@ def test_private_subnets_reach_the_sessions_of_exec_where_the_owner_allows_it(al
 
 
 def test_instances_in_private_subnets_call_no_service_that_has_no_endpoint_there(closed: Template) -> None:
-    """The agent calls EC2's DescribeTags before it registers, and gives up on an error, if it is told to propagate tags
-    from the instance (aws/amazon-ecs-agent, agent/app/agent.go); there is no endpoint of EC2."""
+    """The agent calls EC2's DescribeTags before it registers, and gives up on an error, if it is configured to
+    propagate tags from the instance (aws/amazon-ecs-agent, agent/app/agent.go); there is no endpoint of EC2."""
     for template in closed.of_type("AWS::EC2::LaunchTemplate").values():
         assert "PROPAGATE_TAGS" not in text(template["LaunchTemplateData"]["UserData"])
 

@@ -1,7 +1,6 @@
 """The templates, deployed into an independent CloudFormation (moto's), and what AWS then reports.
 
-Template tests read what we wrote; here another implementation resolves references, conditions and the order of
-creation.
+Template tests read our own text; here another implementation resolves references, conditions and the order of creation.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tests.stacks.templates import Template
 
 pytestmark = [pytest.mark.stacks, pytest.mark.slow]
 
-# Reported, and to be shortened when a newer moto knows them: nothing here checks these.
+# Reported; to be shortened when a newer moto supports them: nothing here checks these.
 UNKNOWN_TO_MOTO = {
     FLEET,  # made by CreateFleet instead
     "AWS::CloudWatch::Alarm",
@@ -180,7 +179,7 @@ def test_the_functions_work_with_the_names_that_the_template_gives_them(
 ) -> None:
     """Our own code against what CloudFormation made: submit, store, wake, prepare, and up to the first order.
 
-    There it ends: moto knows no ModifyFleet, which the controller takes for a fault of its own and works around.
+    There it ends: moto lacks ModifyFleet, which the controller treats as a fault of its own and works around.
     """
     request = {"action": "SubmitRun", "clientToken": "t-1", "spec": SPEC}
     answer = invoke(stage, monkeypatch, "argosy-api", request)

@@ -49,7 +49,7 @@ def container(template: Template, name: str) -> dict[str, Any]:
 
 
 def chosen(value: Any, *, original: bool) -> Any:
-    """What an Fn::If gives with and without an image in DsstneImageUri."""
+    """The value of an Fn::If with and without an image in DsstneImageUri."""
     if isinstance(value, dict) and "Fn::If" in value:
         condition, theirs, ours = value["Fn::If"]
         assert condition == "RunsOriginalDsstne"
@@ -101,7 +101,7 @@ def test_programs_run_as_an_unprivileged_user_on_a_read_only_root(examples: Temp
 
 @pytest.mark.parametrize("name", GPUS)
 def test_gpus_that_work_together_have_shared_memory_to_meet_in(examples: Template, name: str) -> None:
-    """NCCL keeps its buffers in /dev/shm, of which Docker gives 64 MiB. It counts towards the task's memory."""
+    """NCCL keeps its buffers in /dev/shm, for which Docker allows 64 MiB. It counts towards the task's memory."""
     found = container(examples, name)
     size_mib = found["LinuxParameters"].get("SharedMemorySize")
     if GPUS[name] < 2:
@@ -192,7 +192,7 @@ def test_an_original_image_runs_the_templates_chain_from_the_same_variables(exam
 
 
 def test_the_chain_really_runs_its_steps_and_writes_the_tasks_part(tmp_path: Path) -> None:
-    """In bash, with stand-ins for what an original image has on PATH."""
+    """In bash, with fakes of the programs that an original image has on PATH."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("curl", "generateNetCDF", "train", "predict", "mpirun", "aws"):

@@ -1,4 +1,4 @@
-"""Which images are built: the flavours, the model that the owner wants brought along, and their published names."""
+"""The images that are built: the flavours, the model that the owner includes, and their published names."""
 
 from __future__ import annotations
 

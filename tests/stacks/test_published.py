@@ -1,4 +1,4 @@
-"""No deployment takes back what an earlier one published, unless its owner says so."""
+"""No deployment removes images that an earlier one published, unless its owner says so."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_was_published_stays_published(images: tuple[str, ...], capsys: pyt
 
 
 def test_one_more_image_is_published_in_addition_to_the_published_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the refusal of a run that names argosy/sweep tells its owner to type."""
+    """The command in the refusal of a run that names argosy/sweep."""
     assert published.main([*ENGINE, "-c", "images=sweep"], there("digits")) == 0
     assert deployed(capsys.readouterr().out, *ENGINE, "-c", "images=sweep") == {"digits", "sweep"}
 

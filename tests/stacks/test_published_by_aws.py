@@ -22,7 +22,7 @@ from tests.stacks.templates import Template, text
 pytestmark = pytest.mark.stacks
 
 AGENT = json.loads((Path(__file__).resolve().parents[1] / "data/ecs-agent-variables.json").read_text())
-# Of the agent's policy, what our instances' role leaves out, and why.
+# The parts of the agent's policy that our instances' role leaves out, and why.
 NOT_FOR_THE_INSTANCE = {
     "ecs:CreateCluster": "the cluster is the stack's",
     "ecr:GetAuthorizationToken": "the execution role pulls",

@@ -123,7 +123,8 @@ def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Tem
 
 
 def test_programs_cannot_read_the_journal(home: Template, wide: dict[str, Template]) -> None:
-    """Neither its lines, which lie in the table, nor what lies in the results bucket, which they read otherwise."""
+    """Neither its lines, which are in the table, nor its objects in the results bucket, which they can otherwise
+    read."""
     for template in (home, wide["argosy-dev"]):
         (role,) = [
             id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName", "").endswith("-task")
@@ -184,7 +185,7 @@ def test_queues_and_bucket_refuse_anything_but_tls(home: Template) -> None:
 
 
 def test_tasks_and_users_have_the_rights_of_exec_where_the_owner_allows_it(wide: dict[str, Template]) -> None:
-    """The agent in a container has four calls, which know no resource; a user has one, on our clusters and their
+    """The agent in a container has four calls, which take no resource; a user has one, on our clusters and their
     tasks."""
     template = wide["argosy-dev"]
     [role] = [id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName") == "argosy-dev-task"]

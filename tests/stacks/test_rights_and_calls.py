@@ -1,7 +1,7 @@
 """Does each role hold the rights for the calls that its code can make, and no others? Both ways, from the sources.
 
-The calls are found from each function's entry point, as the template names it (`tests/stacks/calls.py`), and for those
-who use the deployment from their commands. What the roles hold is read from the synthesised templates.
+The calls are found from each function's entry point, as the template names it (`tests/stacks/calls.py`), and for users
+of the deployment from their commands. The roles' rights are read from the synthesised templates.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ FUNCTIONS = {
     ("argosy-dev-eu-west-1", "argosy-dev-teardown-begin"): TICK,
     ("argosy-dev-eu-west-1", "argosy-dev-teardown-wait"): EMPTYING,
 }
-# The commands of those who use a deployment. Its owner's, such as the doctor, need more than the submitter has.
+# The commands of a deployment's users. Its owner's, such as the doctor, need more than the submitter has.
 USERS_COMMANDS = ("runs", "cluster")
 
 
@@ -142,7 +142,7 @@ def test_users_of_the_deployment_have_the_rights_for_their_commands_and_no_other
 
 
 def test_the_calls_are_found_through_modules_classes_constants_and_transfers() -> None:
-    """What the search has to see, by the plainest cases that there are."""
+    """The cases that the search has to find, in their simplest form."""
     closing = Reached([("argosy.aws.markers", "put_marker")])
     assert {"head_object", "put_object"} <= closing.attributes
     assert "modify_fleet" not in closing.attributes

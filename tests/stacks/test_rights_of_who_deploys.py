@@ -24,7 +24,7 @@ ROW = re.compile(r"^\| (?P<rights>(?:`[a-z0-9]+:\w+`(?:, )?)+) \| [^|]* \| (?P<t
 
 
 def recipe(target: str) -> str:
-    """What the target runs, with the Makefile's own variables put in."""
+    """The commands of the target, with the Makefile's variables substituted."""
     text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
     variables = dict(re.findall(r"^([A-Z_]+) [:?]?= (.*)$", text, re.MULTILINE))
     found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What schedules need from AWS: a group, a role that may call one function, and rights of the api on that group
+"""The needs of schedules at AWS: a group, a role that may call one function, and rights of the api on that group
 only."""
 
 from __future__ import annotations

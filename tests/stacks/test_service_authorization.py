@@ -1,8 +1,8 @@
 """Can the grants of our roles take effect at AWS? Checked against AWS's own list of actions, resources and conditions.
 
 `tests/data/service-authorization.json` is the part of the Service Authorization Reference that our actions are in. A
-right on a resource that an action does not know, or under a condition that it does not know, is no right at all, and
-nothing says so before the first call is refused.
+right on a resource or under a condition that an action does not support is no right at all, and that shows only when
+the first call is refused.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.stacks.templates import Statement, Template
 pytestmark = pytest.mark.stacks
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "service-authorization.json"
-# Granted on "*" although the action knows resources, each with the reason.
+# Granted on "*" although the action supports resources, each with the reason.
 EVERYWHERE = {
     "ecs:ListTasks",  # the cluster is a condition, as in ECS's own example
-    "ecs:RegisterTaskDefinition",  # the name is the hash of the content; PassRole decides what a definition may run as
+    "ecs:RegisterTaskDefinition",  # the name is the hash of the content; PassRole decides the roles of a definition
 }
-# Resource types that the reference calls optional, and that a call is asked for whenever the fleet has one.
+# Resource types that the reference calls optional, but that a call needs whenever the fleet has one.
 ASKED_FOR_TOO = {"ec2:ModifyFleet": {"image", "launch-template", "subnet"}}
 
 
@@ -42,7 +42,7 @@ def ours(home: Template, wide: dict[str, Template]) -> Iterator[Statement]:
 
 
 def types_of(action: str, resource: str) -> set[str]:
-    """The action's resource types that an ARN of a policy, which may hold wildcards, may stand for."""
+    """The action's resource types that an ARN of a policy, perhaps with wildcards, may match."""
     known = actions()[action]["resources"]
     return {name for name, kind in known.items() if _may_be(kind["arn"], resource)}
 
@@ -57,7 +57,7 @@ def _may_be(arn: str, resource: str) -> bool:
 
 @cache
 def _meet(one: str, other: str) -> bool:
-    """Whether some text fits both, in which * stands for anything."""
+    """Whether some text fits both, where * matches anything."""
     if not one or not other:
         return set(one + other) <= {"*"}
     if one[0] == "*":

@@ -58,8 +58,8 @@ def context(request_id: str, arn: str = ARN) -> SimpleNamespace:
 def answers(service: str, **replies: Any) -> list[str]:
     """From now on the process's client of this service answers so, by the operation's name, and sends nothing.
 
-    A reply is a dict, an exception to raise, or, by the name `anything`, what every other operation answers. Returned
-    is the list of the operations that are asked for, which grows.
+    A reply is a dict or an exception to raise; the one named `anything` is the answer of every other operation. Returns
+    the list of the called operations, which grows.
     """
     asked: list[str] = []
 
@@ -110,7 +110,7 @@ EC2 = {
 def test_the_owners_wish_for_placement_scores_reaches_the_sweep(engine: Any) -> None:
     answers("ecs", ListContainerInstances={"containerInstanceArns": []}, ListTasks={"taskArns": []})
     answers("ec2", **EC2)
-    answers("dynamodb", UpdateItem={})  # the lease is renewed meanwhile
+    answers("dynamodb", UpdateItem={})  # the lease is renewed in the meantime
     sweep = engine.executor.observe(0.0)
     assert {fleet.placement_score for fleet in sweep.fleets} == {7}
 
@@ -205,7 +205,7 @@ def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_kno
 
 
 def written_by_a_newer_version() -> dict[str, Any]:
-    """What a table answers whose root a newer version has written."""
+    """The answers of a table whose root was written by a newer version."""
     root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
     return {"Items": [{"pk": {"S": "STATE"}, "sk": {"S": documents.ROOT}, "body": {"B": root}}]}
 
@@ -270,7 +270,7 @@ def test_a_tick_that_cannot_be_logged_is_counted_and_fails_nothing(
 
 
 def test_asynchronous_events_fail_loudly_so_that_lambda_retries_them(engine: Any) -> None:
-    """Scheduler hands over asynchronously: an answer that says no would look like a success."""
+    """Scheduler calls asynchronously: an answer that says no would look like a success."""
     answers("dynamodb", anything=ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "GetItem"))
     request = {"name": "nightly", "scheduledTime": "2026-11-23T03:00:00Z"}
     with pytest.raises(handlers.UnattendedFault, match="ThrottlingException"):

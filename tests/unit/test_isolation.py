@@ -1,4 +1,4 @@
-"""Do the guards of conftest.py hold? Tests reach loopback only and know no real credentials."""
+"""Do the guards of conftest.py hold? Tests reach only the loopback interface and have no real credentials."""
 
 from __future__ import annotations
 

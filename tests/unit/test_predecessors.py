@@ -14,7 +14,7 @@ ITEMS = 98
 
 
 def rows() -> list[tuple[int, str, str]]:
-    """(number, whether it is here, what shows it or what is missing)."""
+    """(number, whether it is here, the tests or the missing part)."""
     return [(int(each[1]), each[4], each[5]) for each in _ROW.finditer(PAGE)]
 
 

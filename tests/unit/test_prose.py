@@ -13,7 +13,7 @@ FOLDERS = ("controller", "stacks", "containers", "docs", "tests/harness")
 KINDS = {".py", ".pyi", ".md", ".go", ".sh", ".js", ".html", ".yaml"}
 KEPT = {"decisions", "notes", "planted-bugs.md", "style.md"}  # records of their day, and the page that quotes words
 
-# What is out, and what to write instead.
+# The words that are out, and the words to use instead.
 OUT = {
     r"nobody(?:'s)?": "no user, no run, none",
     r"whoever|whomever": "the person, the process, any caller that",

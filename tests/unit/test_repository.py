@@ -1,4 +1,4 @@
-"""The rules that the source keeps: what may stand in a file, what a start may load, what the documents promise.
+"""The rules of the source: the content of a file, the imports at a start, the promises of the documents.
 
 A rule is checked on the files of the tree and, where it searches text, on a planted offence: a check that sees nothing
 fails.
@@ -415,7 +415,7 @@ MADE_HERE = {"out", "build"}  # by demos and builds
 def wrong_paths(text: str, folder: Path = ROOT) -> list[str]:
     """Paths in backticks that do not exist and names of tests that nothing defines, in a document in `folder`.
 
-    What begins with one of our folders is a path, relative to the root, to controller/argosy/ or to `folder`.
+    A text that begins with one of our folders is a path, relative to the root, to controller/argosy/ or to `folder`.
     `api/views`, `model/runs.Run` and `containers/tensorflow-*` are paths too.
     """
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -514,7 +514,7 @@ def sections(page: str) -> dict[str, str]:
 
 
 def names_in(text: str) -> list[str]:
-    """What stands in backticks and could be a module, or something in one: `decide.decide(moment)` is decide.decide."""
+    """A text in backticks that could be a module, or a name in one: `decide.decide(moment)` is decide.decide."""
     code = [each.partition("(")[0] for each in re.findall(r"`([^`\n]+)`", text)]
     names = [each for each in code if re.fullmatch(r"[a-z]\w*(\.\w+)+", each)]
     return [each for each in names if each.rpartition(".")[2] not in FILE_ENDINGS]
@@ -546,7 +546,7 @@ def leads_somewhere(dotted: str, folder: Path) -> bool:
 
 
 def modules_below(package: Path) -> list[str]:
-    """The modules of a package and the packages in it, not what those hold."""
+    """The modules of a package and the packages in it, but not the content of those."""
     modules = [path.stem for path in package.glob("*.py") if path.name != "__init__.py"]
     return sorted(modules + [path.parent.name for path in package.glob("*/__init__.py")])
 

@@ -85,7 +85,7 @@ def test_a_small_module_that_one_other_imports_is_seen(tmp_path: Path) -> None:
 
 
 def planted(folder: Path, **texts: str) -> dict[str, Module]:
-    """A package `planted` with these modules; a double underscore in a name stands for a folder."""
+    """A package `planted` with these modules; a double underscore in a name means a folder."""
     package = folder / "planted"
     for name, text in {"__init__": "", **texts}.items():
         path = package / (name if name == "__init__" else name.replace("__", "/"))

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guides" / "troubleshooting.md"
-# Sentences in code of the first column; "..." stands for what differs.
+# Sentences in code of the first column; "..." means the part that differs.
 QUOTED = [
     quoted
     for cell in re.findall(r"^\| ([^|]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)

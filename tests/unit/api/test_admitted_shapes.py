@@ -1,4 +1,4 @@
-"""Does a type of the deployment have what a task asks for: size, GPUs, disk, architecture? And the message if not."""
+"""Does a type of the deployment meet a task's needs: size, GPUs, disk, architecture? And the message if not."""
 
 from __future__ import annotations
 

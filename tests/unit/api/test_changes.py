@@ -27,7 +27,7 @@ def lines(*words: str) -> list[dict[str, Any]]:
 
 
 def put(desk: Desk, version: int, *words: str, at: float = NOW, previous: int | None = None) -> None:
-    """What the commit that makes `version` says."""
+    """The lines of the commit that makes `version`."""
     desk.store.items |= items(version, at, version - 1 if previous is None else previous, lines(*words))
     desk.store.stored_version = version
     state = State(version=version, lines_at=version)

@@ -1,4 +1,4 @@
-"""The cluster's history is shown from what commits appended: thinned where it is long, gaps named."""
+"""The cluster's history is read from the commits' items: thinned where it is long, with gaps named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Daemons through the api: what may be created, changed and scaled, and what is refused."""
+"""Daemons through the api: creating, changing and scaling them, and refusals."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_requests_that_affect_all_queues_are_left_to_the_owner(shared: Desk) -> 
 
 
 def test_every_action_is_either_a_look_or_is_held_to_the_queue(shared: Desk) -> None:
-    """What stands in no table is refused; here, what a table holds to the queue."""
+    """An action that is in no table is refused; here, those that a table confines to the queue."""
     held = {
         "SubmitRun", "ValidateRun", "PlanRun", "CancelRun", "RetryRun", "UpdateRun", "CreateEnvironment",
         "UpdateEnvironment", "StartDeployment", "RollBackDeployment", "StopDeployment", "ScaleEnvironment",

@@ -1,4 +1,4 @@
-"""What a run is estimated to cost beyond its ledger: logs, and images on their way from the home Region."""
+"""The estimated cost of a run beyond its ledger: logs, and image pulls from the home Region."""
 
 from __future__ import annotations
 

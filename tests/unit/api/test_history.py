@@ -1,4 +1,4 @@
-"""What users see of the past: attempts as columns, a task's attempts, a run's course and failures."""
+"""The past as users see it: attempts as columns, a task's attempts, a run's course and failures."""
 
 from __future__ import annotations
 

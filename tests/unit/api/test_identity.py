@@ -194,7 +194,7 @@ def test_what_aws_does_not_accept_is_refused(desk: Desk, sts: Said) -> None:
 
 
 def test_while_aws_cannot_be_asked_the_request_is_to_be_sent_again(desk: Desk, sts: Said) -> None:
-    """An owner is kept with the run forever: a passing fault must not decide who it is."""
+    """An owner is kept with the run forever: a temporary fault must not decide it."""
     sts.answer = IdentityUnknown("Throttling")
     refused(desk, signed(desk, submit()), "try again, or send the request unsigned", "ThrottlingException")
     assert ask(desk, signed(desk, submit()))["statusCode"] == 429

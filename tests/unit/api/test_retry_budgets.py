@@ -1,4 +1,4 @@
-"""What a retry's budget has to pay for: judged by the offers that the scheduler would buy from for that very run."""
+"""The cost that a retry's budget has to cover, by the offers that the scheduler would buy from for that run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LATE = {**SMALL, "purchase": "spot-then-on-demand", "deadline": "30m", "expected
 
 
 def desk_with(wish: dict[str, Any], spent_usd: float, budget_usd: float | None, prices: dict[str, float]) -> Desk:
-    """An ended run of ten tasks, of which nine failed, and pools of those spot prices in two cells."""
+    """An ended run of ten tasks, nine of which failed, and pools of those spot prices in two cells."""
     capacity = {key: wish[key] for key in ("purchase", "cells", "deadline") if wish[key]}
     capacity |= {} if budget_usd is None else {"budgetUsd": budget_usd}
     more = {"resources": wish["resources"], "placement": wish["placement"], "capacity": capacity}

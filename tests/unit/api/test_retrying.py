@@ -1,4 +1,4 @@
-"""RetryRun at the api: what is stored, what is answered, what is refused, and how a run looks that waits for it."""
+"""RetryRun at the api: the stored request, the reply, the refusals, and the view of a run that waits for it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def waiting(desk: Desk) -> list[inbox.Request]:
 
 
 def take_in(desk: Desk) -> None:
-    """What the controller's next tick does with the retries in the inbox."""
+    """The controller's next tick, as far as it concerns the retries in the inbox."""
     requests = desk.store.read_partition(inbox.INBOX)
     for request in map(inbox.from_bytes, requests.values()):
         assert isinstance(request, RetryRequest)
@@ -220,7 +220,7 @@ def test_a_retry_that_ended_is_no_longer_on_its_way_and_the_next_one_is(desk: De
 
 
 def test_a_retry_that_an_older_version_left_is_granted_though_nothing_points_to_it(desk: Desk) -> None:
-    """Until it is folded in, the run counts as ended; a second retry meanwhile joins the first."""
+    """Until it is folded in, the run counts as ended; a second retry in the meantime joins the first."""
     run_id = ended(desk, FAILED=2)
     desk.ask("RetryRun", runId=run_id)
     del desk.store.items[retry_pointer(run_id)]

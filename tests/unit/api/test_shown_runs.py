@@ -120,7 +120,7 @@ def test_a_commit_between_two_reads_does_not_tear_a_task_from_its_reason(desk: D
     read = desk.store.read
 
     def read_late(key: Key) -> bytes | None:
-        """The first look at the tasks finds what a tick has just committed."""
+        """The first read of the tasks finds the state that a tick has just committed."""
         if key[1].startswith("TASKS#"):
             desk.store.read = read  # type: ignore[method-assign]
             run = desk.state.runs[run_id]

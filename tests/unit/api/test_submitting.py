@@ -1,4 +1,4 @@
-"""SubmitRun and ValidateRun: what is stored, what a token protects, and what is refused or warned of."""
+"""SubmitRun and ValidateRun: the stored items, the effect of a token, refusals and warnings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_a_submitted_run_is_stored_for_the_controller_which_is_woken(desk: Desk)
 
 
 def test_nothing_is_stored_of_a_run_whose_warnings_cannot_be_worked_out(desk: Desk) -> None:
-    """Else an error would answer a submission that runs, and a user who submits it again would pay twice."""
+    """Otherwise a successful submission would be answered with an error, and a user who submits again would pay
+    twice."""
     desk.store.items[documents.STATE, documents.ROOT] = documents.encode({"format": 99, "runs": []})
     with pytest.raises(NewerFormat):
         desk.ask("SubmitRun", spec={**SPEC, "capacity": {"budgetUsd": 0.01}})

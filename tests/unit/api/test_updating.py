@@ -45,7 +45,7 @@ def waiting(desk: Desk) -> list[inbox.Request]:
 
 
 def refusal(desk: Desk, run_id: str, **changes: Any) -> str:
-    """What it says; nothing is left in the inbox."""
+    """Its message; nothing is left in the inbox."""
     before = dict(desk.store.items)
     error = error_of(desk.ask("UpdateRun", runId=run_id, changes=changes))
     assert desk.store.items == before
@@ -227,7 +227,7 @@ def test_what_an_earlier_version_stored_of_a_budget_is_a_change(desk: Desk) -> N
     ],
 )
 def test_a_stored_spec_is_judged_as_it_was_when_it_was_submitted(spec: dict[str, Any]) -> None:
-    """Or every change would be refused for what has not changed."""
+    """Otherwise every change would be refused because of unchanged fields."""
     form = changed_form(
         to_json(parse_spec({"version": 1, "name": "digits", **spec})), {"priority": 5, "maxInstances": 2}
     )

@@ -71,7 +71,7 @@ def test_a_cell_that_was_never_recorded_is_known_from_the_template_before() -> N
 
 def test_what_a_controller_launches_between_the_looks_is_seen_and_the_cell_opened_again() -> None:
     class Racing(FakeEc2):
-        """A target is raised after the first look."""
+        """A target is raised after the first check."""
 
         looks = 0
 

@@ -62,7 +62,7 @@ def run_of() -> Run:
 
 
 def prepared_in(*registries: Registry) -> tuple[RunPreparation, Run, str]:
-    """A preparation that knows the definition of a run; the run; the definition's family."""
+    """A preparation that has the definition of a run; the run; the definition's family."""
     clock = Clock()
     here = definitions(*[cell(clock, each.client, name=each.region) for each in registries])
     run = run_of()

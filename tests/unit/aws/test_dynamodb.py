@@ -1,4 +1,4 @@
-"""The store's contract against moto's DynamoDB, and what it does when a transaction's fate is unknown."""
+"""The store's contract against moto's DynamoDB, and its behaviour when a transaction's fate is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ECS is asked about a hundred tasks at a time, and every failure is reported."""
+"""ECS is queried for a hundred tasks at a time, and every failure is reported."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_a_launch_is_one_task_pinned_to_its_instance() -> None:
 
 
 def test_a_launch_in_doubt_is_sent_again_as_it_was_when_the_owner_allows_exec_meanwhile() -> None:
-    """ECS refuses a client token that comes with another request: what counts is what the run was prepared with."""
+    """ECS refuses a client token with a different request: the value from the run's preparation counts."""
     state = state_with(submitted(), prepared())
     intended = request_of(state.runs[RUN_ID])
     apply(state, replace(prepared(), takes_exec=True), NOW, Policy())
@@ -168,7 +168,7 @@ def test_the_definition_of_a_users_own_program_names_an_entry_point_that_only_th
 
 
 def test_the_runner_gets_its_region_because_not_every_ecs_agent_passes_it() -> None:
-    """Without it S3 would be asked in us-east-1, which instances without a way out do not reach."""
+    """Without it S3 would be called in us-east-1, which instances without a way out cannot reach."""
     container = definition_content(run_of(run="true", resources={"gpus": 1}), "eu-west-1", DEPLOYMENT)
     told = {each["name"]: each["value"] for each in container["containerDefinitions"][0]["environment"]}
     assert told == {"AWS_REGION": "eu-west-1", "NVIDIA_DRIVER_CAPABILITIES": "utility,compute"}

@@ -53,7 +53,7 @@ def test_our_own_image_resolves_to_its_parameter_and_others_to_themselves() -> N
 
 
 def test_the_stock_image_needs_no_build() -> None:
-    """What the deployment has published goes before the public image that it is made from."""
+    """The deployment's published image takes precedence over the public image that it is made from."""
     public = "public.ecr.aws/docker/library/python"
     bare = SsmImages(ScriptedClient("ssm", get_parameter=refusal("ParameterNotFound")), "argosy", "3.13")
     assert bare.resolve("argosy/python") == f"{public}:3.13-slim"

@@ -40,7 +40,7 @@ ROWS_OF_AN_ITEM = 4_000
 
 
 class Place:
-    """A run with a store that its history is appended to, S3, and what closes runs."""
+    """A run, the store with its history, S3, and the closer of runs."""
 
     def __init__(self, items: int = 0, tasks: int = 3) -> None:
         self.store, self.s3 = MemoryStore(), S3Model()

@@ -1,4 +1,4 @@
-"""The launch protocol at its outer end: what is sent, and what every answer means."""
+"""The launch protocol at its outer end: the calls, and the meaning of every answer."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_refusal_is_checked_once_with_the_very_same_request(answers: list[Any]
 
 
 def test_a_users_own_definition_that_is_deregistered_ends_the_run() -> None:
-    """There is no other: what was judged at submission was this revision."""
+    """There is no other: this revision was checked at submission."""
     state = state_with_instance()
     run = state.runs[RUN_ID]
     run.terms = replace(run.terms, task_definition="train")

@@ -1,4 +1,4 @@
-"""The sweep: complete, or it says so; and it describes only what it must."""
+"""The sweep: complete, or marked as incomplete; and it describes only necessary tasks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sweep(
 
 
 def shown(**request: Any) -> dict[str, Any]:
-    """Describes whatever it is asked for, whether by ARN or by id."""
+    """Describes every requested task, whether by ARN or by id."""
     arns = [name if ":" in name else f"arn:aws:ecs:{CELL}:123456789012:task/argosy/{name}" for name in request["tasks"]]
     return {"tasks": [{"taskArn": arn, "lastStatus": "STOPPED", "version": 9} for arn in arns], "failures": []}
 
@@ -232,7 +232,7 @@ NO_ARN = "neither fish nor ARN"
 
 
 def test_an_item_that_our_code_cannot_read_is_logged_and_hides_nothing_else() -> None:
-    """And what it may have been is not taken for gone."""
+    """And the task that it may have been does not count as gone."""
     tasks = {"tasks": [{"taskArn": NO_ARN}, {"taskArn": task_arn(2), "lastStatus": "RUNNING", "version": 1}]}
     shown_there = {"containerInstances": [{"containerInstanceArn": arn} for arn in (NO_ARN, INSTANCE_ARN)]}
     hosts = [

@@ -1,4 +1,4 @@
-"""Preparing a run: one registration for each distinct content, and what lies in the folder afterwards."""
+"""Preparing a run: one registration for each distinct content, and the files in the folder afterwards."""
 
 from __future__ import annotations
 

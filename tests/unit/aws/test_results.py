@@ -366,7 +366,7 @@ def test_a_part_ends_early_where_its_tasks_have_very_many_objects_and_within_a_t
 
 
 def test_a_task_with_very_many_objects_is_closed_in_pieces_that_are_read_as_one_entry() -> None:
-    """What another attempt has left is not listed to its end."""
+    """The objects of another attempt are not listed to their end."""
     clock = Clock()
     names = [f"attempts/0000001/{attempt}/{n:06d}" for attempt in (1, 2) for n in range(50_000)]
     parts = [f"parts/part-{index:07d}.jsonl" for index in range(3)]

@@ -1,4 +1,4 @@
-"""Ending all that is ours, against small fakes of EC2: what ends, and what survives."""
+"""Ending all of our resources, against small fakes of EC2: those that end, and those that survive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When does the watchdog end what a dead controller has left, and when does it leave all in peace?"""
+"""When does the watchdog end the instances of a dead controller, and when does it do nothing?"""
 
 # ruff: noqa: N803 - the fakes take boto3's own argument names
 

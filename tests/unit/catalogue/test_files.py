@@ -1,4 +1,4 @@
-"""The catalogue's files: how they are written, what an owner may override, and which files count."""
+"""The catalogue's files: their format, an owner's overrides, and the files that count."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_price_that_is_none_is_refused(pair: Any) -> None:
 
 
 def elsewhere(folder: Path, program: str) -> Any:
-    """What a program prints that looks at the files of a folder instead."""
+    """The output of a program that reads the files of a folder instead."""
     environment = {**os.environ, "ARGOSY_CATALOGUE": str(folder)}
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment

@@ -48,7 +48,8 @@ def test_every_type_is_plausible() -> None:
 
 
 def test_registered_memory_stays_below_what_aws_measured_on_an_m4_large() -> None:
-    """7,985 of 8,192 MiB, nothing reserved: https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html."""
+    """7,985 of 8,192 MiB, nothing reserved:
+    https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html."""
     assert registered_memory_mib(8192) <= 7985 - ECS_RESERVED_MEMORY_MIB
 
 
@@ -63,7 +64,7 @@ def test_another_region_has_its_own_prices_and_the_same_types() -> None:
     home, tokyo = load_catalogue(), load_catalogue("ap-northeast-1")
     assert home.keys() == tokyo.keys()
     assert tokyo["c5.large"].on_demand_usd_per_hour > home["c5.large"].on_demand_usd_per_hour
-    assert tokyo["g6e.xlarge"] == home["g6e.xlarge"]  # unknown there: home's price stands in
+    assert tokyo["g6e.xlarge"] == home["g6e.xlarge"]  # unknown there: home's price is used
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2"])

@@ -1,4 +1,4 @@
-"""What an instance costs in addition to its price in EC2: the figures, against AWS's own examples and prices."""
+"""The costs of an instance in addition to its price in EC2: the figures, against AWS's own examples and prices."""
 
 from __future__ import annotations
 

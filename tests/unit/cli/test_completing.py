@@ -1,4 +1,4 @@
-"""Completion in three shells, what it proposes for a run, and `help`."""
+"""Completion in three shells, its proposals for a run, and `help`."""
 
 from __future__ import annotations
 

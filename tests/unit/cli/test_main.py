@@ -120,7 +120,7 @@ def test_a_fault_of_argosy_exits_3_with_its_traceback(capsys: pytest.CaptureFixt
 
 
 def test_listing_the_commands_imports_nothing_heavy() -> None:
-    """What keeps `argosy --help` under 0.3 s; the time itself is held by tests/benchmarks."""
+    """The rules that keep `argosy --help` under 0.3 s; tests/benchmarks checks the time itself."""
     code = "import sys; from argosy.cli.main import app; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

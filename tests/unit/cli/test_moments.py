@@ -1,4 +1,4 @@
-"""Users name a moment by a clock, a date or how long ago it was."""
+"""Users name a time by a clock, a date or how long ago it was."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e
 
 
 def hostile(document: Any, kept: frozenset[str] = frozenset({"status", "verdict", "runId", "purchase"})) -> Any:
-    """The document with hostile text behind every text, but for what a program has to understand."""
+    """The document with hostile text after every text, except those that a program has to understand."""
     if isinstance(document, dict):
         return {key: value if key in kept else hostile(value, kept) for key, value in document.items()}
     if isinstance(document, list):
@@ -179,7 +179,7 @@ def test_commands_print_only_through_what_shows_control_characters() -> None:
     allowed = {
         ("outside_text.py", "echo"),  # behind `visible`
         ("logs.py", "echo"),  # into a pipe or a file
-        ("exec.py", "echo"),  # what a command of the user's own prints, byte for byte
+        ("exec.py", "echo"),  # the output of a user's own command, byte for byte
         *(("console.py", each) for each in ("Console", "Text")),  # the base classes
     }
     found = set()

@@ -23,7 +23,7 @@ from tests.fakes.command_lines import PROGRAMS, ROOT, commands_in, understand
 
 pytestmark = pytest.mark.slow
 
-# What a remedy is given, by the name of its parameter.
+# The arguments of a remedy, by the name of its parameter.
 SAMPLES: dict[str, Any] = {
     "account": "123456789012",
     "region": "eu-west-1",

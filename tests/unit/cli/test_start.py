@@ -1,4 +1,4 @@
-"""What the command says where only a part of Argosy's packages is installed."""
+"""The command's message when only some of Argosy's packages are installed."""
 
 from __future__ import annotations
 

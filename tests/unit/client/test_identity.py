@@ -1,4 +1,5 @@
-"""What a client signs: requests that start something, where the deployment can verify it, with the user's own keys."""
+"""The requests that a client signs: those that start something, where the deployment can verify it, with the user's own
+keys."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ NEWEST, OLDER, OTHER = "sweep-261121-062733-k3f9", "sweep-261120-000000-aaaa", "
 
 
 class Listed:
-    """The newest first. asked: how many were asked for."""
+    """The newest first. asked: the requested number."""
 
     def __init__(self, *ids: str) -> None:
         self.ids, self.asked = ids, list[int]()

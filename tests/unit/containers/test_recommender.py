@@ -1,4 +1,4 @@
-"""The recommender's reading side: configs, text data, command lines, bad input. What needs TensorFlow is in
+"""The recommender's reading side: configs, text data, command lines, bad input. Tests that need TensorFlow are in
 tests/containers."""
 
 from __future__ import annotations
@@ -431,7 +431,7 @@ def test_a_chain_that_cannot_work_names_its_step_and_leaves_nothing(
     endpoint: str, web: str, changes: dict[str, str], code: int, complaint: str
 ) -> None:
     environment = {"DATAURL": f"{web}/200/data", **CHAIN, **{k: v.replace("{web}", web) for k, v in changes.items()}}
-    before = objects(endpoint)  # moto keeps what other modules' servers of this process were given
+    before = objects(endpoint)  # moto keeps the objects of other modules' servers in this process
     found, _, err = run(AWS_ENDPOINT_URL=endpoint, **environment)
     assert found == code, err
     assert complaint.replace("{web}", web) in err

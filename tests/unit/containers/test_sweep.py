@@ -90,7 +90,7 @@ def test_the_planted_signal_is_found(program: dict[str, ModuleType]) -> None:
 
 
 def test_the_penalty_is_glmnets_formula(program: dict[str, ModuleType]) -> None:
-    """At the optimum, each column's gradient of the loss / n is within alpha * lambda of what ridge takes."""
+    """At the optimum, each column's gradient of the loss / n is within alpha * lambda of ridge's part."""
     import numpy as np
 
     module = program["elastic_net"]

@@ -67,7 +67,7 @@ def test_every_fault_is_named_at_once(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def tensorflow(*, cuda: bool, gpus: int = 0) -> Any:
-    """As much of TensorFlow as `devices` looks at; `logical` counts the CPUs asked for."""
+    """As much of TensorFlow as `devices` uses; `logical` counts the CPUs asked for."""
     found = types.SimpleNamespace(logical=0)
 
     def divide(cpu: str, configurations: list[Any]) -> None:

@@ -346,7 +346,7 @@ def test_an_address_that_is_none_exits_64() -> None:
 
 
 def tensorflow(*, cuda: bool, gpus: Sequence[str] = ()) -> Any:
-    """As much of TensorFlow as `devices` looks at."""
+    """As much of TensorFlow as `devices` uses."""
     hidden: list[str] = []
     config = types.SimpleNamespace(
         set_visible_devices=lambda chosen, kind: hidden.append(kind),
@@ -470,7 +470,7 @@ def test_without_folders_of_attempts_there_is_no_search_of_the_whole_disk() -> N
 
 
 class Clock:
-    """Seconds that pass when the test says so; a look at it may take time too."""
+    """Seconds that pass when the test says so; reading it may take time too."""
 
     def __init__(self) -> None:
         self.now, self.step = 0.0, 0.0
@@ -498,7 +498,7 @@ def test_rows_are_kept_every_so_often_and_only_new_ones(tmp_path: Path) -> None:
 def test_keeping_takes_a_tenth_of_the_time_at_most(tmp_path: Path) -> None:
     clock = Clock()
     keeper = checkpoints.Keeper(replace(task(tmp_path, 1), checkpoint_seconds=120.0), 0, clock)
-    clock.now, clock.step = 120, 30  # each look at the clock: the write of 30 s
+    clock.now, clock.step = 120, 30  # each reading of the clock: the write of 30 s
     keeper.look(some_rows(9), 5)
     clock.step = 0
     for now, count in [(420, 5), (480, 6)]:

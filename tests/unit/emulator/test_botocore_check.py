@@ -1,4 +1,4 @@
-"""Does the stand-in for a boto3 client notice what AWS would not send, and raise what boto3 raises?"""
+"""Does the replacement of a boto3 client detect replies that AWS would not send, and raise boto3's errors?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.emulator.operations import Refusal
 
 
 class Answers:
-    """A model that answers a few operations with what it is given."""
+    """A model that answers a few operations with the given replies."""
 
     def __init__(self, reply: Any) -> None:
         self.reply = reply

@@ -1,4 +1,4 @@
-"""However many runs one tick or one fact concerns, its commit stays within what a transaction of DynamoDB holds."""
+"""However many runs one tick or one fact concerns, its commit stays within the limits of a DynamoDB transaction."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.builders import NOW, MemoryStore, prepared, spec, state_with, submit_
 
 
 class Counting(MemoryStore):
-    """Counts what it is asked."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()

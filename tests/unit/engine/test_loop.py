@@ -166,7 +166,7 @@ class Blind(IdleExecutor):
 
 
 class Pausing(IdleExecutor):
-    """Its first look at everything takes two ticks."""
+    """Its first sweep takes two ticks."""
 
     looked_at: tuple[float, ...] = ()
 
@@ -192,7 +192,7 @@ def test_running_out_of_time_leaves_the_schedule_on_and_does_not_call_itself() -
     loop.engine.executor = Blind()
     left = iter([600.0] * 3 + [0.0])
     assert loop.run(lambda: next(left)).reason == "time"
-    assert wake.calls == ["stay", "stay"]  # an update of the stack may have disabled it, before or meanwhile
+    assert wake.calls == ["stay", "stay"]  # an update of the stack may have disabled it, before or since
 
 
 def test_the_reserve_is_enough_for_everything_that_a_tick_does_in_turn() -> None:
@@ -281,7 +281,7 @@ def test_a_controller_with_nothing_to_do_for_a_while_leaves_and_keeps_the_tick_e
     loop = quiet_loop(store, wake)
     report = loop.run(lambda: 600.0)
     assert (report.reason, report.ticks, store.lease) == ("quiet", 1, None)
-    assert wake.calls == ["stay", "stay"]  # an update of the stack may have disabled it, before or meanwhile
+    assert wake.calls == ["stay", "stay"]  # an update of the stack may have disabled it, before or since
     assert (store.heartbeat is not None, store.at_rest) == (True, False)
 
 

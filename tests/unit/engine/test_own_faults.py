@@ -1,4 +1,4 @@
-"""What a tick leaves out, for causes that no other test can produce."""
+"""The runs and messages that a tick leaves out, for causes that no other test can produce."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.fakes.engine import EmptyQueue, IdleExecutor
 from tests.fakes.throwing import throwing
 
 OTHER = "other-261121-062733-bbbb"
-NAMED: Any = {"placement": {"strategy": ["random"]}}  # of a run with a strategy, so that `Moody` is asked about it
+NAMED: Any = {"placement": {"strategy": ["random"]}}  # of a run with a strategy, so that `Moody` is called for it
 
 
 def with_a_run() -> MemoryStore:
@@ -76,7 +76,7 @@ def test_a_sweep_that_fails_is_logged_and_retried_after_a_pause() -> None:
 
 
 class Moody:
-    """Like OwnFunctions; fails whenever `fails` says so, and counts how often it was asked."""
+    """Like OwnFunctions; fails whenever `fails` says so, and counts its calls."""
 
     ready: Mapping[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""Axes name round values inside their bounds, stacks add up, and every chart is well-formed and says what it shows."""
+"""Axes name round values inside their bounds, stacks add up, and every chart is well-formed and has a description."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_interruptions_are_counted_by_time_and_none_twice() -> None:
     assert [count for _, count in found.table.rows] == [
         "3",
         "2",
-    ]  # not what was before the first sample
+    ]  # not the time before the first sample
     assert "5 interruptions" in str(found.picture)
     assert figure_of(told([3300, 600], interruptions=[7, 7]), "interruptions").empty
 

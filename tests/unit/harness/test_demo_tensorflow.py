@@ -1,4 +1,4 @@
-"""The TensorFlow demo: what it asks for, what it needs, and what its summary is made of."""
+"""The TensorFlow demo: its requests, its needs, and the content of its summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The only mutator: what facts do to runs as such, from their submission to their end."""
+"""The only mutator: the effect of facts on runs, from their submission to their end."""
 
 from __future__ import annotations
 

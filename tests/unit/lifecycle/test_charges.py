@@ -278,7 +278,7 @@ def test_live_attempts_of_others_count_when_a_run_ends() -> None:
 
 
 def test_an_end_that_is_reported_late_takes_nothing_back() -> None:
-    """EC2 ended it before the run ended, and reported it afterwards: what was charged stays charged, and billed."""
+    """EC2 ended it before the run ended, and reported it afterwards: the charges stay, and are billed."""
     state = cluster(tasks=1)
     launched(state)
     told(state, stopped(1, 100), RunClosed(RUN_ID), now=NOW + 300)

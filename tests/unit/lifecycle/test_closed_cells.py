@@ -1,4 +1,4 @@
-"""What a closed cell's pools and instances may still do, and that opening it undoes no other cordon."""
+"""A closed cell's pools and instances; opening it undoes no other cordon."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_results_that_cannot_be_looked_up_finally_count_as_missing() -> None:
 
 
 def test_a_task_that_was_launched_a_moment_ago_is_missed_by_no_listing() -> None:
-    """Listings lag. What the first one lacks counts from the next one on, as if that were the first."""
+    """Listings lag. The data that the first one lacks counts from the next one on, as if that were the first."""
     state = state_with_instance()
     launched(state)
     for after_s in (10.0, POLICY.absence_s + 10):

@@ -1,4 +1,4 @@
-"""Environments after many revisions, losses, failures and pauses: what must not be lost, counted or kept awake."""
+"""Environments after many revisions, losses, failures and pauses: nothing is lost, miscounted or kept awake."""
 
 from __future__ import annotations
 

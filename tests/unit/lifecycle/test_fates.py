@@ -222,7 +222,7 @@ def test_what_has_become_of_the_task_meanwhile_stays() -> None:
     told(state, ResultSeen(RUN_ID, 0, 1), policy=POLICY)
     assert later(state, NOW + POLICY.fate_patience_s) == (TaskStatus.SUCCEEDED, 0, 0)
     state = silent()
-    state.runs[RUN_ID].tasks.set(0, attempts=2)  # retried meanwhile, and its second attempt has ended as well
+    state.runs[RUN_ID].tasks.set(0, attempts=2)  # retried in the meantime, and its second attempt has ended as well
     assert later(state, NOW + POLICY.fate_patience_s) == (TaskStatus.VERIFYING, 0, 0)
     assert looked_up(state) == [0]
 
@@ -248,7 +248,8 @@ def test_missing_results_are_booked_as_far_as_the_commit_has_room_for_them() -> 
     "news", [container_instance(1, version=2, status="DRAINING"), RebalanceAdvised(instance_id(1), NOW)]
 )
 def test_a_missing_result_is_charged_to_no_user_if_its_instance_was_being_released_for_a_warning(news: Event) -> None:
-    """An agent drains its instance when it sees an interruption, and what drains is released as soon as it is idle."""
+    """An agent drains its instance when it sees an interruption, and a draining instance is released as soon as it is
+    idle."""
     state = state_with_instance(expects_result=True, retryStrategy={"attempts": 1})
     launched(state)
     told(state, task(1, "RUNNING"), news, task(1, "STOPPED", 3, exit_code=0), policy=POLICY)

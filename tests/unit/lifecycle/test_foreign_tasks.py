@@ -1,4 +1,4 @@
-"""What do tasks that are not ours take of our instances, and what follows from refusals?"""
+"""How much of our instances do other owners' tasks take, and what follows from refusals?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def foreign(state: State) -> Resources:
 def test_what_strangers_take_counts_once_it_was_seen_for_some_time() -> None:
     state = state_with_instance()
     told(state, seen(2, 1024, 2000), now=NOW + 100)
-    assert foreign(state) == NOTHING  # our own picture may only be a moment behind
+    assert foreign(state) == NOTHING  # our own state may only be slightly out of date
     told(state, seen(3, 1024, 2000), now=NOW + 111)
     assert foreign(state) == Resources(3072, 5000, 0)
     told(state, seen(4, 4096, 7000), now=NOW + 112)

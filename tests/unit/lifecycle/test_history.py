@@ -1,4 +1,4 @@
-"""Every attempt leaves one row when it is over, and what was none leaves none."""
+"""Every attempt leaves one row when it is over, and launches that never happened leave none."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ITEM = 400_000  # bytes that DynamoDB stores
 
 
 def replaced(state: State, count: int, alive: int) -> list[str]:
-    """So many instances, one after the other, of which the last few are alive at each time; ids as EC2's."""
+    """That many instances, one after the other, with the last few alive at each time; ids as EC2's."""
     drawn = random.Random(1)
     names = [f"i-0{drawn.getrandbits(64):016x}" for _ in range(count)]
     for place, name in enumerate(names):

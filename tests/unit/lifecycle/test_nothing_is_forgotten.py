@@ -1,7 +1,7 @@
 """A fact's changes are stored: a controller that starts later has the state of the previous one.
 
-One case at least for every kind of fact. Between two facts everything is committed, so that each has to mark what it
-changes by itself.
+One case at least for every kind of fact. Between two facts everything is committed, so that each has to mark its own
+changes.
 """
 
 from __future__ import annotations

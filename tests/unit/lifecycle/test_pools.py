@@ -1,4 +1,4 @@
-"""What pools remember: shortages that double and fade, interruptions and instance-hours that decay, prices' times."""
+"""The state of pools: shortages that double and fade, interruptions and instance-hours that decay, prices' times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At what price is an instance booked: EC2's at its launch, with its disk and its address."""
+"""The price at which an instance is booked: EC2's at its launch, with its disk and its address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builders import POLICY, fleet, host, instance_id, state_with, told
 
 
 def test_an_instance_notes_what_its_disk_and_address_cost_when_it_is_met() -> None:
-    """Another price list or setting later changes nothing of what runs."""
+    """A later price list or setting does not affect running instances."""
     policy = replace(POLICY, disk_gib_by_type=(("c5.*", 730),))
     state = state_with(fleet(spot_target=1, spot_usd_per_hour=0.06))
     told(state, host(1), policy=policy)

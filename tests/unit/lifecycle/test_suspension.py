@@ -1,4 +1,4 @@
-"""A run that is suspended is stored as such, keeps what it has, and is heard of no more until it is tried again."""
+"""A suspended run is stored as such, keeps its tasks, and gets no facts until it is retried."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_it_is_closed_though_neither_its_last_charge_nor_its_definition_can_be_d
 
 
 def test_an_instance_at_which_the_code_fails_closes_no_suspended_run() -> None:
-    """Of what it owes only what was charged is known then."""
+    """Of the amounts that it owes, only the charges are known then."""
     state = priced()
     found = state.suspended[RUN_ID]
     found.record = replace(found.record, budget_usd=1.0)

@@ -1,4 +1,4 @@
-"""What local mode's clock fires, and when."""
+"""The firings of local mode's clock."""
 
 from __future__ import annotations
 

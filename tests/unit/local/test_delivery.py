@@ -36,7 +36,7 @@ def rule(clients: LocalClients, name: str, bus: str, source: str = "aws.ecs") ->
 
 
 class Delivered:
-    """What one delivery put and complained about."""
+    """The messages that one delivery put, and its complaints."""
 
     def __init__(self) -> None:
         self.put: list[str] = []

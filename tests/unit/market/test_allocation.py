@@ -112,7 +112,7 @@ def test_without_the_solver_the_answer_is_the_greedy_one(monkeypatch: pytest.Mon
 
 
 def ticking(step_s: float) -> Callable[[], float]:
-    """A clock on which every look costs `step_s` seconds."""
+    """A clock that advances `step_s` seconds at every reading."""
     ticks: Iterator[int] = count()
     return lambda: next(ticks) * step_s
 

@@ -29,7 +29,7 @@ from tests.builders import NOW, begun, fleet, moment_of, prepared, state_with, s
 
 CATALOGUE = load_catalogue()
 TYPES = ("c5.xlarge", "c5.4xlarge", "m5.2xlarge", "m5.8xlarge", "r5.2xlarge", "r5.4xlarge", "g4dn.xlarge")
-# Much cpu and little memory, and the reverse: together they fill an m5, alone each wastes half of what it pays for.
+# Much cpu and little memory, and the reverse: together they fill an m5, alone each wastes half of its cost.
 MIXED = (Batch(3072, 2048, 0, 40, group="a"), Batch(512, 13_000, 0, 40, group="b"))
 
 
@@ -164,7 +164,7 @@ def run_of(number: int, resources: dict[str, Any]) -> list[Any]:
 
 
 def test_what_is_bought_for_several_runs_is_enough_when_it_is_filled_first_in_first_out() -> None:
-    """The next tick places all runs on all that was ordered: the first may take what was meant for the last."""
+    """The next tick places all runs on all ordered instances: the first may take those meant for the last."""
     batches = (
         Batch(1024, 2048, 0, 50, group="a"),
         Batch(7168, 30_000, 0, 25, group="b"),

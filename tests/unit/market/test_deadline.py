@@ -1,4 +1,4 @@
-"""The deadline policy by itself: what a deadline is, where a job stands, what is done about it, and what it costs."""
+"""The deadline policy alone: deadlines, the progress of a job, the stance, and the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings, the account and the budgets allow to be bought, and what users see of it."""
+"""The limits on purchases by the settings, the account and the budgets, and their display to users."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_quota_counts_what_lives_and_what_is_ordered() -> None:
 def test_a_full_quota_of_the_account_is_a_shortage_of_all_that_draw_on_it(reason: str, purchase: Purchase) -> None:
     types = ("c5.xlarge", "m5.xlarge", "g4dn.xlarge")
     state = state_with(*(fleet(kind) for kind in types))
-    state.pools[f"{CELL}/c5.xlarge/us-east-1a"].on_demand_target = 1  # owed: what ran short is what was asked for
+    state.pools[f"{CELL}/c5.xlarge/us-east-1a"].on_demand_target = 1  # owed: the requested option ran short
     told(state, shortage(f"{CELL}/c5.xlarge/us-east-1a", reason))
     offered = {(o.instance_type, o.purchase) for o in offers_of(state.pools.values(), CATALOGUE, NOW + 1)}
     missing = {(kind, how) for kind in types for how in Purchase} - offered

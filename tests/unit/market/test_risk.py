@@ -1,4 +1,4 @@
-"""What an interruption costs, and what the market offers and refuses because of it."""
+"""The cost of an interruption, and the market's offers and refusals because of it."""
 
 from __future__ import annotations
 

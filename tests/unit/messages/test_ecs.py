@@ -1,4 +1,4 @@
-"""One parser reads what the API answers and what an event says."""
+"""One parser reads the API's answers and events."""
 
 from __future__ import annotations
 

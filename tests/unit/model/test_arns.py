@@ -1,4 +1,4 @@
-"""What an ARN says, and that what is made of one is one."""
+"""The parts of an ARN, and ARNs that are derived from one."""
 
 from __future__ import annotations
 

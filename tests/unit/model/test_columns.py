@@ -1,4 +1,4 @@
-"""Tables of columns: what of them changed since the last commit, and how it was before."""
+"""Tables of columns: the changes since the last commit, and the earlier values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state becomes items and comes back; only what changed is written."""
+"""The state becomes items and comes back; only changes are written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Rows of ended attempts come back from their bytes as they were, and what is amended stands in the row that it is
-about."""
+"""Rows of ended attempts come back from their bytes as they were, and an amendment is in the row that it concerns."""
 
 from __future__ import annotations
 

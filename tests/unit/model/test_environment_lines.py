@@ -1,4 +1,4 @@
-"""What the journal tells of environments."""
+"""The journal's lines about environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exit code says where ECS says nothing."""
+"""The meaning of an exit code when ECS gives no reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of the journal: what each commit says that it changes, and how that is stored."""
+"""Lines of the journal: the changes of each commit, and their stored form."""
 
 from __future__ import annotations
 

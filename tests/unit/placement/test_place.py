@@ -1,6 +1,4 @@
-"""What does a plan look like at the edges: nothing there, nothing asked, far too much asked, and rules that leave no
-choice?
-"""
+"""What does a plan look like at the edges: no instance, no task, far too many tasks, and rules without a choice?"""
 
 from __future__ import annotations
 

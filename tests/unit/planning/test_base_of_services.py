@@ -1,4 +1,4 @@
-"""What a plan and an explanation say of a service with tasks on on-demand instances."""
+"""A plan and an explanation for a service with tasks on on-demand instances."""
 
 from __future__ import annotations
 

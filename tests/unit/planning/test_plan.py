@@ -1,4 +1,4 @@
-"""A plan names what would be bought, what it would cost, what was left out and why, and what would be cheaper."""
+"""A plan names the purchases, their cost, the omissions with reasons, and cheaper choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed form for equal tasks is what a list scheduler does, one task at a time."""
+"""The closed form for equal tasks equals a list scheduler that works one task at a time."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def again(event: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def numbers_of_json() -> Iterator[None]:
-    """JSON knows no NaN and no infinity."""
+    """JSON has neither NaN nor infinity."""
     st.register_type_strategy(float, NUMBERS)
     yield
     st.register_type_strategy(float, st.floats())

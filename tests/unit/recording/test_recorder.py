@@ -32,7 +32,7 @@ class BrokenArchive:
 
 @dataclass
 class Recording:
-    """A recorder that has loaded, and what it has stored."""
+    """A recorder that has loaded, and its stored segments."""
 
     trial: RecordedTrial = field(default_factory=RecordedTrial)
 

@@ -1,4 +1,4 @@
-"""Which segments tell of a moment; a gap, a torn one or another version's is said and never guessed over."""
+"""The segments of a given time; a gap, a damaged segment or another version's is reported, never guessed."""
 
 from __future__ import annotations
 

@@ -416,7 +416,7 @@ def test_results_are_verified_and_complete_runs_closed() -> None:
 
 
 def test_a_run_whose_tasks_have_all_ended_no_longer_says_that_one_waits() -> None:
-    """Its last task ended while it was taken for one that waits. What a closing says of itself stays."""
+    """Its last task ended while it was taken for one that waits. The reason of a closing stays."""
     state = state_with_instance(tasks=1)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
@@ -447,7 +447,7 @@ def test_a_run_that_waits_for_ordered_instances_says_so() -> None:
 
 
 def test_a_run_whose_tasks_all_wait_for_a_retry_says_after_what() -> None:
-    """Otherwise a disk that is full, or an image that is gone, looks like a run without a controller."""
+    """Otherwise a full disk, or a missing image, looks like a run without a controller."""
     state = state_with_instance(tasks=2)
     reason = "CannotCreateContainerError: no space left on device"
     first = launched(state)

@@ -1,4 +1,4 @@
-"""What a plain `pip install argosy` is enough for: everything but what an extra is for."""
+"""The features of a plain `pip install argosy`: all but those of an extra."""
 
 from __future__ import annotations
 

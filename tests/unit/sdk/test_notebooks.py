@@ -1,4 +1,4 @@
-"""How runs, plans and the cluster look in a notebook, also in one that is not trusted."""
+"""The display of runs, plans and the cluster in a notebook, including one that is not trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `import argosy` gives, and what it costs."""
+"""The names of `import argosy`, and its cost."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_the_most_used_resource_decides() -> None:
 
 
 def integrated(course: list[tuple[float, int]], half_life_s: float) -> float:
-    """Of what was used from each moment until the next one: the weighted sum, added up piece by piece."""
+    """The weighted sum of the use from each time until the next, added up piece by piece."""
     end = course[-1][0]
     rate = math.log(2) / half_life_s
     pieces = (

@@ -22,7 +22,7 @@ def everywhere(where: int, rows: object) -> bool:
 
 
 class World:
-    """Instances that are full of tasks, and tasks that wait. A task: instance, sharer, what it takes, what it cost."""
+    """Instances that are full of tasks, and tasks that wait. A task: instance, sharer, its size, its cost."""
 
     def __init__(self, random: Random, equal: bool = False) -> None:
         self.size = (random.randint(2, 8), random.randint(2, 8))
@@ -187,7 +187,7 @@ def test_room_given_to_a_queue_that_used_less_is_not_taken_back() -> None:
 
 
 def ends(seed: int, remembers: bool = False) -> None:
-    """remembers: what was used lately is another thing at each look."""
+    """remembers: recent use differs at each reading."""
     random = Random(seed)
     world, made = World(random), 0
     world.start()

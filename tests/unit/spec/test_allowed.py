@@ -24,7 +24,7 @@ OF_KIND: dict[str, dict[str, Any]] = {
 }
 IMAGE = {"image": "argosy/digits"}
 WHAT_RUNS: dict[str, dict[str, Any]] = {"image": {"container": IMAGE}, OWN: {"taskDefinition": "train:3"}}
-# What a field goes with, and values in place of examples that are what is meant without them.
+# The fields that a field requires, and values in place of examples that equal the default.
 PROGRAM = {"run": ["x"], "container": None}
 WITH: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("workdir", "setup", "packages", "job", "inputs"), PROGRAM),

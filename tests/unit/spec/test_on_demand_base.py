@@ -1,4 +1,4 @@
-"""What the base of a service goes with, and what it does not."""
+"""The fields that may and may not be combined with the base of a service."""
 
 from __future__ import annotations
 

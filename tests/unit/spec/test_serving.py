@@ -1,4 +1,4 @@
-"""What a spec may say of a container's health and ports, and the refusals."""
+"""The health and ports of a container in a spec, and the refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service may say of a target group, and the refusals."""
+"""The target group of a service, and the refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms of a run: read from its spec, stored, and read from what earlier versions stored."""
+"""The terms of a run: read from its spec, stored, and read from the form of earlier versions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How an instance gets its runner: the very script that ships, with a real curl against an S3 that checks signatures.
 
-Docker and systemd are stand-ins that remember: `docker info` says what daemon.json said when Docker was last restarted.
+Docker and systemd are fakes with a memory: `docker info` shows the daemon.json of Docker's last restart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the boot script's firewall lets tasks reach: the very file that ships, run in network namespaces.
+"""The addresses that the boot script's firewall lets tasks reach: the shipped file, run in network namespaces.
 
 A container host, a bridge with a task on it, and the world behind the host's interface, where the instance metadata
 service answers. The kernel and iptables are real; Docker and the agent are only their bridges and ports.

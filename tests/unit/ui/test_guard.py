@@ -117,7 +117,7 @@ def test_strangers_are_refused_even_with_the_cookie(site: Site, headers: Headers
 
 
 def test_a_stranger_is_refused_before_the_token_counts() -> None:
-    """Without a server: what a browser sends when a name was rebound to this machine."""
+    """Without a server: a browser's request when a name was rebound to this machine."""
     guard = Guard()
     said: list[str] = []
     rebound = {

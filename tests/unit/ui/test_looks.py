@@ -1,5 +1,5 @@
-"""What a page is made of is read once for all tabs, pages of attempts that cannot change once forever, and what a
-deployment cannot answer leaves the rest of the page."""
+"""The data of a page is read once for all tabs, pages of attempts that cannot change are read only once, and a failed
+part leaves the rest of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of services and schedules ask, and what they show where something cannot be had."""
+"""The requests of the pages of services and schedules, and their content if something is unavailable."""
 
 from __future__ import annotations
 

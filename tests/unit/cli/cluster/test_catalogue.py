@@ -1,4 +1,4 @@
-"""`catalogue`: what Argosy knows of instance types, and how it is brought up to date from AWS."""
+"""`catalogue`: Argosy's data on instance types, and its refresh from AWS."""
 
 from __future__ import annotations
 

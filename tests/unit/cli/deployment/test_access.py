@@ -1,4 +1,4 @@
-"""`argosy access`: who may use a queue, and commands through its entrance."""
+"""`argosy access`: rights on a queue, and commands through its entrance."""
 
 from __future__ import annotations
 

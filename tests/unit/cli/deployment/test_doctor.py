@@ -1,4 +1,5 @@
-"""`doctor`: each check when all is well, when something is wrong, and when one may not look. Nothing is changed."""
+"""`doctor`: each check when all is well, when something is wrong, and when the user lacks the right. Nothing is
+changed."""
 
 # ruff: noqa: N803 - boto3's names
 
@@ -160,7 +161,7 @@ def test_each_check_is_ok_when_all_is_there(name: str) -> None:
 
 
 def broken(name: str) -> World:
-    """A world in which what the check looks at is missing."""
+    """A world without the subject of the check."""
     world = well()
     world.others |= BROKEN.get(name, {})
     if name in LOST:
@@ -188,7 +189,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ALL_CHECKS)
 def test_each_check_that_fails_says_what_to_type(name: str) -> None:
-    """What stops no run is a note: nothing is deployed yet, or on-demand quotas are small."""
+    """A finding that stops no run is a note: nothing is deployed yet, or on-demand quotas are small."""
     expected = "note" if name in ("deployment", "on-demand quotas") else "wrong"
     faults = [each for each in findings(name, broken(name)) if each.state != "ok"]
     assert expected in {each.state for each in faults}
@@ -331,7 +332,7 @@ def test_a_full_region_is_no_fault_once_the_deployment_has_its_vpc() -> None:
 
 
 def test_a_full_region_is_no_fault_where_the_settings_name_a_vpc() -> None:
-    """`make deploy` says what it is about to deploy, whatever is deployed or in cdk.json."""
+    """`make deploy` passes what it is about to deploy, whatever is deployed or in cdk.json."""
     world = well()
     world.others["ec2"] = Ec2(*TYPES, vpcs=5)
     own = {"us-east-1": {"vpcId": "vpc-12345678", "subnets": {"us-east-1a": "subnet-12345678"}}}

@@ -1,4 +1,4 @@
-"""`local`: what it prints for a newcomer."""
+"""`local`: its output for a newcomer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_welcome_says_what_programs_of_aws_need_and_where_the_state_is() -> 
 
 
 def test_a_python_for_some_images_is_used_as_given() -> None:
-    """Not resolved: the link in an environment's bin/ is what makes it that environment's."""
+    """Not resolved: the link in an environment's bin/ makes it that environment's."""
     here = Path(sys.executable)
     assert pythons_of([f"tensorflow-*={here}", f"sweep={here}"]) == {"tensorflow-*": str(here), "sweep": str(here)}
     assert pythons_of([]) == {}

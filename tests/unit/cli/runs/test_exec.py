@@ -1,4 +1,4 @@
-"""`exec`: who gets into which task, why not, and how AWS's plugin is started; its exit code is the command's."""
+"""`exec`: access to tasks, refusals, and the start of AWS's plugin; its exit code is the command's."""
 
 # ruff: noqa: N803 - boto3's names
 
@@ -38,7 +38,7 @@ print("\\r\\n\\r\\nExiting session with sessionId: ecs-execute-command-1.\\r\\n"
 
 
 class Ecs:
-    """One task with two containers, of which the second gets a command."""
+    """One task with two containers; the second gets a command."""
 
     meta = SimpleNamespace(endpoint_url="https://ecs.us-east-1.amazonaws.com")
 

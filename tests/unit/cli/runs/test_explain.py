@@ -1,4 +1,4 @@
-"""`argosy explain`: the verdict first, then what each supply refuses, asked against the best there is."""
+"""`argosy explain`: the verdict first, then the refusals of each supply, the request against the best available."""
 
 from __future__ import annotations
 

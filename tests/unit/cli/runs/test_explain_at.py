@@ -160,14 +160,14 @@ def test_nothing_is_reported_about_unknown_commits(trial: RecordedTrial) -> None
 
 
 def read_back(trial: RecordedTrial) -> tuple[int, str, str]:
-    """What the command says of the first launch: exit code, stdout, stderr."""
+    """The command's answer about the first launch: exit code, stdout, stderr."""
     at, run, index = first_launch(trial)
     result = world_of(trial).argosy("explain", run, str(index), "--at", at)
     return result.exit_code, result.stdout, result.stderr
 
 
 def spoiled(trial: RecordedTrial, *damage: Callable[[dict[str, bytes], list[str]], None]) -> World:
-    """The record of which some files are changed. damage: is given the files and their names in order."""
+    """The record, with some files changed. damage: receives the files and their names in order."""
     copy = RecordedTrial(dict(trial.files))
     for each in damage:
         each(copy.files, sorted(copy.files))

@@ -103,7 +103,7 @@ def world(view: dict[str, Any], logs: Logs, ecs: Ecs | None = None) -> World:
 
 
 def shows(made: World, *views: dict[str, Any]) -> World:
-    """A run that is seen so, one look after the other: ListTasks answers as of the look before it."""
+    """A run with these views, one poll after the other: ListTasks answers as of the poll before it."""
     coming, seen = list(views), list[dict[str, Any]]()
 
     def look(request: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`argosy retry`: what is asked of the api, what is printed, what is refused."""
+"""`argosy retry`: the request to the api, the output, and refusals."""
 
 from __future__ import annotations
 

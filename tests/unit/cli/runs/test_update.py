@@ -1,4 +1,4 @@
-"""`argosy update`: what is asked of the api, what is printed, what is refused; and how `status` shows it."""
+"""`argosy update`: the request to the api, the output, refusals, and the output of `status`."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def test_a_deadline_is_shown_with_its_progress(changes: dict[str, Any], now: flo
 
 
 def test_local_mode_that_is_gone_ends_the_watching_with_a_sentence() -> None:
-    """It does not come back, and a new one would not know the run."""
+    """It does not come back, and a new one would not have the run."""
     endpoint = "http://127.0.0.1:4566"
     gone = EndpointConnectionError(endpoint_url=endpoint)
     world = World().answers("DescribeRun", run_view(), gone)

@@ -1,4 +1,4 @@
-"""`argosy schedule`: what is asked of the api, what is printed, what is refused."""
+"""`argosy schedule`: the requests to the api, the output, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`argosy env`: what is asked of the api, what is printed, which exit code, what is refused."""
+"""`argosy env`: the requests to the api, the output, the exit codes, and refusals."""
 
 from __future__ import annotations
 

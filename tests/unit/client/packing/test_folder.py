@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_named(program: Path) -> None:
 
 @pytest.mark.parametrize("place", [".", ".."])
 def test_unreadable_ignore_rules_are_reported(program: Path, place: str) -> None:
-    """Also by root, who may read everything: the memory of a process has nothing at address 0."""
+    """Even by root, who may read everything: the memory of a process has nothing at address 0."""
     (program / ".git").rename(program.parent / ".git")
     (program / place / ".gitignore").symlink_to("/proc/self/mem")
     with pytest.raises(InvalidInput, match="cannot be read: Input/output error"):

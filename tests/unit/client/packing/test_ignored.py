@@ -1,4 +1,4 @@
-"""Do .gitignore and .argosyignore leave out what git would? Git itself is asked."""
+"""Do .gitignore and .argosyignore leave out the same files as git? Git itself is the reference."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_the_cache_lies_where_the_user_says(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [Target.here(), Target("3.12")], ids=["here", "aws"])
 def test_pip_itself_finds_wheels(tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a folder, so that nothing is asked of the network."""
+    """Of a folder, so that the network is not used."""
     write_wheel(tmp_path / "index", "greeting", {"greeting.py": "WORD = 'hello'\n"})
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))

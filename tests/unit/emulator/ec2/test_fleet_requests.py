@@ -1,4 +1,4 @@
-"""Which fleets may be asked for, and what do their requests mean?"""
+"""Which fleets may be requested, and what do their requests mean?"""
 
 from __future__ import annotations
 

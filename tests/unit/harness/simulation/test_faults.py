@@ -1,4 +1,4 @@
-"""The table of faults, and what some of them do to a call, a message or an instance."""
+"""The table of faults, and the effect of some of them on a call, a message or an instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.simulation.trial import Trial
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.world import World
 
-# Issue 5 item 5, word by word, and the kind that stands for it (docs/maintainers/simulation.md carries the same table).
+# Issue 5 item 5, word by word, and the kind for it (docs/maintainers/simulation.md carries the same table).
 ASKED_FOR = {
     "reply lost after effect": "reply-lost",
     "effect lost": "effect-lost",
@@ -82,7 +82,7 @@ def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth(
 
 
 def test_a_process_that_is_paused_until_lambda_ends_it_never_sends_the_call() -> None:
-    """One that stands still after the call has sent it."""
+    """One that is paused after the call has sent it."""
     place = world()
     boundary = Boundary(Regions(place), CallConditions(always("freeze")))
     sent: list[JSON] = []

@@ -1,4 +1,4 @@
-"""An invented next version goes on from what this one has stored, and this one refuses what the next one has stored."""
+"""An invented next version continues from the state of this one, and this one refuses the state of the next one."""
 
 from __future__ import annotations
 

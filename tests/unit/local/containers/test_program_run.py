@@ -93,7 +93,7 @@ class Task:
         return ended
 
     def lines(self) -> list[str]:
-        """All that have not been asked for."""
+        """All that have not been requested."""
         return [self._lines.get_nowait() for _ in range(self._lines.qsize())]
 
 

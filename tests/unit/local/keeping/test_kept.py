@@ -65,7 +65,7 @@ def test_a_refused_folder_is_named_as_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_database_without_objects_is_whole(tmp_path: Path) -> None:
-    """As a kill in the first moment leaves it."""
+    """As a kill right at the start leaves it."""
     (tmp_path / "format").write_text("1\n")
     with Kept(tmp_path):
         pass

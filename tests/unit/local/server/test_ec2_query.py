@@ -1,4 +1,4 @@
-"""The EC2 query protocol: what a real botocore client sends and receives is what the model gets and gives."""
+"""The EC2 query protocol: the model gets a real botocore client's request, and the client gets the model's reply."""
 
 from __future__ import annotations
 

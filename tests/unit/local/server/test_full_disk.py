@@ -1,4 +1,4 @@
-"""While the disk is full clients are asked to try again, and the terminal shows it once a minute."""
+"""While the disk is full, clients get an error that they retry, and the terminal shows it once a minute."""
 
 from __future__ import annotations
 

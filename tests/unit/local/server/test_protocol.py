@@ -1,4 +1,4 @@
-"""JSON 1.1: what a real botocore client sends and receives is what the model gets and gives."""
+"""JSON 1.1: the model gets a real botocore client's request, and the client gets the model's reply."""
 
 from __future__ import annotations
 

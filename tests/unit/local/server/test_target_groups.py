@@ -22,7 +22,7 @@ def own() -> OwnTargetGroups:
 
 
 def moto(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-    """Says by a code that it was asked."""
+    """Shows by a code that it was called."""
     start_response("400 Bad Request", [("Content-Type", "text/xml")])
     asked = environ["wsgi.input"].read().decode().partition("&")[0]
     error = f"<Error><Type>Sender</Type><Code>Moto</Code><Message>{asked}</Message></Error>"

@@ -26,8 +26,8 @@ def within(seconds: float) -> dict[str, Any]:
 
 
 def emptying(tasks: int = 3, seen: int = SEEN, holder: dict[str, Any] | None = None, since: float = NOW) -> State:
-    """An instance of four places on which so many long tasks have begun a moment ago, emptied for a run whose tasks do
-    not fit there."""
+    """An instance with four places on which that many long tasks have just begun, emptied for a run whose tasks do not
+    fit there."""
     state = cluster(1)
     name = run(state, 1, tasks)
     begun(state, decided(state, max_instances=1))
@@ -136,7 +136,7 @@ def holder_starts(needs: Resources, free: Resources, running: Sequence[Timed], g
 
 @pytest.mark.parametrize("seed", range(400))
 def test_the_run_with_reserved_room_starts_no_later_than_without_a_guest(seed: int) -> None:
-    """Those who were there end no sooner than the shortest of their runs, guests no later than their bounds say."""
+    """Earlier tasks end no sooner than the shortest of their runs, and guests end within their bounds."""
     random = Random(seed)
     sizes = [Resources(random.randint(0, 4), random.randint(0, 4), random.randint(0, 1)) for _ in range(5)]
     earliest = [random.uniform(1, 100) for _ in sizes]

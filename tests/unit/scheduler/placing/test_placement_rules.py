@@ -1,4 +1,4 @@
-"""What a run spec says about placement reaches every decision: groups, limits, ports, company, wishes, functions."""
+"""A run spec's rules for placement reach every decision: groups, limits, ports, company, wishes, functions."""
 
 from __future__ import annotations
 

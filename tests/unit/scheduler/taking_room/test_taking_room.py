@@ -330,7 +330,7 @@ def test_with_little_left_to_lose_in_this_hour_room_is_taken_from_tasks_that_sav
 
 @pytest.mark.parametrize("block", range(4))
 def test_of_random_worlds_the_least_work_is_lost_by_a_plain_count(block: int) -> None:
-    """One task of each run, of which some save their work: seconds since the last time, counted by subtraction."""
+    """One task of each run, some of which save their work: seconds since the last save, counted by subtraction."""
     for seed in range(25 * block, 25 * (block + 1)):
         random = Random(seed)
         state, ran, every = full(tasks=0), [random.randint(1, 4_000) for _ in range(4)], list[int]()
@@ -357,7 +357,8 @@ def left_over(seconds: int, period: int) -> int:
 
 
 def test_a_queue_that_uses_up_launches_takes_no_room() -> None:
-    """Two tasks of ten seconds take a launch every five, and there is one in ten: the dealing would give it back."""
+    """Two tasks of ten seconds need a launch every five seconds, and there is one every ten: sharing out places would
+    give it back."""
     state, short = full(2, document(prod={"weight": 1}), tasks=6), {"array": {"size": 100, "expectedSeconds": 10}}
     told(state, submitted(PROD, 100, queue="prod", **short), prepared(PROD, **short))
     begun(state, decided(state, NOW, 2, launch_rate=0.1))

@@ -128,7 +128,7 @@ def test_an_instance_that_does_not_fit_closes_its_quota_for_smaller_ones_of_othe
     told(state, host(1), container_instance(1), host(2), container_instance(2))
     large = run(state, 1, 1, queue="research", resources={"vcpus": 12, "memory": 1024})
     small = run(state, 2, 18)
-    types, short = bought(state, *quotas(standard=20))  # of which 12 are left
+    types, short = bought(state, *quotas(standard=20))  # 12 of them are left
     assert not types
     assert (short[large][0], short[small][0]) == (1, 10)
 

@@ -58,7 +58,7 @@ def test_a_queue_that_used_everything_for_a_day_comes_after_one_that_used_nothin
 
 
 def test_a_queue_that_recently_used_everything_still_gets_a_part() -> None:
-    """At least a sixteenth of what its weight alone would give next to the other."""
+    """At least a sixteenth of the share that its weight alone would give it."""
     state = cluster(30)
     state.sharing = replace(after(busy(), 1).sharing, recent=RecentUse(NOW, (1, 1, 0), {("a", ""): (UNIT, UNIT, 0)}))
     first, second = run(state, 1, 1_000, queue="a"), run(state, 2, 1_000, queue="b")

@@ -1,4 +1,4 @@
-"""What lifts a sharer's level: parts of the cluster that others want as well, or dollars where these are limited."""
+"""The inputs of a sharer's level: contested parts of the cluster, or dollars if these are limited."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The contract of `concurrent.futures.Executor`, after the cases of CPython's own tests of it (Lib/test/
 test_concurrent_futures: executor, as_completed, wait, shutdown, deadlock), over tasks that are real processes.
 
-What applies to processes is here, rewritten; what is about threads, forks, initializers and weak references is not.
+The tests for processes are here, rewritten; those for threads, forks, initializers and weak references are not.
 """
 
 from __future__ import annotations

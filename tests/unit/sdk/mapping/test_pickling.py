@@ -22,7 +22,7 @@ ELSEWHERE = "import pickle, sys; f = pickle.loads(sys.stdin.buffer.read()); prin
 
 
 def elsewhere(pickled: bytes, tmp_path: Path) -> str:
-    """What the function gives for 20 in a Python that has none of the user's files."""
+    """The function's result for 20 in a Python without the user's files."""
     done = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], input=pickled, cwd=tmp_path, env={}, capture_output=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The program of the tasks of `argosy.map`, run alone as in a container, and what its parts become here."""
+"""The program of the tasks of `argosy.map`, run alone as in a container, and the values of its parts here."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_exception_is_an_outcome_with_its_traceback_as_its_cause(task: Task) 
 
 
 class Refused(Exception):
-    """Its arguments are not what it is made from."""
+    """Its arguments differ from those of its constructor."""
 
     def __init__(self, code: int, *, why: str) -> None:
         super().__init__(f"{code}: {why}")
@@ -206,7 +206,7 @@ def test_classes_come_back_as_what_they_were(task: Task) -> None:
 
 
 class Item:
-    """Of a user's own module; it knows what it was made from."""
+    """Of a user's own module; it keeps the arguments of its constructor."""
 
     def __init__(self, x: int) -> None:
         self.x = x

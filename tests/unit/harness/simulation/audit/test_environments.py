@@ -33,7 +33,7 @@ PENDING, RUNNING, PARKED = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.CA
 
 
 class Stored:
-    """What one commit after the other stores, and what is said of it."""
+    """The stored records of one commit after the other, and the findings."""
 
     def __init__(self) -> None:
         self.facts = TrialFacts(Regions(world()), {RUN_ID: SimulatedJob(RUN_ID, SPEC, 2)}, Policy())

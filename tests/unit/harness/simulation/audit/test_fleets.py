@@ -1,4 +1,4 @@
-"""Does the auditor see that a fleet is asked for more than was ordered?"""
+"""Does the auditor see that a fleet's target exceeds the order?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POOL = "c5.large/us-east-1a"
 
 
 def stored(count: int) -> StoredState:
-    """A store that knows so many instances of the pool, and one that was warned."""
+    """A store with that many instances of the pool, and one with a warning."""
     state = StoredState()
     fields: dict[str, Any] = {"instance_type": "c5.large", "zone": "us-east-1a", "owned": True, "status": "ACTIVE"}
     for number in range(count + 1):

@@ -1,4 +1,4 @@
-"""Does the auditor see that an instance is let go which is to be kept, and only then?"""
+"""Does the auditor see the release of an instance that is to be kept, and only that?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the auditor see a task that fails without a reason, and know what a manifest has to name?"""
+"""Does the auditor see a task that fails without a reason, and the objects that a manifest has to name?"""
 
 from __future__ import annotations
 

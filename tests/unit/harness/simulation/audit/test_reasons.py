@@ -44,7 +44,7 @@ def checked(
 ) -> int:
     """How many violations there are, of a run that is said to wait, or to be stopped, for this.
 
-    kept: what else its record says.
+    kept: the other fields of its record.
     """
     job = replace(SMALL_JOB, spec={**SMALL_JOB.spec, **(spec or {})})
     facts = TrialFacts(Regions(world()), {RUN_ID: job}, Policy(max_instances=4), nothing_goes_wrong=True)

@@ -37,5 +37,5 @@ def test_more_than_may_be_alive_is_found() -> None:
 
 
 def test_a_task_that_has_left_its_instance_is_not_alive() -> None:
-    """Its run was suspended when it ended: what became of it is found out later."""
+    """Its run was suspended when it ended: its fate is found out later."""
     assert found_where_one_may_be(attempt(0, "")) == []
