@@ -85,6 +85,8 @@ def test_files_and_functions_stay_short() -> None:
 
 
 def nameless_functions(text: str) -> list[int]:
+    if not re.search(r"\bdef\s+_+\W", text):
+        return []  # without parsing, which takes seconds for all files
     functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     return [f.lineno for f in functions if not f.name.strip("_")]
 
@@ -134,8 +136,19 @@ def test_code_of_our_own_is_not_patched_in_tests() -> None:
     assert [name(p) for p in sources("tests") if p != Path(__file__) and pattern.search(p.read_text())] == []
 
 
+IMPORTS = re.compile(r"^[ \t>]*(?:from [\w.]+ import (?:\([^)]*\)|.*)|import .*)", re.MULTILINE)
+
+
+def imports_some(text: str, name: str) -> bool:
+    """Whether a statement that looks like an import has a word that begins so."""
+    word = re.compile(rf"\b{name}")
+    return any(word.search(found[0]) for found in IMPORTS.finditer(text))
+
+
 def imported_tests(text: str) -> list[str]:
     """Modules of tests that a text imports: what two tests share is in tests/fakes or next to tests/builders.py."""
+    if not imports_some(text, "test_"):
+        return []
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
@@ -159,10 +172,16 @@ PUBLIC = {"_replace", "_asdict", "_fields", "_exit", "_repr_html_"}  # of named 
 
 
 GETTING = ("getattr", "setattr")
+# Where nothing looks like one, nothing is parsed.
+PRIVATE = re.compile(
+    rf"(?<!\bself)(?<!\bcls)\._(?!(?:{'|'.join(each[1:] for each in PUBLIC)})\b)[a-zA-Z]|{'|'.join(GETTING)}"
+)
 
 
 def private_names(text: str) -> list[str]:
     """Private attributes that a text reaches for in other objects, and private names that it imports."""
+    if not (PRIVATE.search(text) or imports_some(text, "_[a-zA-Z]")):
+        return []
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute):
