@@ -89,11 +89,12 @@ def _delete(env: Environment, request: EnvironmentRequest) -> None:
     env.frozen_reason, env.frozen_by_user = f"{why}, and its tasks were kept" if env.left else "", False
 
 
-def _revise(state: State, env: Environment, revision: Revision) -> None:
-    """Drop the oldest revisions, unless they should run or their runs still exist: their tasks would belong to no
-    revision."""
-    if env.revision(revision.number) is not None:
-        return
+def _revise(state: State, env: Environment, revision: Revision) -> Revision:
+    """Returns the one of that number. Drop the oldest revisions, unless they should run or their runs still exist:
+    their tasks would belong to no revision."""
+    earlier = env.revision(revision.number)
+    if earlier is not None:
+        return earlier
     env.revisions.append(revision)
     env.revisions.sort(key=lambda each: each.number)
     known = state.runs.keys() | state.suspended.keys()
@@ -101,6 +102,7 @@ def _revise(state: State, env: Environment, revision: Revision) -> None:
     done = [each for each in env.revisions if each.run_id not in known and each not in kept]
     for oldest in done[: max(0, len(env.revisions) - MOST_REVISIONS)]:
         env.revisions.remove(oldest)
+    return revision
 
 
 def _freeze(env: Environment, why: str) -> None:
@@ -145,10 +147,7 @@ def _deploy(state: State, env: Environment, request: EnvironmentRequest) -> None
     service = None if submit is None else submit.terms.service
     if submit is None or service is None or any(each.token == request.token for each in env.deployments):
         return
-    _revise(state, env, Revision(request.revision, request.requested_at))
-    revision = env.revision(request.revision)
-    if revision is None:
-        return
+    revision = _revise(state, env, Revision(request.revision, request.requested_at))
     wanted = env.spec_desired if env.is_daemon else service.desired
     if wanted != env.spec_desired:
         env.desired = env.spec_desired = wanted
@@ -191,9 +190,8 @@ def _adopts(state: State, env: Environment, revision: Revision, submit: SubmitRe
 def _is_alike(run: Run, submit: SubmitRequest) -> bool:
     """Whether its tasks are the same as the request's."""
     mine, theirs = run.terms.service, submit.terms.service
-    if mine is None or theirs is None:
-        return False
-    return (run.image, mine.content) == (submit.image, theirs.content)
+    is_same = mine is not None and theirs is not None and mine.content == theirs.content
+    return is_same and run.image == submit.image
 
 
 def begin_deployment(
@@ -225,9 +223,7 @@ def set_slots(state: State, action: SetSlots) -> None:
 def note_deployment(state: State, action: NoteDeployment, now: float) -> None:
     """Note the progress of the latest deployment."""
     env = state.environments[action.name]
-    deployment = env.deployment
-    if deployment is None:
-        return
+    deployment = env.deployments[-1]
     if action.healthy > min(deployment.most_healthy, env.desired):
         deployment.failures = 0
     deployment.most_healthy = max(deployment.most_healthy, action.healthy)

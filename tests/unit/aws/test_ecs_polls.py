@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from argosy.aws.executor import EcsPolls
 from argosy.model.actions import LookAtTasks
 from argosy.model.events import NotCarriedOut, TaskSeen
@@ -10,6 +12,7 @@ from tests.fakes.aws import SOON, Clock, ScriptedClient, cell, refusal
 
 SHOWN = {"taskArn": task_arn(1), "version": 3, "lastStatus": "RUNNING", "containers": [{"healthStatus": "HEALTHY"}]}
 THROTTLED = refusal("ThrottlingException", "Rate exceeded")
+DENIED = refusal("AccessDeniedException", "no permission for ecs:DescribeTasks")
 
 
 def looks(ecs: ScriptedClient) -> EcsPolls:
@@ -39,3 +42,13 @@ def test_without_time_or_a_cell_nothing_is_asked() -> None:
         NotCarriedOut("the time limit was reached")
     ]
     assert list(looks(ecs).look(LookAtTasks("nowhere", ()), SOON)) == [NotCarriedOut("there is no cell nowhere")]
+
+
+@pytest.mark.parametrize(("error", "slows_down"), [(THROTTLED, True), (DENIED, False)])
+def test_only_a_throttled_poll_lowers_the_rate_of_the_next_reads(error: Exception, slows_down: bool) -> None:
+    clock = Clock()
+    asked = cell(clock, ecs=ScriptedClient("ecs", describe_tasks=error))
+    before = asked.rates.reads.rate_per_s
+    (refused,) = EcsPolls({CELL: asked}, clock).look(LookAtTasks(CELL, (task_arn(1),)), SOON)
+    assert isinstance(refused, NotCarriedOut)
+    assert (asked.rates.reads.rate_per_s < before) is slows_down

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from argosy.engine.loading import record_of
-from argosy.engine.tick import MAX_REQUESTS_PER_TICK, Engine
+from argosy.engine.tick import MAX_REQUESTS_PER_TICK, SEARCH_S, Engine
 from argosy.model import cluster_course, inbox
 from argosy.model.events import RebalanceAdvised
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
@@ -17,7 +18,7 @@ from argosy.model.runs import RunStatus
 from argosy.model.stored import documents
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with_instance, submitted, the_run
 from tests.fakes.engine import EmptyQueue, IdleExecutor, Queue
-from tests.fakes.throwing import any_of, named, throwing
+from tests.fakes.throwing import Planted, any_of, named, throwing
 
 BAD, GOOD = 150, 50
 SHORT = {"source": "aws.ec2", "detail-type": "EC2 Instance Rebalance Recommendation"}
@@ -70,6 +71,26 @@ def test_the_requests_that_come_after_bad_ones_are_taken_in_by_the_same_tick() -
     assert engine.state is not None
     assert list(engine.state.runs) == names[-1:]
     assert len(store.read_partition(REFUSED)) == len(names)
+
+
+def test_a_tick_that_leaves_out_one_message_after_another_gives_up_in_time_and_the_next_tick_continues() -> None:
+    at = [NOW]
+    queue = Queue(*(rebalance(number) for number in range(4)))
+    engine = Engine(MemoryStore(), queue, IdleExecutor(), {}, POLICY, lambda: at[0])
+
+    def slow(arguments: Mapping[str, Any]) -> bool:
+        event = arguments["event"]
+        if not isinstance(event, RebalanceAdvised) or event.instance_id == instance_id(3):
+            return False
+        at[0] += 0.7 * SEARCH_S
+        return True
+
+    with throwing(named("lifecycle.apply.apply"), slow) as thrown:
+        with pytest.raises(Planted):
+            engine.tick()
+        assert (thrown, queue.deleted) == ([3], [])
+        assert [each.what for each in engine.tick().troubles] == ["a message"] * 3
+    assert set(queue.deleted) == {"3"}
 
 
 def test_empty_and_unreadable_messages_differ_from_one_that_the_code_fails_at() -> None:

@@ -99,6 +99,7 @@ def one_attempt() -> State:
         (StopCause.STUCK, (TaskStatus.PENDING, 0, 1, 0)),
         (StopCause.CANCELLED, (TaskStatus.CANCELLED, 0, 0, 0)),
         (StopCause.CAPPED, (TaskStatus.CANCELLED, 0, 0, 0)),
+        (StopCause.PREEMPTED, (TaskStatus.PENDING, 0, 0, 0)),
     ],
 )
 def test_a_program_that_answers_sigterm_with_0_and_writes_nothing_is_charged_to_the_party_that_stopped_it(

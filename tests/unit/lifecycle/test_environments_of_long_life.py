@@ -149,6 +149,28 @@ def test_what_ends_with_its_host_is_a_loss_whatever_its_exit_code() -> None:
     assert (run.tasks["losses"][0], run.tasks["user_failures"][0]) == (1, 0)
 
 
+@pytest.mark.parametrize(("account", "failures"), [(Account.USER, 1), (Account.START, 1), (Account.BUSY, 0)])
+def test_a_busy_registry_says_nothing_about_a_revision(account: Account, failures: int) -> None:
+    state = deployed()
+    run, env = only_run(state), state.environments["web"]
+    assert env.deployment is not None
+    services.settle(state, run, AttemptEnd(0, account, StopCause.NONE, "", task(1, "STOPPED"), None), NOW)
+    assert (env.deployment.failures, run.tasks["user_failures"][0]) == (failures, 1)
+
+
+def test_failures_of_the_revision_before_do_not_count_against_the_deployment() -> None:
+    state = deployed()
+    before, env = only_run(state), state.environments["web"]
+    newer = {**FORM, "container": {"image": "argosy/web", "command": ["serve", "faster"]}}
+    submit = submit_request("web-261121-062799-k3f9", NOW, newer, 2, "argosy/web", "s3://results/newer/", False)
+    ask(state, "deploy", revision=2, token="newer", submit=submit)
+    for run_id, failures in ((before.id, 0), ("web-261121-062799-k3f9", 1)):
+        end = AttemptEnd(0, Account.USER, StopCause.NONE, "", task(1, "STOPPED", exit_code=3), None)
+        services.settle(state, state.runs[run_id], end, NOW)
+        assert env.deployment is not None
+        assert (env.deployment.revision, env.deployment.failures) == (2, failures)
+
+
 def test_the_progress_clock_pauses_while_instances_are_awaited() -> None:
     state = deployed()
     run, env = only_run(state), state.environments["web"]

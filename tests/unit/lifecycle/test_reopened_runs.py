@@ -123,3 +123,12 @@ def test_the_next_retry_is_about_all_tasks_again() -> None:
     revival.reopen(state, RetryRequest(RUN_ID, NOW), run)
     revival.revive(state, run, POLICY)
     assert (run.chosen, run.tasks["status"].tolist()) == ([], [PENDING] * 3)
+
+
+def test_a_second_retry_of_other_tasks_sets_its_budget_too() -> None:
+    state, run = ended_with(FAILED, CANCELLED)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW), run)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, failed=False, cancelled=True, budget_usd=7.5), run)
+    revival.revive(state, run, POLICY)
+    assert run.tasks["status"].tolist() == [PENDING, PENDING]
+    assert stored(state, {}).runs[RUN_ID].terms.budget_usd == 7.5

@@ -51,6 +51,7 @@ from tests.builders import (
     state_with_instance,
     submitted,
     task,
+    task_arn,
     the_run,
     told,
 )
@@ -115,6 +116,18 @@ def test_a_tasks_way_from_its_placement_to_its_result() -> None:
     told(state, ResultSeen(RUN_ID, 4, attempt=1, bytes=7))
     (line,) = committed(state)
     assert line == {"type": "task.verified", "runId": RUN_ID, "tasks": [[4, 4]], "attempt": 1, "status": "SUCCEEDED"}
+
+
+def test_a_task_that_is_stopped_for_another_run_names_that_run_and_its_queue() -> None:
+    other = "prod-261121-062733-aaaa"
+    state = quiet()
+    told(state, submitted(other, queue="prod"))
+    key = launched(state)
+    committed(state)
+    begun(state, [StopAttempt(task_arn(1), CELL, key, StopCause.PREEMPTED, "room", for_run=other)])
+    (line,) = committed(state)
+    assert (line["type"], line["cause"]) == ("task.stopping", "preempted")
+    assert (line["runId"], line["forRun"], line["forQueue"]) == (RUN_ID, other, "prod")
 
 
 def test_a_failure_has_its_code_its_reason_and_the_charged_party() -> None:

@@ -117,6 +117,17 @@ def test_the_room_goes_to_no_other_run() -> None:
     assert not state.instances[launch.instance_id].yields_to
 
 
+def test_an_instance_that_is_kept_for_two_tasks_stays_kept_after_the_first() -> None:
+    state = taken(waits(full(), tasks=2))
+    (instance,) = state.instances.values()
+    begun(state, [YieldInstance(instance.id, PROD, 2, LATER + 180)], LATER)
+    (launch,) = (each for each in decided(state, LATER) if isinstance(each, Launch))
+    begun(state, [launch], LATER)
+    assert (instance.yields_to, instance.yields_tasks, instance.yields_until) == (
+        state.runs[PROD].number, 1, LATER + 180
+    )  # fmt: skip
+
+
 def test_room_that_is_not_used_is_everybodys_again() -> None:
     state = taken(waits(full()))
     state.runs[PROD].tasks.set(0, not_before=LATER + 9_999)
