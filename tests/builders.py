@@ -171,7 +171,7 @@ def the_run(state: State) -> Run:
 
 
 def status_of(state: State, index: int = 0) -> TaskStatus:
-    """Of a task of `the_run`."""
+    """For a task of `the_run`."""
     return TaskStatus(int(the_run(state).tasks.statuses()[index]))
 
 

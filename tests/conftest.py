@@ -30,12 +30,12 @@ os.environ.update(
 )
 
 # Tests start hundreds of processes. Without byte code on the disk each of them compiles all that it imports, libraries
-# included: the simulation takes 1.8 s of processor time to import then, instead of 0.7.
+# included: the simulation takes 1.8 s of CPU time to import then, instead of 0.7.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# What was imported and collected is a million objects that stay. To look through them for garbage again and again took
-# a sixth of the processor time of trials, and a third where tests make boto3 clients.
+# What was imported and collected is a million objects that stay. To look through them for garbage repeatedly took
+# a sixth of the CPU time of trials, and a third where tests make boto3 clients.
 gc.set_threshold(50_000, 20, 20)
 
 botocore_models.keep()

@@ -86,7 +86,7 @@ def configuration(engine: str) -> dict[str, str] | str:
 
 
 def use(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of "fake", "podman" and "docker": the name of an engine on PATH that works. Skips the test if it does not."""
+    """The name of a working engine on PATH: "fake", "podman" or "docker". Skips the test if it does not."""
     if name == "fake":
         install_fake(tmp_path, monkeypatch)
         return "podman"
@@ -150,7 +150,7 @@ signal.pause()
 
 
 def containers(engine: str, *ports: int) -> list[str]:
-    """Those that there are of the local modes on these ports: others' are no business of a test."""
+    """The existing ones of the local modes on these ports: a test ignores others."""
     listed = []
     for port in ports:
         command = [engine, "ps", "--all", "--quiet", "--filter", f"label={label(port)}"]
@@ -169,7 +169,7 @@ def leave_a_container(engine: str, images: Path, port: int) -> None:
 
 
 def asking(port: int) -> str:
-    """A script that says the first line of the reply of this machine's server on a port, or that there is none."""
+    """A script that prints the first line of the reply of this machine's server on a port, or that there is none."""
     request = r"printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'"
     busybox = "busybox" if "FAKE_ENGINE" in os.environ else "/bin/busybox"
     return f"{request} | {busybox} nc -w 5 127.0.0.1 {port} || echo none"

@@ -151,8 +151,8 @@ class Reference:
 
 
 def draw(seed: int, position: int, number: int, candidates: int) -> int:
-    """Small batches: so many steps into SplitMix64, begun at the seed after one round of its mixing; of that the
-    highest 53 bits as a share."""
+    """Small batches: that many steps into SplitMix64, started at the seed after one round of its mixing; the highest 53
+    bits as a share."""
     start, steps = mixed(seed), 8 * position + number + 1
     return (mixed((start + steps * 0x9E3779B97F4A7C15) % 2**64) >> 11) * candidates // 2**53
 

@@ -24,7 +24,7 @@ def local_options() -> LocalOptions:
 
 
 def command_lines(name: str) -> Iterator[str]:
-    """Of the fenced blocks; comments are left out."""
+    """The commands of the fenced blocks, without comments."""
     text = (CONTAINERS / name / "README.md").read_text(encoding="utf-8")
     for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():

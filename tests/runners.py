@@ -57,7 +57,7 @@ class Ended:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the runner has said nothing of its own."""
+        """Whether the runner has printed no message of its own."""
         return b"argosy: " not in self.err
 
 
@@ -99,7 +99,7 @@ class Started:
 
 
 def forked_runners() -> Forks:
-    """A runner of its own imports botocore for 0.4 s of processor time, and 500 are started."""
+    """A runner of its own imports botocore for 0.4 s of CPU time, and 500 are started."""
     return Forks("tests.runners.warm", {"PYTHONPATH": str(Path(__file__).resolve().parents[1])})
 
 

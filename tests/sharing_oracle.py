@@ -13,8 +13,8 @@ MOST = 2**33 - 1  # of a limit
 @dataclass(frozen=True)
 class Queues:
     """Queues: the rest of its caps (None = no cap), and of its guarantee: amount (0 = nothing), and the limit from
-    which the missing part is withheld (None = it lends). Sharers: queue, used of what is guaranteed. Runs: taken of
-    what is capped, taken of what is guaranteed."""
+    which the missing part is withheld (None = it lends). Sharers: queue, used part of the guarantee. Runs: use of the
+    capped and of the guaranteed amounts."""
 
     caps: tuple[tuple[int | None, ...], ...]
     guarantees: tuple[tuple[int, int | None], ...]
@@ -72,7 +72,7 @@ class Dealing:
         return max(0, self.case.queues.guarantees[queue][0] - has)
 
     def heads(self) -> dict[int, int]:
-        """Of each sharer, the first run that waits for nothing that is closed."""
+        """The first run of each sharer that needs no closed limit."""
         found: dict[int, int] = {}
         for number, (sharer, tasks, takes) in enumerate(self.case.runs):
             waits = any(shut and each for shut, each in zip(self.closed, takes, strict=True))

@@ -111,7 +111,7 @@ def _setback_faults(state: State) -> Iterator[str]:
         if not (isinstance(subject.what, What) and subject.id):
             yield f"set-back {subject}: nothing is known by that name"
         if subject.what is What.RESOLVE and int(subject.id) >= state.next_wave:
-            yield f"set-back {subject}: the wave was never given away"
+            yield f"set-back {subject}: the wave was never assigned"
         if not 0 <= setback.refusals <= setback.count:
             yield f"set-back {subject}: {setback.refusals} refusals in {setback.count} rounds"
 

@@ -4,7 +4,7 @@ The table "Structure, counted" in docs holds a ceiling for each figure; tests/un
 A ceiling is lowered when its figure falls (`--write` does so); it is raised by hand, with the reason in its row.
 
 The main path is run once in a fresh process: SubmitRun at the api, then ticks of the controller until a RunTask.
-`--names` lists what is counted, and `--path` prints the modules of the main path.
+`--names` lists the counted items, and `--path` prints the modules of the main path.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def short_modules(found: Mapping[str, Module]) -> list[str]:
-    """Of fewer than 30 lines; packages' own files are no modules of ours."""
+    """Those of fewer than 30 lines, without the packages' own files."""
     return [name for name, module in found.items() if module.lines < SHORT_LINES and not module.is_package]
 
 
@@ -269,7 +269,7 @@ def small_modules_of_one_importer(found: Mapping[str, Module]) -> list[str]:
 
 
 def words_of_documents(folder: Path = ROOT / "docs") -> int:
-    """Of the pages for users and maintainers: without decisions and notes, and without what is generated."""
+    """In the pages for users and maintainers: without decisions, notes and generated pages."""
     pages = [path for path in folder.rglob("*.md") if not {"decisions", "notes", "reference"} & set(path.parts)]
     return sum(len(path.read_text(encoding="utf-8").split()) for path in pages)
 
@@ -348,7 +348,7 @@ def _times() -> Iterator[str]:
 
 
 def main() -> int:
-    """`--names` lists what is counted; `--path` prints the main path's modules as JSON; `--write` lowers ceilings."""
+    """`--names` lists the counted items; `--path` prints the main path's modules as JSON; `--write` lowers ceilings."""
     gc.disable()  # 5 s of 7 while it parses: what it makes stays
     if "--path" in sys.argv:
         print(json.dumps(sorted(main_path().modules), indent=1))

@@ -10,8 +10,8 @@ from tests.sharing_oracle import Case, drawn, level_of
 
 @dataclass(frozen=True)
 class WaysCase:
-    """Of the runs of `case`, whose own takings are of the unavoidable limits: by run, its ways: which of the
-    further limits, and how much of it."""
+    """For the runs of `case`, which take of the unavoidable limits: by run, its ways: which of the further limits, and
+    how much of it."""
 
     case: Case
     further: tuple[tuple[int, int], ...]  # capacity, free

@@ -69,9 +69,9 @@ class BatchFairShare:
 
 @dataclass
 class Kueue:
-    """Kueue with fair sharing: each queue's nominal quota is its part by weight; next is the queue of the lowest
-    dominant share of what it borrows, over its weight; ties go by age. StrictFIFO: a head that does not fit holds up
-    its queue. BestEffortFIFO: the queue goes on with its next job.
+    """Kueue with fair sharing: each queue's nominal quota is its part by weight; next is the queue with the lowest
+    dominant share of its borrowed amount, over its weight; ties go by age. StrictFIFO: a head that does not fit holds
+    up its queue. BestEffortFIFO: the queue goes on with its next job.
 
     Sources: the concepts pages "ClusterQueue" (queueing strategies) and "Fair Sharing"."""
 

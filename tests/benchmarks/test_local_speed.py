@@ -48,7 +48,7 @@ class User:
         return str(self.ask("SubmitRun", clientToken=name, spec=spec)["runId"])
 
     def seconds_until(self, run_id: str, began: float, state: str, count: int) -> float:
-        """From `began` until so many of the run's tasks have got so far."""
+        """From `began` until that many of the run's tasks have reached the status."""
 
         def far_enough() -> bool:
             tasks = self.ask("DescribeRun", runId=run_id)["tasks"]

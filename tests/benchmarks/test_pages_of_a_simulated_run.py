@@ -27,7 +27,7 @@ DRAWN_IN = "document.documentElement.dataset.drawnIn"
 
 
 class Api:
-    """The deployment's api as pages ask it, over the simulated table. seconds: processor time that it took."""
+    """The deployment's api as pages ask it, over the simulated table. seconds: CPU time that it took."""
 
     def __init__(self, run: ScaleRun) -> None:
         self.run, self.seconds = run, 0.0
@@ -71,7 +71,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 
 def refreshed_ms(run: ScaleRun, path: str) -> list[int]:
-    """Of the server, when everything is older than an answer serves; the api's time is left out."""
+    """The server's time, if every cached answer has expired; the api's time is left out."""
     api, moment, took = Api(run), [run.timeline.now], []
     access: Any = type("Access", (), {"api": api})
     looks = Looks(access, lambda: moment[0])

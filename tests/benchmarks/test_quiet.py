@@ -1,6 +1,6 @@
 """What does the controller of a steady service cost a month, and how late does it learn of urgent messages?
 
-A virtual day of a steady service: invocations, ticks, calls and units are counted, processor time is
+A virtual day of a steady service: invocations, ticks, calls and units are counted, CPU time is
 measured, and how long calls take at AWS is assumed. List prices of us-east-1, without free tiers.
 """
 

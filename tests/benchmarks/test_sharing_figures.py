@@ -108,7 +108,7 @@ TYPES = ("c5.4xlarge", "m5.4xlarge", "r5.4xlarge", "g4dn.xlarge", "g4dn.12xlarge
 
 
 def bought(names: list[str], usd_per_hour: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """(queues,) places that queues of equal weight have in the end with so many dollars an hour."""
+    """(queues,) final places of queues of equal weight with that many dollars an hour."""
     crowd = Crowd(
         {name: {} for name in names},
         {"usdPerHour": usd_per_hour},

@@ -1,6 +1,6 @@
 """What do caps, and taking room, add to a tick: 5,000 instances, 80,000 live attempts, 1,000 runs of 200 queues?
 
-Floor of all that sharing adds to a tick: 60 ms; 30 ms wished for. Processor time. `make bench` prints the figures.
+Floor of all that sharing adds to a tick: 60 ms; 30 ms wished for. CPU time. `make bench` prints the figures.
 """
 
 from __future__ import annotations

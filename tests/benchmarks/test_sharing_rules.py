@@ -50,7 +50,7 @@ def test_kueues_strict_queue_waits_for_its_oldest_job_and_the_other_goes_past_it
 
 
 def test_kueues_fair_sharing_lends_what_is_left_by_weight() -> None:
-    """Of three queues with equal weights one is idle: its quota is lent in equal parts."""
+    """One of three queues with equal weights is idle: its quota is lent in equal parts."""
     jobs = [backlog(0, 1, 0, 60), backlog(1, 1, 0, 60)]
     world = World(cluster(90, 0, jobs, (1, 1, 1), 0.5)).run(Kueue(strict=True))
     assert world.mean_held(600)[:, 0].tolist() == pytest.approx([0.5, 0.5, 0.0], abs=0.02)

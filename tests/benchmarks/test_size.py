@@ -2,9 +2,9 @@
 what does recording cost?
 
 Floors: 98 % of the rate (DESIGN section 6); journal and history together 0.25 write units a task at a million tasks,
-and what is recorded gives every commit again. `make bench` runs 20,000 tasks, where a run's course takes a greater
-share: it is stored about a hundred times, however many tasks there are. The full million is `argosy simulate --cells 8
---faults interruptions`, and here with BENCH_TASKS=1000000 and `-o faulthandler_timeout=0`.
+and the record reproduces every commit. `make bench` runs 20,000 tasks, where a run's course takes a greater share: it
+is stored about a hundred times, however many tasks there are. The full million is `argosy simulate --cells 8 --faults
+interruptions`, and here with BENCH_TASKS=1000000 and `-o faulthandler_timeout=0`.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ def test_axe_core_finds_no_violation(page: Tab, tmp_path: Path, dark: bool, widt
 
 
 def pages_of_every_state() -> dict[str, Page]:
-    """Of a run: just submitted, at work, failed with a group for each kind, ended without a history; an empty
-    deployment; a plan that is impossible; simulated trials with a violation."""
+    """Pages of a run: just submitted, at work, failed with a group for each kind, ended without a history; an empty
+    deployment; an impossible plan; simulated trials with a violation."""
     view, told, pages = history(8, 100)
     kinds = [{**told["failures"][0], "reason": f"{HOSTILE} {kind} {'x' * 300}"} for kind in range(50)]
     explained = {"sentence": "no instance fits", "cluster": {"reasons": [{"refused": 3, "detail": "needs 4 GPUs"}]}}
@@ -167,7 +167,7 @@ def queues_of_hostile_owners() -> dict[str, Any]:
 
 
 def services_seen(kinds: list[FailuresAlike]) -> ServiceSeen:
-    """Of an environment about which everything is known."""
+    """The page of an environment with all of its data."""
     _, told, _ = history(8, 100)
     tasks = {1: live_tasks(RUN), 3: live_tasks(RUN_3)}
     explained = {"sentence": HOSTILE, "cluster": {"reasons": [{"refused": 3, "detail": "needs 4 GPUs"}]}}

@@ -14,7 +14,7 @@ from typing import Any
 
 CONTAINERS = Path(__file__).resolve().parents[2] / "containers"
 BUCKET = "results"
-PATIENCE_S = 900  # TensorFlow's start takes ten seconds of processor time, and the machine may be busy
+PATIENCE_S = 900  # TensorFlow's start takes ten seconds of CPU time, and the machine may be busy
 
 
 @dataclass(frozen=True)

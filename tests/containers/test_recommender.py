@@ -26,7 +26,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "containers" / "recommender"
 MOVIELENS = FOLDER / "examples" / "movielens.json"
 K = 10
 MARGIN = 0.25  # of recall@10 over that of popularity, which is about 0.04 here; measured 0.39
-PATIENCE_S = 900  # TensorFlow's start takes ten seconds of processor time, and the machine may be busy
+PATIENCE_S = 900  # TensorFlow's start takes ten seconds of CPU time, and the machine may be busy
 LEARN = ["-b", "64", "-e", "15", "-alpha", "0.005"]
 
 

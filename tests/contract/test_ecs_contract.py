@@ -148,7 +148,7 @@ def test_ten_tasks_start_at_once(cloud: EcsCloud) -> None:
 
 
 def overrides_of(characters: int) -> dict[str, Any]:
-    """Overrides whose compact JSON has exactly so many characters."""
+    """Overrides whose compact JSON has exactly that many characters."""
     overrides = {"containerOverrides": [{"name": "main", "command": [""]}]}
     missing = characters - len(json.dumps(overrides, separators=(",", ":")))
     return {"containerOverrides": [{"name": "main", "command": ["x" * missing]}]}

@@ -1,4 +1,4 @@
-"""Which resources does a task take and get, and what is refused for lack of room?"""
+"""Which resources does a task take and get, and which requests are refused for lack of room?"""
 
 from __future__ import annotations
 

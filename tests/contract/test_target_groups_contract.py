@@ -2,7 +2,7 @@
 
 botocore's description of the service: "You can register each EC2 instance or IP address with the same target group
 multiple times using different ports", and of DeregisterTargets: "If the specified target does not exist, the action
-returns successfully." moto 5.2 keeps one port of each instance, and refuses to take out what is not registered. Tasks
+returns successfully." moto 5.2 keeps one port of each instance, and refuses to remove unregistered targets. Tasks
 share instances and calls are repeated, so moto cannot represent AWS there, and the deviations are asserted: when moto
 is fixed, this test fails.
 """

@@ -102,7 +102,7 @@ class Cluster:
         while not (value := condition()):
             assert time.monotonic() < deadline, self.controller_log()[-4000:]
             PAUSE.wait(pause_s)  # between two looks
-            pause_s = min(0.5, pause_s * 1.2)  # a look takes 30 ms of processor time
+            pause_s = min(0.5, pause_s * 1.2)  # a look takes 30 ms of CPU time
         return value
 
     def keys(self, run_id: str) -> list[str]:

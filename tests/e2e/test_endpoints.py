@@ -56,7 +56,7 @@ def endpoints(local: Cluster) -> list[dict[str, Any]]:
 
 
 def answers(local: Cluster) -> list[str]:
-    """Of the healthy ones; those that have just gone say nothing."""
+    """The answers of the healthy ones; tasks that have just ended do not count."""
     found = []
     for each in endpoints(local):
         try:

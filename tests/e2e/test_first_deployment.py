@@ -77,7 +77,7 @@ def test_the_evidence_holds_what_the_page_expects(evening: tuple[Path, subproces
 
 @pytest.mark.parametrize("line", [*noted(ON_AWS), *kept(ON_AWS)])
 def test_what_only_aws_can_answer_is_understood(line: str) -> None:
-    """Names that the shell fills in are taken as they are; what is within $( ) is read by itself."""
+    """Names that the shell substitutes are taken unchanged; the text within $( ) is read separately."""
     plain = re.sub(r"\\(.)", r"\1", line)
     inner = re.findall(r"\$\(([^()]*)\)", plain)
     outer = re.sub(r"\$\([^()]*\)|\$[A-Z]+", "7", plain).replace("--cli-input-json file://interrupt.json", "")

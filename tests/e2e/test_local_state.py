@@ -54,7 +54,7 @@ class Serving:
         return [event["message"] for event in found["events"]]
 
     def pids(self, count: int) -> list[int]:
-        """Of so many tasks that wait."""
+        """A run of that many waiting tasks."""
 
         def said() -> list[int] | None:
             pids = [int(line.split()[1]) for line in self.logs() if line.startswith("pid ")]

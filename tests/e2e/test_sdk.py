@@ -54,7 +54,7 @@ print(*argosy.map(beside.half, [4, 3]))
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
-    """Of a shell in which local mode can be reached."""
+    """The environment of a shell that can reach local mode."""
     with local_aws(LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ARGOSY_"))}
         yield {**kept, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": "us-east-1"}

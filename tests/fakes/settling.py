@@ -23,7 +23,7 @@ class SettlingWorld(Protocol):
 
 
 def ticks_to_settle(world: SettlingWorld, seed: int, *, faulty: int, most: int) -> int:
-    """After so many ticks with faults; fails the test where a law is broken, or it takes more than `most`."""
+    """After that many ticks with faults; fails the test if a rule is broken, or if it takes more than `most`."""
     for _ in range(faulty):
         world.tick()
     world.grow_calm()

@@ -29,7 +29,7 @@ def sharing(**fields: Any) -> dict[str, Any]:
 
 
 def alone(**fields: Any) -> dict[str, Any]:
-    """Of a deployment to which no document was applied."""
+    """For a deployment without a document."""
     queues = [queue("default", 1, share=1.0, **_ROOM, lately=[], owners=None)]
     found = {"revision": 0, "appliedAt": None, "document": None, "earlier": [], "queues": queues}
     return sharing(**found, halfLifeSeconds=0.0, quotas=[], **fields)
@@ -39,7 +39,7 @@ _ROOM = {"preempts": False, "preemptible": None, "preempted": 0, "kept": 0}
 
 
 def in_full() -> dict[str, Any]:
-    """Of a deployment that uses every feature: owners, caps, guarantees, recent use, quotas, room taken."""
+    """For a deployment that uses every feature: owners, caps, guarantees, recent use, quotas, room taken."""
     owners = [
         {"name": None, "proven": False, "runs": 1},
         {"name": "alice", "proven": True, "runs": 3},

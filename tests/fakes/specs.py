@@ -1,4 +1,4 @@
-"""Run specs as users write them, and what is said against them."""
+"""Run specs as users write them, and their faults."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class SteadyService:
 
     @property
     def pause_ends_at(self) -> float:
-        """Of a task that waits to be started again; 0 = none does."""
+        """The restart of a waiting task; 0 = no task waits."""
         (run,) = self.state.runs.values()
         return float(max(run.tasks["not_before"][run.tasks["status"] == TaskStatus.PENDING], default=0.0))
 

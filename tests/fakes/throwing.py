@@ -1,4 +1,4 @@
-"""Functions that throw when they are called for one run. They are found by watching what is called, not from a list."""
+"""Functions that throw when they are called for one run. They are found by observing calls, not from a list."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     .venv/bin/python -m tests.harness.commit_digests --fault-free 200 --faulty 50 > before.txt
 
 Each line names a seed, whether faults struck, the number of writes, their digest and the number of violations. Run it
-on two commits and compare the files. No hash seed of Python changes them: no order of a set reaches what is stored.
+on two commits and compare the files. No hash seed of Python changes them: no order of a set reaches the stored state.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Covering:
 
     def tests_of(self, path: str, first: int, last: int) -> dict[str, float]:
         """Seconds by the id of each test that executes one of these lines, the quickest first. Line 0 is the whole
-        package: what is executed once, at its import, is used by all of it."""
+        package: code that runs once, at its import, is used by all of it."""
         found: set[str] = set()
         for data in self._data:
             for file in data.measured_files():

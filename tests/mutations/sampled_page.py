@@ -40,7 +40,7 @@ says that these were dealt with, not what another seed would show.
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of one mutant. found, trials: by which test or trial; "" = by none; trials None = not asked."""
+    """The result for one mutant. found, trials: by which test or trial; "" = by none; trials None = not asked."""
 
     name: str
     before: str
@@ -59,7 +59,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of some mutants: figures are counts."""
+    """The results for some mutants: figures are counts."""
 
     mutants: int
     equivalent: int
@@ -88,7 +88,7 @@ class Score:
 
 
 def read() -> tuple[int, list[Verdict]]:
-    """The seed, and what is known of each mutant."""
+    """The seed, and the result for each mutant."""
     record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     return record["seed"], [
         Verdict(name, each["before"], each["after"], each["found"], each.get("trials"))

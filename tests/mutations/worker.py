@@ -2,7 +2,7 @@
 
     cd COPY && python tests/mutations/worker.py     orders and answers are lines of JSON
 
-It imports what is not ours, once, and nothing of ours: the forked process finds the copy as it is. CPU time limits an
+It imports third-party modules once, and none of ours: the forked process imports the copy as it is. CPU time limits an
 order, so that a busy machine changes no verdict.
 """
 

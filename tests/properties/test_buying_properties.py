@@ -62,7 +62,7 @@ def market_of(
 
 
 def cheapest_cover(market: Market) -> float:
-    """By trying every choice of instances and every way of filling them: USD an hour; infinite where there is none."""
+    """By trying every choice of instances and every way of filling them: USD an hour; infinite if there is none."""
     kinds = {offer.instance_type: offer for offer in market.offers}
     tasks = sum(batch.count for batch in market.batches)
     best = math.inf

@@ -46,7 +46,7 @@ def quiet_states(seed: int) -> Iterator[tuple[bytes, float, Policy]]:
 
 
 class StatePickler(pickle.Pickler):
-    """A state without its changed instances: what is decided is not stored. Copied by `copy` it takes five times as
+    """A state without its changed instances: decisions are not stored. Copied by `copy` it takes five times as
     long."""
 
     def reducer_override(self, obj: Any) -> Any:

@@ -114,7 +114,7 @@ large_backlogs = st.lists(st.tuples(large_needs, st.integers(1, 3)), min_size=1,
 def test_no_plan_is_cheaper_than_the_fluid_bound(
     market: list[Any], backlog: list[Any], groups: int, whole: bool
 ) -> None:
-    """However roughly tasks are grouped, and with what is known of large tasks that are whole."""
+    """However coarsely tasks are grouped, and with the sharper bound for large whole tasks."""
     problem = problem_of([(size, cents, 12) for size, cents, _ in market], backlog)
     if not problem.backlog.count.any():
         return

@@ -156,7 +156,7 @@ class Run:
 
 
 def faults(log: str, status: int) -> str:
-    """Of a worker's output the part about failures; of a worker that did not end by itself, the end."""
+    """The part of a worker's output about failures, or its end if the worker did not end on its own."""
     found = re.search(r"^=+ (?:ERRORS|FAILURES|warnings summary) =+$", log, re.MULTILINE)
     if found:
         return re.sub(r"^.* in [\d.]+s(?: \([\d:]+\))?\n\Z", "", log[found.start() :], flags=re.MULTILINE)
@@ -184,7 +184,7 @@ def closing(counts: Mapping[str, int], wall_s: float) -> str:
 
 
 def report(times: Mapping[str, Any], slowest: int = 25) -> str:
-    """The sums of the last whole run, and the files that took most processor time when they last ran."""
+    """The sums of the last whole run, and the files that took most CPU time when they last ran."""
     whole = times.get("whole")
     lines = [
         f"make test: {whole['cpu_s']:.0f} s of processor time, {whole['collection_cpu_s']:.1f} s of it for starting and"

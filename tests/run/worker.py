@@ -32,12 +32,12 @@ def taken() -> int | None:
 
 
 def cpu_s() -> float:
-    """Of this process and of those that it waited for."""
+    """For this process and those that it waited for."""
     return sum(os.times()[:4])
 
 
 def collect(session: pytest.Session, arguments: list[str]) -> float:
-    """Seconds of processor time that it took."""
+    """Seconds of CPU time that it took."""
     before = cpu_s()
     session.config.args = arguments
     session.config.hook.pytest_collection(session=session)

@@ -66,7 +66,7 @@ class Watch:
             self.tick(tick_s)
 
     def ids(self) -> list[str]:
-        """Of those that run and are not about to go."""
+        """The cost of running instances that are not about to end."""
         return sorted(each.instance_id for each in self.alive() if each.state == "running" and each.ends_at is None)
 
 

@@ -34,7 +34,7 @@ def until_closing(cluster: Controlled) -> None:
 
 
 def written(cluster: Controlled) -> list[str]:
-    """Names of what is put into the results folder from now on, in order."""
+    """The names of the objects that are written to the results folder from now on, in order."""
     names: list[str] = []
     real = cluster.s3.put_object
 

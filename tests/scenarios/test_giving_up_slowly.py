@@ -1,4 +1,5 @@
-"""A run that is spread over more chunks than a commit holds is given up over several ticks; nothing of it starts."""
+"""A run that is spread over more chunks than a commit holds is given up over several ticks, and none of its tasks
+starts."""
 
 from __future__ import annotations
 

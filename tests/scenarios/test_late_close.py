@@ -107,7 +107,7 @@ def test_a_controller_that_wakes_up_between_manifest_and_marker_does_not_write_t
 
 
 def test_a_stale_marker_is_replaced_when_the_run_is_closed_as_failed_again() -> None:
-    """Of a controller that died right after it had written it."""
+    """From a controller that died right after it had written it."""
     cluster = one_that_fails()
     cluster.run_to_rest()
     honest = cluster.s3.delete_object

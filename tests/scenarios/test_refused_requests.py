@@ -50,7 +50,7 @@ def test_a_retry_at_which_the_code_fails_is_refused_and_can_be_asked_for_again(n
 
 
 def test_a_cancellation_at_which_the_code_fails_is_refused_and_blocks_no_other_run() -> None:
-    """Of a run that is stored as open and not among the open ones: as after a root was restored."""
+    """For a run that is stored as open but not among the open ones, as after a root was restored."""
     cluster = with_a_cancelled_run()
     stored = replace(cluster.record(VICTIM), status=RunStatus.RUNNING, stopped_at=0.0, cancelled=False)
     cluster.store.items[documents.RUNS, sort_key(VICTIM)] = documents.encode(stored.to_json())

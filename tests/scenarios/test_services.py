@@ -233,7 +233,7 @@ def test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_fail
 
 
 def cost_of(cluster: Controlled) -> float:
-    """Of the environment, as far as it is charged."""
+    """The charged cost of the environment."""
     env, runs = web(cluster), state_of(cluster).runs
     return env.past_usd + sum(runs[run_id].cost_usd for run_id in env.all_runs() if run_id in runs)
 

@@ -139,7 +139,7 @@ def test_an_interruption_is_replaced_in_the_same_pool_when_all_others_are_clearl
 
 
 def cheapest_zone(cluster: Controlled, later_s: float) -> tuple[str, str]:
-    """By price, and by what is optimised."""
+    """By price, and by effective price."""
     engine = cluster.controllers[0]
     pools = state_of(cluster).pools.values()
     offers = offers_of(pools, engine.catalogue, cluster.world.now + later_s, cluster.policy)

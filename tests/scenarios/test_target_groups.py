@@ -64,7 +64,7 @@ class Balanced(Controlled):
 
     @targets.setter
     def targets(self, value: Any) -> None:
-        """Of the fleets, which are of no interest here."""
+        """For the fleets, which do not matter here."""
 
     def at(self, what: str) -> list[float]:
         return [when for when, name, _ in self.log if name == what]

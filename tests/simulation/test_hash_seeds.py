@@ -1,4 +1,4 @@
-"""Does a trial write the same whatever Python's hash seed is? Else the order of a set reaches what is stored."""
+"""Does a trial write the same whatever Python's hash seed is? Otherwise the order of a set reaches the stored state."""
 
 from __future__ import annotations
 

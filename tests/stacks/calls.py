@@ -40,7 +40,7 @@ class Module:
 
 @cache
 def module(name: str) -> Module | None:
-    """None for what is not of this project."""
+    """None for names outside this project."""
     path = next((path for root in (ROOT, ROOT.parent) if (path := _file(root, name)).is_file()), None)
     if path is None:
         return None

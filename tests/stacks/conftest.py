@@ -1,6 +1,6 @@
 """Synthesised templates, which are kept in build/ until something changes that they are made from.
 
-One configuration takes about ten seconds of processor time to synthesise.
+One configuration takes about ten seconds of CPU time to synthesise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def synthesise(folder: Path, settings: dict[str, Any]) -> None:
 
 @cache
 def sources_digest() -> str:
-    """Of the Python and of every file that a template is made from, this one included."""
+    """The digest of the Python and of every file that a template is made from, this one included."""
     digest = hashlib.sha256(sys.version.encode())
     for path in (Path(__file__), *_files()):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())

@@ -43,7 +43,7 @@ class Template:
         return dict(found)
 
     def statements(self) -> Iterator[Statement]:
-        """Of every identity policy in the template (resource policies are not rights of ours)."""
+        """The statements of every identity policy in the template (resource policies are not our rights)."""
         for id, properties in {**self.of_type("AWS::IAM::Policy"), **self.of_type("AWS::IAM::ManagedPolicy")}.items():
             yield from _statements(id, properties["PolicyDocument"])
 

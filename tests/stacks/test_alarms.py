@@ -19,7 +19,7 @@ pytestmark = pytest.mark.stacks
 
 
 def is_loud(alarm: dict[str, Any], *, ticks: Sequence[int | None], ages: Sequence[int | None]) -> bool:
-    """Whether the alarm is ever in ALARM over these periods; None where the metric has no data."""
+    """Whether the alarm is ever in ALARM over these periods; None if the metric has no data."""
     (expression,) = (each["Expression"] for each in alarm["Metrics"] if "Expression" in each)
     words = {
         "FILL": lambda metric, value: value if metric is None else metric,

@@ -571,7 +571,7 @@ def modules_below(package: Path) -> list[str]:
 
 
 def in_reading_order(page: str) -> list[str]:
-    """The modules that the numbered list goes through: what is in backticks before the colon of each item."""
+    """The modules of the numbered list: the text in backticks before the colon of each item."""
     items = re.findall(r"^\d+\. ([^:]+):", sections(page)["Reading order"], re.MULTILINE)
     return [each for item in items for each in re.findall(r"`(\w+)/?`", item)]
 

@@ -19,7 +19,7 @@ EXIT_STOPPED = 128 + signal.SIGTERM
 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:
-    """At once: a part is written as a whole or not at all, so that there is nothing to tidy."""
+    """At once: a part is written completely or not at all, so there is nothing to clean up."""
     os.write(2, b"digits: stopped by SIGTERM\n")
     os._exit(EXIT_STOPPED)
 

@@ -50,7 +50,7 @@ def load_digits() -> tuple[Floats, Digits]:
     """All images (IMAGES, PIXELS) scaled to 0..1, and their labels (IMAGES,).
 
     Read from scikit-learn's data file: `sklearn.datasets.load_digits` gives the same numbers, but importing it takes a
-    task two seconds of processor time, several times what the rest of the program takes.
+    task two seconds of CPU time, several times what the rest of the program takes.
     """
     package = find_spec("sklearn")
     if package is None or package.origin is None:

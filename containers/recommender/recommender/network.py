@@ -191,7 +191,7 @@ def from_bytes(data: bytes, source: str) -> Trained:
 def scorer(tf: Any, trained: Trained, layer: str) -> Callable[[Any], Floats]:
     """The outputs of a layer's units for a batch of dense inputs; for the output layer, probabilities from 0 to 1.
 
-    Raises BadInput for a layer that there is not.
+    Raises BadInput for a missing layer.
     """
     import keras
 

@@ -1,7 +1,7 @@
 """Ratings to try the program with, and how good its recommendations are: recall@k compared with that of popularity.
 
 Samples fall into planted clusters; each cluster likes features of its own. One feature in five of a sample is held out:
-a recommender that found the clusters finds it again, one that recommends what is popular seldom does.
+a recommender that found the clusters finds it again; one that recommends popular features seldom does.
 """
 
 from __future__ import annotations

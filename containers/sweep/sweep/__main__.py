@@ -18,7 +18,7 @@ EXIT_STOPPED = 128 + signal.SIGTERM
 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:
-    """At once: a task that was stopped has no result, so that there is nothing to tidy."""
+    """At once: a stopped task has no result, so there is nothing to clean up."""
     os.write(2, b"sweep: stopped by SIGTERM\n")
     os._exit(EXIT_STOPPED)
 

@@ -42,7 +42,7 @@ def lowest(rows: Sequence[Row]) -> Row:
 
 
 def sparsest(rows: Sequence[Row]) -> Row:
-    """Of those within one standard error of the lowest; the lower deviance when as sparse."""
+    """The sparsest within one standard error of the lowest; among equally sparse ones, the lower deviance."""
     best = lowest(rows)
     close = [row for row in rows if row["deviance"] <= best["deviance"] + best["error"]]
     return min(close, key=lambda row: (row["nonzero"], row["deviance"]))

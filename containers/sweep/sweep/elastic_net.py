@@ -87,7 +87,7 @@ def unfitted_model(point: Point, rows: int) -> Any:
 
 
 def _deviance(point: Point, inputs: Floats, responses: Floats, held_inputs: Floats, held_responses: Floats) -> float:
-    """Of the rows held out: mean squared error, or twice the mean negative log likelihood."""
+    """For the rows held out: mean squared error, or twice the mean negative log likelihood."""
     model = unfitted_model(point, len(responses)).fit(inputs, responses)
     if point.family == "gaussian":
         return float(np.mean((model.predict(held_inputs) - held_responses) ** 2))

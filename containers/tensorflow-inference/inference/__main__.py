@@ -33,7 +33,7 @@ def _stop(_signal: int, _frame: object) -> None:
 signal.signal(signal.SIGTERM, _stop)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings only
 # Running a SavedModel needs no Keras. This keeps TensorFlow from importing it: a third of the program's start (10 s of
-# processor time to 7).
+# CPU time to 7).
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 import argosy_storage as storage  # noqa: E402

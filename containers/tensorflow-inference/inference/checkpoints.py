@@ -34,7 +34,7 @@ NOTHING = Checkpoint("", ())
 
 
 def address(request: Request) -> str:
-    """Of this attempt's own."""
+    """This attempt's own checkpoint."""
     return f"{_siblings(request)}{FOLDER}/{request.attempt_folder.rstrip('/').rpartition('/')[2]}/{NAME}"
 
 

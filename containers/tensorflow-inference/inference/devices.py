@@ -17,7 +17,7 @@ class NoDevice(Exception):
 
 
 def use(tf: Any, pinned: Sequence[str], device: str) -> str:
-    """Prepares the devices; what is used, in words. Raises WrongImage or NoDevice."""
+    """Prepares the devices; returns the used ones in words. Raises WrongImage or NoDevice."""
     if device == "cpu" or not pinned:
         return _cpu(tf)
     if tuple(pinned) != ALL_GPUS:

@@ -142,7 +142,7 @@ def appended(store: Store, run_id: str, after: str) -> list[tuple[str, bytes]]:
 
 
 def _rows_in(body: bytes) -> int:
-    """0 where that cannot be read."""
+    """0 if that cannot be read."""
     with suppress(Unreadable):
         return len(ended_attempts.from_bytes(body))
     return 0

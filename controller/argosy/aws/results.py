@@ -101,8 +101,8 @@ class Results:
 
     def close(self, action: CloseRun, state: State) -> Event:
         """Write the next part of the manifest. After the last one: the manifest, then the marker as the last object,
-        then send the event. A second close writes the same again. If the run was reopened meanwhile, it writes nothing
-        that counts, or takes its marker back."""
+        then send the event. A second close writes the same again. If the run was reopened in the meantime, it writes
+        nothing that counts, or takes its marker back."""
         run = state.runs.get(action.run_id)
         if run is None:
             return NotCarriedOut("its run is closed")

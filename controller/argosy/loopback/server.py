@@ -272,7 +272,7 @@ def stranger(environ: Environ) -> str | None:
     if environ.get("HTTP_SEC_FETCH_SITE", "none") not in _OWN_FETCHES:
         return "not for web pages of another origin"
     if environ["REQUEST_METHOD"] == "OPTIONS":
-        return "there are no cross-origin requests, so there is nothing to ask about them"
+        return "cross-origin requests are not allowed, so preflights are refused"
     return None
 
 

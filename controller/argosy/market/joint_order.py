@@ -29,7 +29,7 @@ _MOST_SHAPES = 60  # of tasks in one allocation: a tick has little time
 class JointOrder:
     """The allocator's order for several batches."""
 
-    bought: tuple[Offer, ...] = ()  # one entry per instance; empty where there is nothing to gain
+    bought: tuple[Offer, ...] = ()  # one entry per instance; empty if there is nothing to gain
     lower_bound_usd_per_hour: float | None = None  # of placing every batch; None if they were bought for in groups
     method: str = ""
     patterns: Patterns = ()

@@ -99,7 +99,7 @@ def _less_daemons(offer: Offer, daemons: Sequence[Daemon]) -> Offer:
 
 def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> dict[tuple[str, str], float]:
     """(cell, AMI) -> until when its new instances are expected to lack the runner, because the last ones did. More
-    would be bought again and again, for runs that cannot use them. An AMI with a runner does not vouch for another."""
+    would be bought repeatedly, for runs that cannot use them. An AMI with a runner does not vouch for another."""
     found: dict[tuple[str, str], float] = {}
     for pool in pools:
         until = pool.without_runner_at + policy.cool_off_max_s if pool.without_runner_at else 0.0

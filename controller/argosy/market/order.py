@@ -84,7 +84,7 @@ class Order:
 
     @property
     def gap(self) -> float | None:
-        """The cost above the lower bound, as a share of it; None where the bound is unknown or covers more tasks
+        """The cost above the lower bound, as a share of it; None if the bound is unknown or covers more tasks
         than the order."""
         low = self.lower_bound_usd_per_hour
         return max(0.0, self.usd_per_hour / low - 1) if low and not self.uncovered else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import signal
 
-SAYS_NOTHING = "Essential container in task exited"  # ECS's stoppedReason of every ordinary end
-OUT_OF_MEMORY = "OutOfMemoryError"  # begins the reason of a container whose memory ran out
+SAYS_NOTHING = "Essential container in task exited"  # ECS's stoppedReason for every ordinary end
+OUT_OF_MEMORY = "OutOfMemoryError"  # the beginning of the reason of a container that ran out of memory
 ENDED_BADLY = "the program ended with an error"
 KILLED = 128  # and the number of the signal
 _LAST_SIGNAL = 64
@@ -31,7 +31,7 @@ _MEANING = {
     signal.SIGPIPE: "the reader of its output had closed the pipe",
     signal.SIGSEGV: "a segmentation fault",
     signal.SIGTERM: "it was asked to stop",
-    signal.SIGXCPU: "it reached its limit of processor time",
+    signal.SIGXCPU: "it reached its limit of CPU time",
 }
 
 

@@ -146,7 +146,7 @@ def inbox_key(requested_at: float, name: str) -> str:
 
 
 def retry_key(requested_at: float, run_id: str, token: str) -> str:
-    """Of a request to run a run again."""
+    """The choices in a request to retry a run."""
     return inbox_key(requested_at, f"{run_id}#retry#{token}")
 
 

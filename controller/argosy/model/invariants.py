@@ -61,7 +61,7 @@ def _rows(table: ColumnTable, whole: bool) -> NDArray[np.int64]:
 
 
 def _faults_of_marks(state: State) -> Iterator[str]:
-    """Whether what is marked as changed can be stored."""
+    """Whether the marked changes can be stored."""
     if unknown := (state.new_runs | state.changed_runs) - state.runs.keys():
         yield f"runs {sorted(unknown)} are marked as changed and are not open"
     if unknown_daemons := {run.number for run in state.runs.values() if run.is_daemon} - state.daemons:
@@ -75,19 +75,19 @@ def _faults_of_attempts(state: State, whole: bool) -> Iterator[str]:
     letters = ids.view(np.uint8).reshape(-1, ids.itemsize)  # comparing texts takes ten times as long
     status, sent = table["status"][live], letters[live, 0] != 0
     if len(table.row_of_task) != np.count_nonzero(table["status"]):
-        yield "attempts: two live rows are about one task"
+        yield "attempts: two live rows have the same task"
     numbers = [run.number for run in state.runs.values()]
     if len(set(numbers)) < len(numbers):
-        yield f"runs: numbers occur twice: {sorted(numbers)}"
+        yield f"runs: duplicate numbers: {sorted(numbers)}"
     is_open = np.zeros(max(state.next_run, *numbers, *state.suspended_numbers(), 0) + 1, dtype=bool)
     is_open[[*numbers, *state.suspended_numbers()]] = True
     runs = np.minimum(table["run"][live], len(is_open) - 1)
     found = {
         "their run is not open": ~is_open[runs] & (not state.losses.attempts),
-        "they were not sent and have a task id, or the other way round": _IS_UNSENT[status] == sent,
-        "they run and have not started, or the other way round": (status == AttemptStatus.RUNNING)
+        "they were not sent and have a task id, or the reverse": _IS_UNSENT[status] == sent,
+        "they run and have not started, or the reverse": (status == AttemptStatus.RUNNING)
         != (table["started_at"][live] != 0),
-        "their wave was never given away": table["wave"][live] >= state.next_wave,
+        "their wave was never assigned": table["wave"][live] >= state.next_wave,
     }
     for sentence, wrong in found.items():
         if wrong.any():
@@ -102,7 +102,7 @@ def _faults_of_run(state: State, run: Run, whole: bool) -> Iterator[str]:
     if state.runs.get(run.id) is not run:
         yield f"{run.id}: it is kept under another id"
     if not 0 < run.number < state.next_run:
-        yield f"{run.id}: number {run.number} was never given away"
+        yield f"{run.id}: number {run.number} was never assigned"
     if run.reasons[0]:
         yield f"{run.id}: the first reason must stay empty"
     if abs(run.cost_usd - sum(costs.total for costs in run.costs.values())) > USD * (1 + run.cost_usd):
@@ -110,9 +110,9 @@ def _faults_of_run(state: State, run: Run, whole: bool) -> Iterator[str]:
     if run.task_count != tasks.rows:
         yield f"{run.id}: {run.task_count} tasks in {tasks.rows} rows"
     if (tasks["reason"][rows] >= len(run.reasons)).any():
-        yield f"{run.id}: a task refers to a reason that there is not"
+        yield f"{run.id}: a task refers to a missing reason"
     if (tasks["committed"][rows] > tasks["attempts"][rows]).any():
-        yield f"{run.id}: an attempt that was never made is committed"
+        yield f"{run.id}: a committed attempt was never made"
 
 
 def _faults_of_instance(instance: Instance) -> Iterator[str]:

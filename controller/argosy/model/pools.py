@@ -112,7 +112,7 @@ class OrderNote:
     instances: int = 0
     usd_per_hour: float = 0.0  # with the cost of risk
     lower_bound_usd_per_hour: float | None = None  # None = not known
-    gap: float | None = None  # share above the bound; None where the bound is not known or not all was bought
+    gap: float | None = None  # share above the bound; None if the bound is not known or not all was bought
     method: str = ""  # "run by run", "patterns" or "greedy"
     patterns: Patterns = ()  # starting point of the next allocation
 
@@ -143,7 +143,7 @@ class OrderNote:
 def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) -> Mapping[str, InstanceType]:
     """The catalogue with the memory that instances of each type last registered in place of the estimate.
 
-    An instance bought for a task that does not fit it would be bought again and again.
+    An instance bought for a task that does not fit it would be bought repeatedly.
     """
     seen: dict[str, int] = {}
     for pool in pools:

@@ -113,7 +113,7 @@ def duration_of(text: str) -> float | None:
 
 
 def port_of(given: Any) -> Port:
-    """8080 and "8080/tcp" are (8080, "tcp"). Raises ValueError with what is wrong with the value."""
+    """8080 and "8080/tcp" are (8080, "tcp"). Raises ValueError with the fault of the value."""
     found = re.fullmatch(r"([0-9]{1,5})/(tcp|udp)", given, re.ASCII) if isinstance(given, str) else None
     if found is not None:
         number, protocol = int(found[1]), found[2]
@@ -258,7 +258,7 @@ class RunTerms:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RunTerms:
-        """Unknown members are ignored. Raises one of `damage.FAULTS` where one is missing or damaged."""
+        """Unknown members are ignored. Raises one of `damage.FAULTS` if one is missing or damaged."""
         values = {field.name: stored[field.name] for field in fields(cls)}
         return cls(**values | {name: read(values[name]) for name, read in _READERS.items() if values[name] is not None})
 

@@ -147,7 +147,7 @@ def combine(columns: Sequence[IntArray]) -> IntArray:
 
 
 def with_rows(key: IntArray) -> IntArray | None:
-    """(n,) int64: the key with its position as last digit, so that all differ; None where that exceeds 62 bits."""
+    """(n,) int64: the key with its position as last digit, so that all differ; None if that exceeds 62 bits."""
     low, high = int(key.min()), int(key.max())
     if (high - low + 1) * len(key) > _MAX_PACKED:
         return None

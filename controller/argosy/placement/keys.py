@@ -142,13 +142,13 @@ def finish_together(c: Candidates) -> IntArray:
 
 
 def busy_first(c: Candidates) -> IntArray:
-    """0 where a task runs already, else 1: idle instances stay idle and can be released."""
+    """0 if a task runs already, else 1: idle instances stay idle and can be released."""
     idle: IntArray = (c.running_tasks == 0).astype(np.int64)
     return idle
 
 
 def gpus_last(c: Candidates) -> IntArray:
-    """1 where a task that needs no GPU would sit on an instance that has some, else 0."""
+    """1 if a task that needs no GPU would sit on an instance that has some, else 0."""
     misused: IntArray = ((c.need(GPU) == 0) & (c.total(GPU) > 0)).astype(np.int64)
     return misused
 
@@ -197,7 +197,7 @@ def as_key(name: str, fitness: Fitness) -> Key:
 
 
 def _share(part: IntArray, total: IntArray) -> IntArray:
-    """part / total in 2^-20, rounded down; 0 where the instance has none of it."""
+    """part / total in 2^-20, rounded down; 0 if the instance has none of it."""
     return part * SHARE // np.maximum(total, 1)
 
 

@@ -12,7 +12,7 @@ Port = tuple[int, str]
 
 
 class PassState:
-    """The changing columns of one pass over one supply. queue: what is placed in it; None = not known."""
+    """The changing columns of one pass over one supply. queue: the tasks to place; None = not known."""
 
     def __init__(self, supply: Supply, queue: Queue | None = None) -> None:
         self.supply = supply
@@ -20,7 +20,7 @@ class PassState:
         """(3, m) int64."""
         self.running_tasks = supply.running_tasks
         self.tasks_left = None if _is_beyond_reach(supply, queue) else supply.tasks_left
-        """(m,) how many more tasks each may run; None where no instance reaches its limit in this pass."""
+        """(m,) how many more tasks each may run; None if no instance reaches its limit in this pass."""
         self.finish_at = supply.finish_at
         self._is_own = False
         self._groups: dict[str, IntArray] = {}

@@ -36,7 +36,7 @@ class Ranking:
 
 
 def ranking(batch: Batch, state: PassState, mix: Mix, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Ranking:
-    """For one task of `batch` on what is free in `state`, which does not change. mix: of the whole queue.
+    """For one task of `batch` on the free resources in `state`, which does not change. mix: of the whole queue.
 
     ValueError for an invalid strategy or constraint.
     """

@@ -52,7 +52,7 @@ class Seconds:
 
 
 def seconds_of(terms: RunTerms, records: Iterable[RunRecord]) -> Seconds:
-    """Of a run of these terms. records: of earlier runs, newest first; those of other names do not count, and shards
+    """Of a run with these terms. records: of earlier runs, newest first; those of other names do not count, and shards
     of another size count in proportion."""
     past = [record for record in records if record.name == terms.name and record.ended][:_PAST_RUNS]
     ended = sum(record.ended for record in past)

@@ -108,7 +108,7 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
         else "an instance-hour includes its disk; logs, gateways, endpoints and traffic are not counted",
         f"an instance takes {policy.boot_s:,.0f} s to join and a task {policy.start_s:,.0f} s to start",
         "low: quick tasks and boots, low prices, no interruption; high: slow tasks and boots, high prices, twice the "
-        "usual interruptions and three spot instances taken away at the very end; about nine runs of ten lie between",
+        "usual interruptions and three spot instances reclaimed at the very end; about nine in ten runs are between",
     ]
     if found.here:
         said.append(f"{found.here:,} places on current instances stay free for it")

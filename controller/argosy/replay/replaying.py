@@ -129,7 +129,7 @@ def _differences(known: Mapping[str, Any], recorded: list[Any], actions: list[Ac
     found = []
     again = [json.loads(action_to_json(action)) for action in actions]
     if again != recorded:
-        found.append(f"the decision is another one: {len(again)} actions instead of {len(recorded)}, or different ones")
+        found.append(f"the decision differs: {len(again)} actions instead of {len(recorded)}, or different ones")
     if digest != known["digest"]:
         found.append("the documents that it wrote differ")
     return found

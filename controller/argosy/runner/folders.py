@@ -79,4 +79,4 @@ def _made_in(roots: list[Path]) -> Path:
                 return Path(tempfile.mkdtemp(prefix="argosy-", dir=root.resolve()))
             except OSError:
                 continue  # full, or read-only in a way that access(2) does not tell
-    raise RunnerFault(TEMPORARY, f"none of {', '.join(map(str, roots))} can be written: where should the program work?")
+    raise RunnerFault(TEMPORARY, f"none of {', '.join(map(str, roots))} can be written: the program needs a folder")

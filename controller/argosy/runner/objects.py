@@ -222,7 +222,7 @@ class Objects:
                 yield {"PartNumber": number, "ETag": self._tried(once, sentence)}
 
     def _abort(self, upload: Mapping[str, str]) -> None:
-        """Tried once, whatever the result: a bucket's lifecycle rule removes what is left."""
+        """Tried once, whatever the result: a bucket's lifecycle rule removes the rest."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:

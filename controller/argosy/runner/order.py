@@ -66,7 +66,7 @@ def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
 
 
 def words_of(arguments: list[str]) -> list[str]:
-    """The program and its arguments. Docker puts `--` before them, the task definition the marker."""
+    """The program and its arguments. Docker puts `--` before them, and the task definition puts the marker there."""
     words = list(arguments)
     for dropped in ("--", PROGRAM_ENTRY_POINT):
         if words[:1] == [dropped]:

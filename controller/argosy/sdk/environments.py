@@ -20,9 +20,8 @@ Spec = str | os.PathLike[str] | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredRevision:
-    """The revision that `create` and `update` have stored; nothing of it runs yet. created: False if it says the same
-    as the
-    previous one, which is returned then.
+    """The revision that `create` and `update` have stored; none of its tasks runs yet. created: False if it says the
+    same as the previous one, which is returned then.
     """
 
     environment: str

@@ -95,7 +95,7 @@ class RunHandle:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it will change any more, unless it is retried."""
+        """Whether it is final, unless it is retried."""
         return self.status in TERMINAL
 
     @property
@@ -228,7 +228,7 @@ class RunHandle:
 
     def attempts(self) -> list[dict[str, Any]]:
         """Every attempt that it had: index, attempt, outcome, exitCode, reason, instance, startedAt, stoppedAt. Times
-        are epoch seconds, None where there is none yet."""
+        are epoch seconds, None if there is none yet."""
         from argosy.figures.history import rows_of_attempts
 
         with explained():

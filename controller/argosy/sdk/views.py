@@ -28,13 +28,13 @@ class RunPlan:
 
     @property
     def cost(self) -> Mapping[str, float] | None:
-        """US dollars: `low`, `expected`, `high`; None where there is no forecast."""
+        """US dollars: `low`, `expected`, `high`; None if there is no forecast."""
         found: Mapping[str, float] | None = self.reply["costUsd"] if self.is_possible else None
         return found
 
     @property
     def seconds(self) -> Mapping[str, float] | None:
-        """Until its end: `low`, `expected`, `high`; None where there is no forecast."""
+        """Until its end: `low`, `expected`, `high`; None if there is no forecast."""
         found: Mapping[str, float] | None = self.reply["seconds"] if self.is_possible else None
         return found
 

@@ -40,7 +40,7 @@ Deal = Callable[[Turn], Filled]
 
 @dataclass(frozen=True, slots=True)
 class DealtByWays:
-    """The tasks of each run by way, and what is closed."""
+    """The tasks of each run by way, and the closed limits."""
 
     counts: IntArray  # (runs, ways) tasks
     closed: BoolArray  # (limits,)

@@ -26,7 +26,7 @@ class QueueBounds:
     """Caps: the amount of each unit that a group may still use."""
 
     group: IntArray  # (sharers,)
-    takes: IntArray  # (runs, units) what a task takes; 0 where its group has no cap
+    takes: IntArray  # (runs, units) what a task takes; 0 if its group has no cap
     left: IntArray  # (groups, units)
     reaches: bool = False  # whether the last unit is a minimum to reach, which the last task may exceed, and not a cap
 

@@ -75,7 +75,7 @@ class Columns:
 
     @classmethod
     def of(cls, sharer: ArrayLike, wants: ArrayLike, takes: ArrayLike) -> Columns:
-        """Raises ValueError where the runs are not sorted by sharer."""
+        """Raises ValueError if the runs are not sorted by sharer."""
         sharers, counts = np.asarray(sharer, dtype=np.int64), np.asarray(wants, dtype=np.int64)
         if (np.diff(sharers) < 0).any():
             raise ValueError("runs have to be sorted by sharer")

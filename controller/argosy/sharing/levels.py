@@ -80,7 +80,7 @@ class Heights:
     """The number of tasks of each run below a level, prepared for many queries."""
 
     starts: IntArray  # (limits, runs)
-    steps: IntArray  # (limits, runs), 1 where a task takes nothing
+    steps: IntArray  # (limits, runs), 1 if a task takes nothing
     nothing: BoolArray  # (limits, runs) whether a task takes nothing
     wants: IntArray  # (runs,)
 

@@ -169,7 +169,7 @@ class Exchange:
 
 
 def exchange(wish: Wish, holders: Holders, standing: Standings, fits: Fits) -> Exchange | None:
-    """The exchange with the least loss; None where no task may be stopped for this one."""
+    """The exchange with the least loss; None if no task may be stopped for this one."""
     if not standing.sharers.weight[wish.sharer]:
         return None
     goes = _may_go(wish, standing)
@@ -234,7 +234,7 @@ def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes:
 
 
 def _enough(holders: Holders, rows: IntArray, missing: IntArray, may_go: Callable[[list[int]], bool]) -> list[int]:
-    """The first rows that together make enough room; empty where all rows do not. may_go: skips a row with which the
+    """The first rows that together make enough room; empty if all rows do not. may_go: skips a row with which the
     chosen rows may not go."""
     chosen: list[int] = []
     for row in rows.tolist():

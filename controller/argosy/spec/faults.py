@@ -121,7 +121,7 @@ def _message(error: Mapping[str, Any]) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    """A description of what the user wrote."""
+    """A description of the user's input."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
 """From data to the validated spec, its JSON form and its JSON Schema.
 
 A document passes through this package once, in this order: `bounds` (its size and depth), `models` and `fields` (single
-fields), `checks` (what several fields must agree on), `templates` (the names in `${...}`) and `overrides` (the length
-of what ECS is sent). `shards` then says which piece of the run each task is. Text and line numbers are the concern of
+fields), `checks` (the agreement of several fields), `templates` (the names in `${...}`) and `overrides` (the length of
+the request to ECS). `shards` then says which piece of the run each task is. Text and line numbers are the concern of
 `file`; checks that depend on the deployment (its buckets, its instance types, the placement language) are the concern
 of `api.admission`.
 """

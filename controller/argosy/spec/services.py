@@ -43,7 +43,7 @@ def _no_port_twice(ports: list[PortSpec]) -> list[PortSpec]:
 
 # The limits are ECS's own (API reference, HealthCheck).
 class HealthSpec(Strict):
-    """How ECS's agent asks a container whether it can serve, again and again."""
+    """How ECS's agent asks a container whether it can serve, repeatedly."""
 
     command: Annotated[list[Text], Field(min_length=2, max_length=100), AfterValidator(_health_command)] = Field(
         description="[CMD, program, argument...], or [CMD-SHELL, text for sh -c]. It runs in the container; exit code 0"

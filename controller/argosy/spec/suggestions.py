@@ -38,7 +38,7 @@ _LONGEST = 300  # characters of a suggestion
 
 
 def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str = "") -> str:
-    """`; write 4096 (MiB)`; empty where nothing is near. kind: pydantic's name of the fault. expected: in quotes, the
+    """`; write 4096 (MiB)`; empty if nothing is near. kind: pydantic's name of the fault. expected: in quotes, the
     values of a field with a fixed list."""
     if not isinstance(given, str):
         return ""
@@ -54,7 +54,7 @@ def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str =
 
 
 def near_field(name: str, known: Sequence[str]) -> str:
-    """The field that an unknown name may mean; empty where none is near."""
+    """The field that an unknown name may mean; empty if none is near."""
     alias = _ALIASES.get(name.lower().replace("_", "").replace("-", ""), "")
     if alias in known:
         return alias

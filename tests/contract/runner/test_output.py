@@ -46,7 +46,7 @@ def test_a_process_that_stays_behind_does_not_hold_up_the_end(runner: RunnerUnde
 
 
 def peak_mib(runner: RunnerUnderTest, size: int) -> float:
-    """Of the runner itself, as the kernel counted it."""
+    """The runner's own, by the kernel's count."""
     runner.roots.mkdir(exist_ok=True)
     script = f"import sys\nfor _ in range({size}): sys.stdout.buffer.write(b'x' * 1048575 + b'\\n')"
     words = ["argosy:program", "python3", "-c", script]

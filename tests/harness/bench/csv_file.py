@@ -121,5 +121,5 @@ class Record:
         return 1.0
 
     def fault(self, what: str) -> None:
-        """Note what is wrong with this record, without a full stop."""
+        """Record the fault of this record, without a full stop."""
         self.file.fault(self.line, what)

@@ -76,13 +76,13 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "torn-document": (0.7, 1.0),  # a trial: a stored document of one run becomes unreadable
     "own-program": (0.1, 0.5),  # a run: it brings a program of its own, which only instances with our runner can start
     "no-runner": (0.05, 0.4),  # an instance joins without our runner, because its installation failed
-    "service": (0.5, 1.0),  # a trial: a service is deployed again and again, scaled and frozen, with its own tasks
+    "service": (0.5, 1.0),  # a trial: a service is deployed repeatedly, scaled and frozen, with its own tasks
     "dependency": (0.2, 0.8),  # a run: it waits for an earlier one, as a whole or task by task, or for a time
     "cluster-scaled": (0.3, 0.8),  # a trial: a user wants a number of instances kept, changes it, and ends it
     "queue": (0.3, 1.0),  # a trial: its users share the cluster by queues, and the owner changes their shares
     "call-lost": (0.1, 0.5),  # an urgent message: its call of the controller never arrives
     "tick-disabled": (0.2, 0.6),  # a trial: an update of the stack disables the controller's tick
-    "daemon": (0.4, 1.0),  # a trial: a daemon is deployed again and again, frozen and thawed, with its own tasks
+    "daemon": (0.4, 1.0),  # a trial: a daemon is deployed repeatedly, frozen and thawed, with its own tasks
     "preemption": (0.4, 1.0),  # a trial: its users share the cluster by queues, and one of them may take room
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen

@@ -1,8 +1,8 @@
 """The plan of a trial: its caller's options, and the choices of its seed.
 
-The seed decides how long the faults last, how often controllers work and what is submitted. Trials are small and vary a
-lot: some are dense (a tick every other second), some sparse (one a minute, like the schedule). The number of ticks
-stays about the same, because the cost of a trial is its ticks.
+The seed decides the duration of the faults, the frequency of controllers and the submitted runs. Trials are small and
+vary a lot: some are dense (a tick every other second), some sparse (one a minute, like the schedule). The number of
+ticks stays about the same, because the cost of a trial is its ticks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListChanges: pages of the journal from any place on, nothing twice, nothing left out; or it says what is missing."""
+"""ListChanges: pages of the journal from any place on, without duplicates or gaps; or it reports the missing part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs may a run wait for, what is stored of that, and what is shown?"""
+"""Which runs may a run wait for, and how is that stored and shown?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments through the api: revisions, deployments, changes, and what is refused."""
+"""Environments through the api: revisions, deployments, changes, and refusals."""
 
 from __future__ import annotations
 

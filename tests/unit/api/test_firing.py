@@ -29,7 +29,7 @@ class Unpublished:
 
 
 def end(desk: ScheduleDesk, run_id: str) -> None:
-    """Cancel a run that nothing of has started, and let the controller close it."""
+    """Cancel a run without a started task, and let the controller close it."""
     desk.fold_in()
     run = desk.state.runs[run_id]
     run.stopped_at = desk.time

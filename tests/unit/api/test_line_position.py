@@ -41,7 +41,7 @@ def full(*queues: str, instances: int = 2, types: tuple[str, ...] = (), **spec: 
 
 
 def standing(state: State, name: str, instances: int = 2, **policy: Any) -> dict[str, Any]:
-    """Of a run of four tasks of another queue, where no name is given."""
+    """The place of a run of four tasks of another queue, if no name is given."""
     name = name or run(state, 2, 4, queue="research")
     policy = {"max_instances": instances, **policy}
     found = explain_run(moment_of(state, policy=replace(POLICY, **policy)), state.runs[name])["standing"]

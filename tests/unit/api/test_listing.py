@@ -1,4 +1,4 @@
-"""ListRuns in pages, over the inbox and what is folded in; and how many calls reading takes with many open runs."""
+"""ListRuns in pages, over the inbox and stored runs; and how many calls reading takes with many open runs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_an_invalid_place_is_a_fault_of_the_request(desk: Desk, place: str) -> N
 
 
 def count_calls(desk: Desk) -> Counter[str]:
-    """Of the store from now on: its calls by name, 100 items of a batch being one call, and the items that it
+    """The store's calls by name from now on, 100 items of a batch being one call, and the items that it
     requests."""
     calls: Counter[str] = Counter()
     single, partition, page = desk.store.read, desk.store.read_partition, desk.store.page

@@ -1,4 +1,4 @@
-"""UpdateRun at the api: what is stored, what is answered, what is refused, and that it holds once it is taken in."""
+"""UpdateRun at the api: the stored request, the reply, the refusals, and its effect once it is taken in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deployment that leaves a cell out: refused while something there costs money, and what is recorded otherwise."""
+"""A deployment that leaves a cell out: refused while something there costs money, and otherwise recorded."""
 
 # ruff: noqa: N803 - the fakes take boto3's own argument names
 

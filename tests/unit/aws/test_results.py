@@ -334,7 +334,7 @@ def test_a_large_run_is_closed_a_part_at_a_time_and_a_sign_of_life_is_given_for_
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
     assert closed_in_parts(s3, state, clock, PartSize(), signs) == 4
     assert max(later - earlier for earlier, later in pairwise(signs)) <= 30.0  # half a lease
-    assert clock.at - NOW <= 30.0 * (25 + 3 * 3)  # no page is listed over and over
+    assert clock.at - NOW <= 30.0 * (25 + 3 * 3)  # no page is listed repeatedly
     names = [each["Key"].removeprefix(ROOT) for each in s3.written]
     assert names == [
         "manifest/0/0000000-0010000.json",

@@ -1,4 +1,4 @@
-"""Tables at every width: no id and no number is ever cut, and what is not shown is named."""
+"""Tables at every width: no id and no number is ever cut, and hidden columns are named."""
 
 from __future__ import annotations
 

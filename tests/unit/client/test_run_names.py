@@ -1,4 +1,4 @@
-"""Which run is meant: ids, beginnings of ids, names and `last`; and what is said where none or several are."""
+"""Which run is meant: ids, beginnings of ids, names and `last`; and the messages for none or several."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_is_found_is_there_and_is_named_or_begins_so(ids: list[str], wanted
 
 
 class OfEnvironment(Listed):
-    """Of which all runs named `sweep` are an environment's."""
+    """All runs named `sweep` are an environment's."""
 
     def runs(self, limit: int) -> dict[str, Any]:
         found = super().runs(limit)["runs"]

@@ -270,7 +270,7 @@ def test_sigterm_ends_the_work_at_once_with_nothing_written(tmp_path: Path) -> N
 
 
 def wait_until_it_sleeps(pid: int) -> None:
-    """Until the program pretends to work: it has then used processor time and is using no more."""
+    """Until the program pretends to work: it has then used CPU time and is using no more."""
     import psutil
 
     process = psutil.Process(pid)

@@ -29,7 +29,7 @@ def rebalance(number: int) -> dict[str, object]:
 
 
 def failing_at(*names: str) -> AbstractContextManager[list[int]]:
-    """Taking in what is about these runs or instances."""
+    """Taking in the facts about these runs or instances."""
 
     def is_about(value: Any) -> bool:
         request = getattr(value, "request", None)

@@ -234,7 +234,8 @@ def test_after_any_failure_what_was_sent_counts_as_in_doubt() -> None:
 
 
 class Quiet(MemoryStore):
-    """Of a deployment with a service as it is wanted. when_laid_down: what happens just before the lease is."""
+    """For a deployment with a service in its desired state. when_laid_down: called just before the lease is
+    released."""
 
     def __init__(self, when_laid_down: Callable[[], None] = lambda: None) -> None:
         super().__init__()

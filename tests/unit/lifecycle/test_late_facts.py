@@ -1,5 +1,4 @@
-"""Facts and actions about what is not there any more change nothing; what is known of less than usual is no reason to
-fall over."""
+"""Facts and actions about things that no longer exist change nothing; missing data is no reason to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's course is noted in commits that change it anyhow, as far as they have room."""
+"""A run's course is noted in commits that change it anyway, as far as they have room."""
 
 from __future__ import annotations
 

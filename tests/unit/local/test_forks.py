@@ -30,7 +30,7 @@ def forks() -> Iterator[Forks]:
 
 @contextmanager
 def called(forks: Forks, name: str, *words: str, folder: Path | None = None, **environment: str) -> Iterator[Fork]:
-    """A fork that calls a function of tests/fakes/forked.py; afterwards nothing of it is left."""
+    """A fork that calls a function of tests/fakes/forked.py; afterwards no process of it is left."""
     fork = forks.start(f"tests.fakes.forked.{name}", words, environment, folder)
     with fork.stdin, fork.stdout, fork.stderr:
         yield fork

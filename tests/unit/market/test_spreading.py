@@ -1,4 +1,4 @@
-"""Is what is bought for tasks that are to be spread as even as it can be, and does it never leave a task without?"""
+"""Are purchases for spread tasks as even as possible, without leaving a task without an instance?"""
 
 from __future__ import annotations
 

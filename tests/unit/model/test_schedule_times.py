@@ -1,4 +1,4 @@
-"""Single times of schedules: daylight saving both ways, the signs of AWS's cron, and what is refused."""
+"""Single times of schedules: daylight saving both ways, the signs of AWS's cron, and refusals."""
 
 from __future__ import annotations
 

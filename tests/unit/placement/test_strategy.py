@@ -1,4 +1,4 @@
-"""Which chains are strategies, and what is said of those that are none?"""
+"""Which chains are strategies, and which faults have the others?"""
 
 from __future__ import annotations
 

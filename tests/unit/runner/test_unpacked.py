@@ -25,7 +25,7 @@ def archive(content: bytes) -> bytes:
 
 
 class Stored(Objects):
-    """Objects of a dictionary; counts what is fetched."""
+    """Objects of a dictionary; counts fetches."""
 
     def __init__(self) -> None:
         super().__init__({}, threading.Event())

@@ -1,4 +1,5 @@
-"""The owner's settings: every fault at once with its path, and the same value on the other side of the environment."""
+"""The owner's settings: every fault at once with its path, and an unchanged value after the way through the
+environment."""
 
 from __future__ import annotations
 

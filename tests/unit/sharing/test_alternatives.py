@@ -53,8 +53,7 @@ def asking(runs: list[tuple[int, int, tuple[tuple[int | None, int], ...]]], free
 
 def test_a_large_task_that_waits_for_one_limit_holds_back_no_run_that_does_not_need_it() -> None:
     """The hardest case: a run that may use either limit is between one that needs the full limit and one that needs
-    the other. None of them waits for a limit that it can avoid, and what is left of the full one stays for the
-    first."""
+    the other. None of them waits for a limit that it can avoid, and the rest of the full one stays for the first."""
     runs = [(0, 1, ((0, 96),)), (1, 40, ((0, 1), (1, 1))), (2, 40, CPU)]
     found = by_ways(asking(runs, (50, 80)))
     assert found.counts.tolist() == [[0, 0], [0, 40], [40, 0]]

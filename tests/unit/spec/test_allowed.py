@@ -75,7 +75,7 @@ def built(path: str, kind: str, runs: str) -> tuple[dict[str, Any], dict[str, An
 
 
 def seen(data: dict[str, Any]) -> list[Any] | None:
-    """All that a run does by its spec; None where that is refused."""
+    """All that a run does by its spec; None if that is refused."""
     try:
         spec = parse_spec(data)
     except SpecError:

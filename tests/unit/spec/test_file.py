@@ -1,4 +1,4 @@
-"""The text of a run spec: what is read, what is refused, and where the faults are."""
+"""The text of a run spec: reading it, refusals, and the places of faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lines(text: str | bytes, *, is_json: bool = False) -> list[str]:
 
 
 def test_five_faults_of_different_kinds_come_as_five_located_lines() -> None:
-    """The golden file: one YAML fault, two of single fields, two of what the fields say."""
+    """The golden file: one YAML fault, two of single fields, two of field values."""
     expected = (DATA / "five-faults.txt").read_text().splitlines()
     assert lines((DATA / "five-faults.yaml").read_bytes()) == expected
 

@@ -145,7 +145,7 @@ def _listen(namespace: str, *where: str) -> subprocess.Popen[str]:
 
 
 def test_without_the_firewall_a_task_reaches_credentials_and_neighbours(network: Network) -> None:
-    """The control: what is closed below is open here, so the namespaces themselves close nothing."""
+    """The control: the addresses closed below are open here, so the namespaces themselves close nothing."""
     for bridge, task in network.tasks.items():
         gateway = f"{BRIDGES[bridge]}.1"
         for where in (METADATA, (gateway, 51678), (gateway, 51680), TASK_CREDENTIALS, ("192.0.2.1", 443)):

@@ -100,7 +100,7 @@ def leave_out_ended(state: State) -> int:
 
 
 def in_form(cluster: JSON, form: str) -> JSON:
-    """DescribeCluster's body in the requested form. Raises SpecError where that would be too large a reply."""
+    """DescribeCluster's body in the requested form. Raises SpecError if that would be too large a reply."""
     if form == "columns":
         return in_columns(cluster)
     most = OBJECTS_BESIDE if cluster.keys() & {"attempts", "history"} else OBJECTS_SHOWN

@@ -50,7 +50,7 @@ def forms_at_work(
     context: RequestContext, name: str, asked: int | None = None, *, rolled_back: bool = False
 ) -> list[JSON]:
     """The specs of an environment that may run now or next: of the newest revision, the running one, the one that a
-    failed deployment returns to, and the requested one. Empty where there is no such environment."""
+    failed deployment returns to, and the requested one. Empty if there is no such environment."""
     env, newest = environment(context, name), newest_revision(context, name)
     numbers = {asked, newest["revision"] if newest else None}
     if env is not None:

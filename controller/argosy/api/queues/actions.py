@@ -185,7 +185,7 @@ def _of_instances(most: int, each: int, unit: str) -> Limit:
 
 
 def _vcpus_of_quotas(cells: Iterable[str], types: Iterable[str], policy: Policy) -> int | None:
-    """None where the quota of a possible purchase is unknown."""
+    """None if the quota of a possible purchase is unknown."""
     known = {(quota.cell, quota.purchase, quota.family): quota.vcpus for quota in policy.vcpu_quotas}
     ways = {(each.value, quota_key(name, each.value)) for name in types for each in Purchase}
     needed = [(cell, *way) for cell in cells for way in ways]

@@ -84,7 +84,7 @@ def of_run(store: Store, record: RunRecord, now: float, policy: Policy) -> RunRe
 
 
 def estimates(record: RunRecord, home: str) -> JSON:
-    """USD beyond the run's ledger. home: the Region of the deployment's registry; "" where traffic is not priced."""
+    """USD beyond the run's ledger. home: the Region of the deployment's registry; "" if traffic is not priced."""
     shares = _shares(record)
     logs = sum(share * logs_usd_per_gb(cell) for cell, share in shares.items())
     traffic = sum(share * transfer_usd_per_gb(home, cell) for cell, share in shares.items()) if home else 0.0

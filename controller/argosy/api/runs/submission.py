@@ -263,7 +263,7 @@ def _needs(terms: RunTerms, records: Sequence[RunRecord]) -> Resources:
     for record in records:
         if f":task-definition/{family}:" in record.task_definition:
             return record.needs
-    sentence = "what its tasks take is known once a run of this name was submitted: until then it cannot be planned"
+    sentence = "the needs of its tasks are unknown until a run of this name has been submitted, so it cannot be planned"
     raise SpecError([Fault("taskDefinition", sentence)])
 
 

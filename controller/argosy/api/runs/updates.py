@@ -145,7 +145,7 @@ def put(context: RequestContext, record: RunRecord, request: requests.UpdateRun,
 
 
 def was_asked(context: RequestContext, request: requests.UpdateRun, token: str) -> bool:
-    """Whether this token has made this change. Raises RequestRefused where it has made another one."""
+    """Whether this token has made this change. Raises RequestRefused if it has made another one."""
     earlier = context.store.read(_token_key(request.run_id, token))
     if earlier is not None and earlier != _wish(request):
         raise conflict("this clientToken has already made a different change to this run")

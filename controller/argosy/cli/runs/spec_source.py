@@ -96,7 +96,7 @@ class SpecChanges:
 class SpecRefused(CliError):
     """A spec with faults, placed in its file where that is possible.
 
-    wanted, document: the spec and its file as far as they could be read; empty and None where they could not.
+    wanted, document: the spec and its file as far as they could be read; empty and None if they could not.
     """
 
     def __init__(

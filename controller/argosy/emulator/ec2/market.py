@@ -88,7 +88,7 @@ class MarketOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def get_spot_placement_scores(self, request: JSON) -> JSON:
-        """Of the zones, or of the region as a whole: 10 where every type is available, 1 where none is.
+        """Of the zones, or of the region as a whole: 10 if every type is available, 1 if none is.
 
         Fewer than three types always score low, as AWS says.
         """

@@ -152,7 +152,7 @@ class Agents:
         self._messages.put(lambda: self._work(container_instance_arn))
 
     def session(self, task_arn: str, container: str) -> tuple[str, str] | None:
-        """Address and token of a session of ECS Exec; None where no agent has such a container running. Called under
+        """Address and token of a session of ECS Exec; None if no agent has such a container running. Called under
         ECS's lock, so that it takes no other."""
         for instance in list(self._instances.values()):
             execution = instance.executions.get(task_arn)
@@ -241,7 +241,7 @@ class Agents:
     def _stop(self, instance: _Instance, task_arn: str) -> None:
         execution = instance.executions.get(task_arn)
         if execution is None:
-            return  # ended meanwhile
+            return  # ended in the meantime
         if task_arn in self._running - self._pulling:
             execution.stop()
             return

@@ -1,4 +1,4 @@
-"""Is a container of this machine healthy? Its health command is run again and again, where the task runs.
+"""Is a container of this machine healthy? Its health command is run repeatedly, where the task runs.
 
 For a container this uses the engine's `exec`; for a process, its environment and its folder. Each container with such a
 command has a thread.

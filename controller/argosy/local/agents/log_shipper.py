@@ -23,7 +23,7 @@ class LogStore(Protocol):
     """The destination of lines."""
 
     def open(self, group: str, stream: str) -> None:
-        """Make the stream; one that is there stays. Raises LogRefusedError where there is no group."""
+        """Make the stream; one that is there stays. Raises LogRefusedError if there is no group."""
 
     def put(self, group: str, stream: str, entries: list[dict[str, Any]]) -> None:
         """More lines, in order: {"timestamp": epoch milliseconds, "message": text}. Raises LogRefusedError."""

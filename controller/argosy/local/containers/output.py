@@ -50,7 +50,7 @@ class Followed(Protocol):
         """How long to wait for output before the program is checked; None: forever."""
 
     def look(self) -> None:
-        """Called again and again while it runs."""
+        """Called repeatedly while it runs."""
 
     def sweep_up(self) -> None:
         """Called once, when it has ended."""

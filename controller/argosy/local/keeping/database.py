@@ -32,7 +32,7 @@ Statement = tuple[str, Sequence[Any]]
 
 
 class Database:
-    """The file, opened by this process. Thread-safe. Raises sqlite3.Error, and OSError where the disk is full."""
+    """The file, opened by this process. Thread-safe. Raises sqlite3.Error, and OSError if the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -104,7 +104,7 @@ class KeptBodies:
 
 
 def _size_of(path: Path) -> int | None:
-    """Bytes; None where there is no such file."""
+    """Bytes; None if there is no such file."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

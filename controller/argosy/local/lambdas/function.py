@@ -82,7 +82,7 @@ class LambdaFunction:
         return not self._queue.empty()
 
     def invoke(self, payload: bytes, request_id: str, alias: str = "") -> InvocationOutcome:
-        """RequestResponse. alias: with which it is invoked. Raises ThrottledError where concurrency is reserved and
+        """RequestResponse. alias: with which it is invoked. Raises ThrottledError if concurrency is reserved and
         used up."""
         if not self._slots.acquire(blocking=not self.spec.throttles):
             raise ThrottledError(self.spec.name)

@@ -96,7 +96,7 @@ class MotoLogs:
             found.streams[name] = KeptStream(found, name, partial(self._store.lines, self._name(group, name)))
 
     def open(self, group: str, stream: str) -> None:
-        """Make the stream; one that is there stays. Raises LogRefusedError where there is no group."""
+        """Make the stream; one that is there stays. Raises LogRefusedError if there is no group."""
         found = self._group(group)
         if stream not in found.streams:
             self._store.opened(self._name(group, stream))

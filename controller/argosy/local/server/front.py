@@ -90,7 +90,7 @@ def _print(line: str) -> None:
 
 
 class FullDisk:
-    """Reports it, again and again while it lasts. say: prints a line on the terminal; now: seconds."""
+    """Reports it, repeatedly while it lasts. say: prints a line on the terminal; now: seconds."""
 
     def __init__(self, say: Callable[[str], None] = _print, now: Callable[[], float] = time.monotonic) -> None:
         self._say, self._now = say, now

@@ -179,7 +179,7 @@ _PLAIN = frozenset({"string", "character", "integer", "long", "float", "double",
 
 @cache
 def _to_wire(shape: Any) -> dict[str, tuple[str, Any]]:
-    """Members of a structure by boto3's name: (name on the wire, shape, or None where the value stays as it is)."""
+    """Members of a structure by boto3's name: (name on the wire, shape, or None if the value stays as it is)."""
     return {
         name: (wire_name, None if member.type_name in _PLAIN else member)
         for name, (wire_name, member) in by_name(shape).items()

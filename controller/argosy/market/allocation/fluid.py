@@ -96,7 +96,7 @@ class Fluid:
 
     bought: FloatArray  # (p,) instances
     task_value: FloatArray  # (s,)
-    worth: FloatArray  # (k,) that no filling of a size exceeds; infinite where that is not known
+    worth: FloatArray  # (k,) that no filling of a size exceeds; infinite if that is not known
     axis_price: FloatArray  # (k, 3) of a cpu unit, a MiB and a GPU on each size
 
 
@@ -171,7 +171,7 @@ class FluidPlanner:
         return _bound(problem, tasks, at_most)
 
     def _covers(self, problem: Problem, duals: _Duals, tasks: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(k,) an upper bound of the worth of true fillings, 0 where nothing is sold, and prices that prove it."""
+        """(k,) an upper bound of the worth of true fillings, 0 if nothing is sold, and prices that prove it."""
         asked = np.flatnonzero(tasks > 0)
         fits = self.problem.room[:, asked] > 0
         need = self.problem.backlog.need[asked]
@@ -295,7 +295,7 @@ def covers(
     """(k,) an upper bound of the worth of any filling of a size, and (k, 3) prices of its axes that prove it.
 
     price: (k, 3), raised until no task (s, 3) of `value` (s,) that `fits` (k, s) is worth more than it pays. For every
-    size its own prices are tried, and some of those of sizes that are `used` (k,). Infinite where none of them works.
+    size its own prices are tried, and some of those of sizes that are `used` (k,). Infinite if none of them works.
     """
     base = price * (1.0, 1.0, 0.0)
     known = np.flatnonzero(used)
@@ -335,6 +335,6 @@ def _covering(
 
 
 def _least(price: FloatArray, need: FloatArray | IntArray, fits: BoolArray) -> FloatArray:
-    """(s,) the price of a task on the cheapest of these sizes that hold it; infinite where none does."""
+    """(s,) the price of a task on the cheapest of these sizes that hold it; infinite if none does."""
     found: FloatArray = np.where(fits, price @ need.T, np.inf).min(axis=0, initial=np.inf)
     return found

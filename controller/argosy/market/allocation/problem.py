@@ -132,7 +132,7 @@ class Problem:
         return (self.backlog.count > 0) & ~((self.room > 0) & (some > 0)[:, None]).any(axis=0)
 
     def cheapest(self, price: FloatArray) -> FloatArray:
-        """(k,) the lowest `price` (p,) among the pools of a size that have an instance; infinite where none has."""
+        """(k,) the lowest `price` (p,) among the pools of a size that have an instance; infinite if none has."""
         lowest = np.full(len(self.sizes), np.inf)
         some = self.offered.depth > 0
         np.minimum.at(lowest, self.size_of_pool[some], price[some])

@@ -60,7 +60,7 @@ class LineType(StrEnum):
     ENV_SCALED = "env.scaled"
     ENV_FROZEN = "env.frozen"  # nothing of it is started, replaced or scaled
     ENV_THAWED = "env.thawed"
-    ENV_FAILING = "env.failing"  # its tasks fail again and again without a deployment under way
+    ENV_FAILING = "env.failing"  # its tasks fail repeatedly without a deployment under way
     ENV_RECOVERED = "env.recovered"
     ENV_DELETING = "env.deleting"
     ENV_DELETED = "env.deleted"

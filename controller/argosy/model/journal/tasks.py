@@ -165,7 +165,7 @@ class _Attempts:
             yield line(kind, **who, tasks=indexes, attempt=attempt, instance=instance.decode(), **facts)
 
     def _run(self, number: int) -> dict[str, Any]:
-        """The run's id, or its number where the id is not known: it is set aside."""
+        """The run's id, or its number if the id is not known: it is set aside."""
         return {"runId": self._names[number]} if number in self._names else {"runNumber": number}
 
 

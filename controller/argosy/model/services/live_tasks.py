@@ -67,7 +67,7 @@ class PlacedTask(NamedTuple):
 
 
 def places_of(state: State, env: Environment) -> Iterator[PlacedTask]:
-    """Of its runs that are not suspended."""
+    """Those of its runs that are not suspended."""
     for run_id in env.all_runs():
         run = state.runs.get(run_id)
         if run is None or run.terms.service is None or not run.terms.service.target_group:

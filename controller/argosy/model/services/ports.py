@@ -30,7 +30,7 @@ class PortBinding(NamedTuple):
 
 
 def packed(ports: Sequence[TaskPort], bindings: Iterable[PortBinding]) -> int:
-    """The ports of the instance, in the order of the container's in the spec; 0 where one is not bound."""
+    """The ports of the instance, in the order of the container's in the spec; 0 if one is not bound."""
     hosts = {each.container: each.host for each in bindings}
     return sum((hosts.get(port.container, 0) & MASK) << (BITS * place) for place, port in enumerate(ports))
 

@@ -25,7 +25,7 @@ class TargetPlace(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> TargetPlace:
-        """Raises ValueError where it is damaged."""
+        """Raises ValueError if it is damaged."""
         group, instance, port = text.split(" ")
         return cls(group, instance, int(port))
 

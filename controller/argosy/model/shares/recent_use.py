@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from argosy.model.cluster_course import EVERY_S
 
-Sharer: TypeAlias = tuple[str, str]  # queue, owner ("" where the queue is not shared by owners)
+Sharer: TypeAlias = tuple[str, str]  # queue, owner ("" if the queue is not shared by owners)
 Amounts: TypeAlias = tuple[int, ...]  # of cpu units, MiB and GPUs
 
 RECENT_USE = "RECENT_USE"  # of the partition STATE

@@ -129,7 +129,7 @@ def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate | LetGo]
     """Targets while nothing may be bought: they fall to the held instances, and idle instances are released.
 
     down: the deployment is shutting down. Then no minimum size holds, and every target is 0, which ends nothing and
-    replaces nothing: any other target might be higher than the one that the teardown has set meanwhile.
+    replaces nothing: any other target might be higher than the one that the teardown has set in the meantime.
     """
     if down:
         policy = replace(moment.policy, min_instances=0, min_idle=0)

@@ -1,8 +1,8 @@
 """On which instances does a daemon's next task start, and which of its tasks are stopped?
 
 A pure function. A task is on an instance. A pending slot is on no instance: it is meant for the instance of its last
-attempt, or for any instance without a task. Of the matching instances, our own acts leave as many with a healthy task
-as the update policy says, or all but one if that would make every step impossible.
+attempt, or for any instance without a task. Our own acts leave a healthy task on as many matching instances as the
+update policy says, or on all but one if that would make every step impossible.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class _Followed:
     def _ranked(
         self, name: str, moment: Moment, uses: Mapping[int, TaskUse], expected: ExpectedRows
     ) -> tuple[Rank, InstanceRow] | None:
-        """The instance's group, and its row; None where nothing can be placed on it, now or soon."""
+        """The instance's group, and its row; None if nothing can be placed on it, now or soon."""
         self._timed.discard(name)
         instance = moment.state.instances.get(name)
         if instance is None:

@@ -1,4 +1,4 @@
-"""Use of queue caps and vCPU quotas, and what is left during a tick.
+"""Use of queue caps and vCPU quotas, and the rest of them during a tick.
 
 A task uses the share of its instance that it reserves: the largest of its shares of cpu, memory and GPUs. That share of
 the instance and of its price counts against the caps of its queue, and that share of its vCPUs against the instance's
@@ -230,7 +230,7 @@ def quotas_of(policy: Policy) -> Mapping[QuotaKey, int]:
 
 
 def vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
-    """Of each quota in the settings: what is left of it after instances that EC2 still counts and orders."""
+    """The rest of each quota in the settings, without instances that EC2 still counts and without orders."""
     quotas = quotas_of(moment.policy)
     if not quotas:
         return {}

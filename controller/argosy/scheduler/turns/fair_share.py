@@ -84,7 +84,7 @@ class QueueCaps:
     queue: IntArray  # (asks,)
 
     def within(self, given: IntArray) -> Within:
-        """For the asks, beside that many tasks of each that are given and not taken out yet."""
+        """For the asks, without that many tasks of each that are given and not taken out yet."""
         taken = np.zeros_like(self.room.left)
         np.add.at(taken, self.queue, given[:, None] * self.costs)
         room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))
@@ -100,8 +100,8 @@ class QueueCaps:
         return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())
 
     def kept_to(self, placed: Placed, unplaced: Sequence[int]) -> tuple[Placed, list[int], QueueCaps]:
-        """Of the tasks placed on present instances, (ask, row) -> tasks, those that fit the caps at the cost of
-        their instances; how many of each ask then have no place; and the caps beside the former."""
+        """The tasks placed on present instances, (ask, row) -> tasks, that fit the caps at the cost of their instances;
+        how many of each ask then have no place; and the caps without the former."""
         kept, left, room = Placed(), list(unplaced), self.room
         here = self.lineup.here
         for (number, row), count in sorted(placed.items()):
@@ -116,7 +116,7 @@ class QueueCaps:
         return kept, left, replace(self, room=room.without_what_leaves())
 
     def with_promised(self, tasks: Mapping[tuple[int, int], int]) -> QueueCaps:
-        """The caps beside tasks that wait: (ask, row of an incoming instance) -> tasks. Such instances count whole for
+        """The caps without tasks that wait: (ask, row of an incoming instance) -> tasks. Such instances count whole for
         the runs that wait for them."""
         coming, ready = self.lineup.coming, self.lineup.ready
         numbers = [number for number, _ in tasks]
@@ -146,7 +146,7 @@ class FairShare:
         self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
     ) -> tuple[list[int], list[int]] | None:
         """How many tasks of each batch should start on present instances, and how many of those that spread wait for
-        others. None where there is room for all, so that no order is needed."""
+        others. None if there is room for all, so that no order is needed."""
         wants = [batch.count for batch in batches]
         free = self.within_caps(batches, wants, {}) == wants
         if free and not place(batches, lineup.supply, fitness=fitness).unplaced.any():
@@ -180,7 +180,7 @@ class FairShare:
     def within_caps(
         self, batches: Sequence[Batch], counts: Sequence[int], placed: Mapping[tuple[int, int], int]
     ) -> list[int]:
-        """As many of these counts as the caps of queues allow beside what is placed, (ask, row) -> tasks."""
+        """As many of these counts as the caps of queues allow in addition to the placed tasks, (ask, row) -> tasks."""
         if self.caps is None:
             return list(counts)
         given = np.zeros(len(batches), dtype=np.int64)

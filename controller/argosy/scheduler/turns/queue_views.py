@@ -50,7 +50,7 @@ class QueueUse:
     running: int = 0  # tasks that have a place
     use: float = 0.0  # the largest share that it uses of the cluster's cpu, memory or GPUs, 0..1
     share: float = 0.0  # its weight's share of the weights of the queues with open runs, 0..1
-    level: float | None = None  # use / weight; None where the weight is 0
+    level: float | None = None  # use / weight; None if the weight is 0
     cap: Cap = NO_CAP
     guarantee: Guarantee | None = None
     lend: bool = True

@@ -84,7 +84,7 @@ def _several_want_gpus(state: State) -> bool:
 
 
 def _least_costs(runs: Iterable[Run], sizes: IntArray, usd_per_hour: FloatArray) -> dict[Size, int]:
-    """By needs, on the instance where a task costs least; 0 where none is large enough."""
+    """By needs, on the instance where a task costs least; 0 if none is large enough."""
     kinds = np.unique(np.column_stack([sizes, usd_per_hour]), axis=0)  # few, whatever the number of instances
     sizes, prices = kinds[:, :3], kinds[:, 3]
     found: dict[Size, int] = {}

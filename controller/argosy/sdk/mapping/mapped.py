@@ -79,7 +79,7 @@ def map_items(  # noqa: PLR0913 - users name them
 
 
 class MappedResults(Generic[R]):
-    """The results of a map, in the order of its items. run: the run that makes them; None where there are no items."""
+    """The results of a map, in the order of its items. run: the run that makes them; None if there are no items."""
 
     def __init__(self, run: RunHandle | None, outcomes: Iterator[CallOutcome], return_exceptions: bool) -> None:
         self.run = run

@@ -167,7 +167,7 @@ class Auditor:
             checker.at_rest(rest)
 
     def not_over(self, sentence: str) -> None:
-        """The trial does not come to its end: report what is still open.
+        """The trial does not end: report the open work.
         The report counts even if it names a damaged run, because a run that was set aside has ended.
         """
         stored, instances = self.stored, self.facts.regions.instances()

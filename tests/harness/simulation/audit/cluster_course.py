@@ -1,4 +1,4 @@
-"""The cluster's history and the metrics of each tick, compared with what is stored.
+"""The cluster's history and the metrics of each tick, compared with the stored state.
 
 C1: a sample counts the runs, tasks and instances that are stored in the same commit. C2: while anything exists, no
 commit comes later than five minutes after the previous sample. C3: when all has ended, the last sample says so. C4: an

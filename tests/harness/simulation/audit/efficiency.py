@@ -1,6 +1,6 @@
 """Is every call and every order needed?
 
-`repeated`: no call is repeated again and again with the same request, and nothing is stored again unchanged. `awake`:
+`repeated`: no call is repeated repeatedly with the same request, and nothing is stored again unchanged. `awake`:
 no controller works on after everything has ended. `order`: one controller raises no fleet above the tasks that need it.
 """
 
@@ -103,7 +103,7 @@ class EfficiencyChecker(Checker):
         return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.spec_of(run_id)))
 
     def _at_least_fit(self, spec: Mapping[str, Any]) -> int:
-        """The minimum number of tasks on an instance of a trial; 1 where more than cpu may decide that."""
+        """The minimum number of tasks on an instance of a trial; 1 if more than cpu may decide that."""
         needs = spec.get("resources", {})
         is_plain = not any(job.is_daemon for job in self.facts.jobs.values())
         is_plain = is_plain and "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")

@@ -248,7 +248,7 @@ class EnvironmentChecker(Checker):
                 self._violated("E11", env, f"{key} {did}, and its health command only ever said {sorted(told)}")
 
     def _told_of(self, each: StoredAttempt) -> set[str] | None:
-        """Everything that the health command of its main container ever reported; None where ECS has forgotten the
+        """Everything that the health command of its main container ever reported; None if ECS has forgotten the
         task.
         """
         task = self.facts.regions.task_by_id(each.task_id) if each.task_id else None

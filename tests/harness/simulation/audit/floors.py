@@ -2,8 +2,8 @@
 
 Only our own acts are judged. F1: no instance that could take work is released below the floor. F2: once faults have
 ended the floor is reached, unless a reason is given. F3: no controller goes to rest while there is a floor. `idle`
-checks what is kept beyond it. During a teardown every instance goes, from the kill switch on and not only once the
-teardown is complete: then no floor holds.
+checks the instances kept beyond it. During a teardown every instance goes, from the kill switch on and not only once
+the teardown is complete: then no floor holds.
 """
 
 from __future__ import annotations

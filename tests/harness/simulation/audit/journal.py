@@ -1,8 +1,8 @@
 """Does the journal contain every change of every commit, and nothing else?
 
 A reader that has only the lines folds them, from the first one on (`JournalFold`).
-`journal`: after each commit, the fold of all lines so far equals what is stored: runs' statuses, tasks' statuses, live
-attempts, instances and targets. Lines come only with the transaction that makes their version. They are numbered
+`journal`: after each commit, the fold of all lines so far equals the stored state: runs' statuses, tasks' statuses,
+live attempts, instances and targets. Lines come only with the transaction that makes their version. They are numbered
 without a gap, each item names the previous one, and an item expires three days later.
 """
 

@@ -214,6 +214,6 @@ def _can_launch(pool: Mapping[str, Any]) -> bool:
 
 
 def _most(pool: Mapping[str, Any], purchase: Purchase) -> int:
-    """Instances of the kind that its fleet holds at most, by what is wanted and what EC2 last acknowledged."""
+    """The maximum of instances of the kind in its fleet, by the requested and the last acknowledged target."""
     wanted, told = _TARGETS[purchase]
     return int(max(pool[wanted], pool[told]))

@@ -91,7 +91,7 @@ class SharingChecker(Checker):
         return -record.priority, record.number
 
     def _height(self, parties: dict[str, Party], run_id: str, live: Counter[Party], more: int = 0) -> Fraction | None:
-        """The height of the run's sharer with that many more tasks; None where it has no share."""
+        """The height of the run's sharer with that many more tasks; None if it has no share."""
         party = parties[run_id]
         weight = self.facts.stored.sharing.queues()[party[0]].weight
         parts = sum(each[0] == party[0] for each in {*parties.values()})

@@ -23,7 +23,7 @@ LATE_S = 1.0  # of clocks that show the same time
 
 
 class TargetChecker(Checker):
-    """The calls about targets, the stops, and what is registered at the end."""
+    """The calls about targets, the stops, and the registered targets at the end."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)

@@ -1,6 +1,6 @@
 """A controller as Lambda invokes it: the real loop with its lease, one tick at each step.
 
-A process outlasts its invocations, as a warm one of Lambda does, and nothing of it outlasts a crash. `invocations`
+A process outlasts its invocations, like a warm one of Lambda, and none of its state survives a crash. `invocations`
 decides when one begins.
 """
 

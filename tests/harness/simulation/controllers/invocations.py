@@ -25,7 +25,8 @@ LOOK_S = 0.25  # between two polls of a caller that waits for a message
 
 
 class Invocations:
-    """Of one deployment's controller. store: through calls that never fail. is_at_work: whether some controller is."""
+    """The invocations of one deployment's controller. store: through calls that never fail. is_at_work: whether some
+    controller is."""
 
     def __init__(
         self,

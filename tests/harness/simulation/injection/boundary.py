@@ -31,7 +31,7 @@ PAGE_SIZES = {  # entries of a listing while pages are small: small clusters hav
     "query": ("Limit", 2),
 }
 GOES_ON = ("nextToken", "NextToken", "ExclusiveStartKey")  # the member that a request for a further page has
-LONGEST_FREEZE_S, STIR_S = 3600.0, 30.0  # standstills of a process, and how often others may work meanwhile
+LONGEST_FREEZE_S, STIR_S = 3600.0, 30.0  # standstills of a process, and how often others may work in the meantime
 REFUSED_S = 80.0  # at most
 # Refusals that pass: rights and roles spread slowly, keys are throttled, clocks are off, and ECS says ClientException.
 REFUSALS = {

@@ -26,7 +26,7 @@ _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KIN
 
 
 class TimedCalls:
-    """All calls to the simulated AWS, with the processor time that they took, which is not the controller's."""
+    """All calls to the simulated AWS, with the CPU time that they took, which is not the controller's."""
 
     def __init__(self, timeline: Timeline, cells: int) -> None:
         self.timeline, self.cells = timeline, cells

@@ -60,9 +60,8 @@ RARELY = (100_000, 50, 1_000)  # of the garbage collector
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of the run. interrupted_per_hour: share of instances. invocation_s: after which a controller ends, and
-    the
-    next one begins with what is stored.
+    """The size of the run. interrupted_per_hour: share of instances. invocation_s: the time after which a controller
+    ends, and the next one begins from the stored state.
     """
 
     tasks: int = 1_000_000
@@ -88,7 +87,7 @@ class ScaleRun:
         self.job = _job(size)
         self.engine = self._engine()
         self.tick_s: list[float] = []
-        """Processor time of each tick, without that of the simulated AWS."""
+        """CPU time of each tick, without that of the simulated AWS."""
         self.busy_s = 0.0
         """Virtual time in which a cell had both tasks to start and room for them, tick by tick, over all cells."""
         self.busy_launches = 0

@@ -1,4 +1,4 @@
-"""The owner of a trial's deployment: its settings, and what is deployed while it works.
+"""The owner of a trial's deployment: its settings, and deployments during the trial.
 
 The account's quotas, which the settings may name or not, the most tasks on an instance, and new versions of the launch
 templates.

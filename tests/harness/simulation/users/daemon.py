@@ -1,4 +1,4 @@
-"""The daemon of a trial: it is deployed again and again, frozen, thawed and stopped.
+"""The daemon of a trial: it is deployed repeatedly, frozen, thawed and stopped.
 
 Some of its revisions are broken, and some run in one zone only. Once the faults have ended it is left alone until
 everything rests, because it must keep nothing awake, and then it is deleted.
@@ -68,7 +68,7 @@ class TrialDaemon:
             self._desk.change("ThawEnvironment")
 
     def ask(self) -> None:
-        """Ask for what is wanted by now."""
+        """Send the requests that are due."""
         self._desk.act()
 
     def act(self, are_others_done: bool) -> None:

@@ -73,7 +73,7 @@ class EnvironmentDesk:
         self._wishes.append(_Asked(action, {"name": self._name, **fields}))
 
     def act(self) -> None:
-        """Ask for what is wanted by now. A deployment that is being torn down gets no requests."""
+        """Send the requests that are due. A deployment that is being torn down gets no requests."""
         while self.is_waiting:
             wish = self._wishes[0]
             if not self._is_done(wish):
@@ -133,9 +133,8 @@ class EnvironmentDesk:
             self._numbers[wish.revision] = self._newest = number
 
     def _named(self, submit: SubmitRequest) -> None:
-        """The api is about to store a deployment with this run. Its spec says what is wanted of it, because a user
-        without an
-        answer may take an earlier revision for the one that they created.
+        """The api is about to store a deployment with this run. Its spec has the expected values, because a user
+        without an answer may mistake an earlier revision for their own.
         """
         if self._job is not None:
             self._facts.offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)

@@ -1,4 +1,4 @@
-"""Does a reader of the journal get every line once, although it dies again and again?
+"""Does a reader of the journal get every line once, although it dies repeatedly?
 
 It reads through the api's own code, a page now and then. It records the lines that it has shown, and is killed at any
 line; then it continues from the last one that it has shown.

@@ -1,4 +1,4 @@
-"""The service of a trial: it is deployed again and again, scaled, frozen, thawed and deleted.
+"""The service of a trial: it is deployed repeatedly, scaled, frozen, thawed and deleted.
 
 Some of its revisions are broken: their tasks end soon after they have started. Once the faults have ended it is left
 alone until it has reached its target and for some minutes more. Then it is deleted, so that the trial comes to rest.
@@ -27,7 +27,7 @@ FEWEST_CHANGES, MOST_CHANGES = 2, 8
 MOST_DESIRED = 5
 LEAST_HEALTHY, MOST_OVER = (0, 50, 75, 100), (25, 50, 100)  # percent; nothing above where less may be healthy
 BROKEN, CRASHING, FALLING_ILL = 0.3, 0.15, 0.3  # broken revisions; failing attempts of the others
-LOOPING, LOOPS_S = 0.15, (60.0, 120.0)  # share of revisions whose tasks serve for a while, and end again and again
+LOOPING, LOOPS_S = 0.15, (60.0, 120.0)  # share of revisions whose tasks serve for a while, and end repeatedly
 WITH_BASE, MOST_BASE = 0.4, 3  # of the revisions; tasks
 WITH_TARGET_GROUP, DRAINS_S = 0.5, (0, 10, 30, 120)  # of the services
 ALIKE = 0.3  # share of later revisions that differ from an earlier one only in the desired number
@@ -106,7 +106,7 @@ class TrialService:
             self._thaw()
 
     def ask(self) -> None:
-        """Ask for what is wanted by now."""
+        """Send the requests that are due."""
         self._desk.act()
 
     def act(self, is_settled: bool) -> None:

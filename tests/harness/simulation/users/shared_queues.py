@@ -1,4 +1,4 @@
-"""The queues by which the users of a trial share the cluster. Its owner changes them again and again."""
+"""The queues by which the users of a trial share the cluster. Its owner changes them repeatedly."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class VirtualAgent:
             virtual = self.tasks[task["taskArn"]] = VirtualTask(self, task, definition, behaviour)
             virtual.begin()
         for arn in work.stop:
-            self.tasks[arn].stop()  # ECS forgets the stop of a task that has ended meanwhile
+            self.tasks[arn].stop()  # ECS forgets the stop of a task that has ended in the meantime
 
     def _drain(self) -> None:
         if self.alive and self.connected and self.arn:

@@ -80,7 +80,7 @@ class Bill:
         return sum(usd for _, usd in self.ended.values()) + sum(alive)
 
     def hours(self) -> float:
-        """Of instances that are gone."""
+        """The cost of ended instances."""
         return sum(seconds for seconds, _ in self.ended.values()) / 3600
 
     def _end(self, instance: Ec2Instance) -> None:

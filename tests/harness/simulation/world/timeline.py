@@ -18,7 +18,7 @@ class Source(Protocol):
 
 
 class Timeline:
-    """A clock and what is due. Single-threaded; equal times in the order of the calls."""
+    """A clock and the calls that are due. Single-threaded; equal times in the order of the calls."""
 
     def __init__(self, start: float) -> None:
         self.now = start

@@ -28,7 +28,7 @@ LOSS_SEEN_S = 5.0  # from the end of an instance until ECS knows it
 
 
 def target_group_arn(region: str) -> str:
-    """Of the one target group that its owner has made in each Region."""
+    """For the target group that its owner has made in each Region."""
     return f"arn:aws:elasticloadbalancing:{region}:123456789012:targetgroup/web/0123456789abcdef"
 
 

@@ -1,4 +1,4 @@
-"""`argosy queues`: what is shown, what is applied, and what is refused."""
+"""`argosy queues`: the display, applying a document, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`argosy cluster scale`: what is sent, what is said, and what is refused."""
+"""`argosy cluster scale`: the request, the output, and refusals."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Iam:
 
 
 class Quotas:
-    """vCPUs by class, of on-demand as OnDemandG; what is not named has only AWS's default of 0."""
+    """vCPUs by class, of on-demand as OnDemandG; others have AWS's default of 0."""
 
     def __init__(self, denied: bool = False, **vcpus: float) -> None:
         self._vcpus, self._denied = vcpus, denied

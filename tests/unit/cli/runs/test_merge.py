@@ -409,7 +409,7 @@ def test_an_unwritable_file_is_reported(tmp_path: Path, target: str) -> None:
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_results(tmp_path: Path) -> None:
-    """9 MB of rows in 60 parts: what is held is some parts on their way, never the whole."""
+    """9 MB of rows in 60 parts: only a few parts are in memory, never all."""
     row = json.dumps({"text": "x" * 1_000}) + "\n"
     merged = world({part(i): row * 150 for i in range(60)})
     tracemalloc.start()

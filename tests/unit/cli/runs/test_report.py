@@ -1,4 +1,4 @@
-"""`report benchmark`: the figures of 2019, runs of our own, what is not compared, and what is refused."""
+"""`report benchmark`: the figures of 2019, runs of our own, measurements that are not compared, and refusals."""
 
 from __future__ import annotations
 

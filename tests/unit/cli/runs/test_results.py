@@ -1,4 +1,4 @@
-"""`results`: follows the manifest, refuses what is not complete, never writes outside the folder."""
+"""`results`: follows the manifest, refuses incomplete results, never writes outside the folder."""
 
 from __future__ import annotations
 

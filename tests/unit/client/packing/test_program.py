@@ -188,7 +188,7 @@ class Endless(Objects):
 
 
 def test_one_failure_ends_all_uploads(tmp_path: Path) -> None:
-    """So does Ctrl-C: what is in the middle of its way goes no further."""
+    """So does Ctrl-C: running uploads stop."""
     world = World(objects=Endless())
     parcels = []
     for number in range(20):

@@ -127,7 +127,7 @@ def test_the_next_plan_is_measured_too_when_asked_for(bench: Any, tmp_path: Path
 
 
 def test_a_generated_backlog_of_distinct_sizes_is_planned_with_its_gap(bench: Any, tmp_path: Path) -> None:
-    """The files that docs/maintainers/decisions/0006 measures, in small; processor time is counted if asked for."""
+    """The files that docs/maintainers/decisions/0006 measures, in small; CPU time is counted if asked for."""
     main([str(tmp_path / "drawn"), "--sizes", "160", "--pools", "30", "--gpu-share", "0.1"])
     pools, backlog = ((tmp_path / "drawn" / f"{name}.csv").read_text() for name in ("pools", "backlog"))
     report, plan, _ = planned(bench, tmp_path, "--cpu-time", "--seconds", "0.5", pools=pools, backlog=backlog)

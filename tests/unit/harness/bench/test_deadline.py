@@ -45,7 +45,7 @@ def test_costs_lie_between_the_best_and_on_demand_and_nothing_is_missed(bench: A
     for row in (*report["folders"].values(), report["all"]):
         assert 1.2 < row["best"] <= row["argosy"] <= row["onDemand"] == pytest.approx(4.1)
         assert (row["missed"], row["missedByGreedy"], row["impossible"]) == (0, 0, 0)
-    assert report["folders"]["ever"]["gapShare"] is None, "nobody does worse than the best where spot never goes"
+    assert report["folders"]["ever"]["gapShare"] is None, "no policy is worse than the best if spot is always available"
     assert report["all"]["jobs"] == sum(row["jobs"] for row in report["folders"].values())
 
 

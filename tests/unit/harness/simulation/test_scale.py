@@ -1,4 +1,4 @@
-"""A run at size, small enough for every day: the census, the figures, and what is found when something is wrong."""
+"""A run at size, small enough for every test run: the census, the figures, and the findings if something is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without the runner of users' programs podman runs none of them: what is said can be typed where it is read."""
+"""Without the runner of users' programs podman runs none of them: the message's commands work where it is shown."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_a_run_that_waits_because_instances_have_their_most_tasks_says_so() -> N
 
 
 def test_an_instance_never_reserves_more_host_ports_than_ecs_lets_it() -> None:
-    """Of tasks 94, besides the six that are never theirs."""
+    """For tasks 94, besides the six that are never theirs."""
     state = cluster()
     for number in range(4):
         first = 1_000 + number * 30

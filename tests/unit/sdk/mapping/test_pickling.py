@@ -1,4 +1,4 @@
-"""What is sent with a function to another machine, and what is refused by name."""
+"""The code that is sent with a function to another machine, and refusals by name."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_arguments_and_their_names_are_kept() -> None:
 
 
 class Point:
-    """Of a user's own module, which travels by value."""
+    """In a user's own module, which is sent by value."""
 
     def __init__(self, x: int) -> None:
         self.x = x

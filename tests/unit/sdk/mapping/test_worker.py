@@ -37,7 +37,7 @@ class Task:
         return subprocess.run(command, cwd=self.program, env=environment, capture_output=True, text=True, check=False)
 
     def outcomes(self, function: Callable[..., Any], *items: Any) -> list[CallOutcome]:
-        """Of calls with these items; the first of them is item 100."""
+        """For calls with these items; the first of them is item 100."""
         with own_modules_by_value():
             table = OwnClasses()
             calls = framed_here([table.call(0, (item,), {}, "It") for item in items])

@@ -1,4 +1,4 @@
-"""Does the auditor see work in a cell that is closed, and what is left there?"""
+"""Does the auditor see work in a closed cell, and instances left there?"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def checked() -> tuple[TrialFacts, EfficiencyChecker]:
 
 
 def stopped(times: int, every_s: float) -> list[str]:
-    """The same StopTask again and again."""
+    """The same StopTask repeatedly."""
     facts, checker = checked()
     for _ in range(times):
         checker.effects()["ecs", "stop_task"]({"task": "a"}, {})

@@ -1,4 +1,4 @@
-"""Does the auditor see metrics that are not what is stored, and markers that are not about their run?"""
+"""Does the auditor see metrics that differ from the stored state, and markers of another run?"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SOUND: dict[str, Any] = {
 
 
 def let_go(kept: int, **facts_: Any) -> list[str]:
-    """What is found when a commit lets the only instance go, and so many are to be kept."""
+    """The findings if a commit releases the only instance, with that many to keep."""
     facts = TrialFacts(Regions(world()), {}, Policy(), **facts_)
     checker, stored = FloorChecker(facts), facts.stored
     stored.root = {"floor": Floor(kept).to_json()}

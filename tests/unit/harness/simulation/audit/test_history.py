@@ -23,7 +23,7 @@ REOPENED = {"status": RunStatus.SUBMITTED, "attempts": 3}
 
 
 def violations(*records: dict[str, Any]) -> list[str]:
-    """Of a run whose record was stored like this, one after the other, and that has no row at all."""
+    """For a run whose record was stored in these forms, one after the other, without any row."""
     facts = TrialFacts(Regions(world()), {}, Policy())
     checker = HistoryChecker(facts)
     for values in records:

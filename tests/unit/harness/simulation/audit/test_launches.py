@@ -1,4 +1,4 @@
-"""Does the auditor see an attempt that is launched over and over, or placed where no work may go?"""
+"""Does the auditor see an attempt that is launched repeatedly, or placed where no work may go?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOUND: dict[str, Any] = {"interrupted_at": 0.0, "rebalance_at": 0.0, "cordon": "
 
 
 def violations_of(launch: int, **instance: Any) -> list[str]:
-    """Of an intent with this launch number, on an instance that is sound but for these members."""
+    """For an intent with this launch number, on an instance that is healthy except for these members."""
     facts = TrialFacts(Regions(world()), {}, Policy())
     facts.stored.instances["i-1"] = SOUND | instance
     intent = StoredAttempt(AttemptKey("run", 0, 1, launch), "i-1", AttemptStatus.INTENT, "")

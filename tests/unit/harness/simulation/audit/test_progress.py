@@ -17,7 +17,7 @@ POLICY = Policy(max_losses=20, max_start_failures=3)
     ("row", "given_up"),
     [
         (TaskRow(TaskStatus.FAILED, 2, 0, 0), False),  # its attempts are used up
-        (TaskRow(TaskStatus.FAILED, 0, 3, 0), False),  # it could not be started again and again
+        (TaskRow(TaskStatus.FAILED, 0, 3, 0), False),  # it could not be started repeatedly
         (TaskRow(TaskStatus.FAILED, 0, 0, 0), True),  # its run was given up
         (TaskRow(TaskStatus.SUCCEEDED, 0, 0, 1), False),
     ],

@@ -1,4 +1,4 @@
-"""What does the auditor object to in what is registered with target groups, and in stops of what is?"""
+"""What does the auditor find wrong with registrations in target groups, and with stops of registered tasks?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OURS = {
 
 
 class Served:
-    """A service's only task, which runs, and what is said about calls that took effect."""
+    """A service's only task, which runs, and the findings about calls that took effect."""
 
     def __init__(self, **facts: Any) -> None:
         self.world = world(TaskBehaviour(float("inf")))
