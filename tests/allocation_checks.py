@@ -1,7 +1,7 @@
 """An independent judge of allocations: does a plan hold the tasks that it claims, and what would the cheapest plan have
 cost?
 
-Plain Python on the files and on the plan as written, slow and obvious; shares no code with the allocator.
+Plain Python on the files and on the written plan, slow and obvious; it shares no code with the allocator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def faults_of_plan(
     backlog: Sequence[Mapping[str, str]],
     report: Mapping[str, Any],
 ) -> list[str]:
-    """What is wrong with `plan` as `--plan` writes it, given the records of both files and the JSON report."""
+    """The faults of `plan`, as written by `--plan`, given the records of both files and the JSON report."""
     faults: list[str] = []
     by_name = {(pool["region"], pool["availabilityZone"], pool["instanceType"]): pool for pool in pools}
     needs = {row["shapeId"]: (int(row["cpu"]), int(row["memory"]), int(row["gpus"])) for row in backlog}
@@ -70,7 +70,7 @@ def _faults_of_pattern(pattern: Mapping[str, Any], pool: Mapping[str, str], need
 def all_patterns(
     size: Size, needs: Sequence[Size], counts: Sequence[int], most_tasks: int = 1 << 40
 ) -> Iterator[tuple[int, ...]]:
-    """Every filling of an instance with at most `counts` of each shape, and `most_tasks` in all."""
+    """Every filling of an instance with at most `counts` of each shape, and at most `most_tasks` in all."""
     ranges = [range(count + 1) for count in counts]
     for pattern in itertools.product(*ranges):
         if sum(pattern) <= most_tasks and all(

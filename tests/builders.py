@@ -110,7 +110,7 @@ def container_instance(
 
 
 def joined(numbers: Iterable[int]) -> list[Event]:
-    """What is seen of instances of these numbers that run and have registered."""
+    """The sightings of instances with these numbers that run and have registered."""
     return [each for number in numbers for each in (host(number), container_instance(number))]
 
 

@@ -32,7 +32,7 @@ FLAGS = (
 
 @contextmanager
 def page(url: str, profile: Path, resolve: dict[str, str]) -> Iterator[None]:
-    """Chromium with this page open. resolve: name -> address. Skips the test where there is no chromium."""
+    """Chromium with this page open. resolve: name -> address. Skips the test if there is no chromium."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("there is no chromium on PATH (Debian: apt-get install chromium)")
@@ -47,9 +47,8 @@ def page(url: str, profile: Path, resolve: dict[str, str]) -> Iterator[None]:
 
 
 class Tab:
-    """A page in Chromium, spoken to over the DevTools protocol through a pipe: no port that others could reach.
-
-    complaints: what the browser has said against the page: exceptions, errors, violations of its policy.
+    """A page in Chromium, controlled over the DevTools protocol through a pipe, without a port that others could reach.
+    complaints: the browser's messages about the page: exceptions, errors, violations of its policy.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], into: IO[bytes], out: IO[bytes]) -> None:
@@ -101,14 +100,14 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def passes(self, minutes: float) -> None:
-        """So much time of the page, at once: its timers run, and requests are waited for. Then its clock stops."""
+        """Advances the page's time at once: its timers run, and requests are awaited. Then its clock stops."""
         until = self.value("performance.now()") + 60_000 * minutes
         budget = {"policy": "pauseIfNetworkFetchesPending", "budget": 60_000 * minutes}
         self.call("Emulation.setVirtualTimePolicy", **budget)
         self.until(f"performance.now() >= {until - 1}")
 
     def looks(self, *, width: int = 1280, dark: bool = False, script: bool = True) -> None:
-        """How the next page is shown."""
+        """The display of the next page."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -138,7 +137,7 @@ class Tab:
 
 @contextmanager
 def tab(profile: Path) -> Iterator[Tab]:
-    """An empty tab. Skips the test where there is no chromium."""
+    """An empty tab. Skips the test if there is no chromium."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("there is no chromium on PATH (Debian: apt-get install chromium)")

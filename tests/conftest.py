@@ -55,7 +55,7 @@ settings.load_profile("ci")
 
 
 class NetworkBlocked(RuntimeError):
-    """A test reached for a host other than this one."""
+    """A test tried to reach a host other than this one."""
 
 
 _HOST_AT = {"socket.getaddrinfo": 0, "socket.gethostbyname": 0, "socket.connect": 1, "socket.sendto": 1}

@@ -44,7 +44,7 @@ def static_busybox() -> Path | None:
 
 
 def needs_a_loader(program: bytes) -> bool:
-    """Whether an ELF program has a PT_INTERP header, or is none."""
+    """Whether an ELF program has a PT_INTERP header, or the file is not one."""
     if program[:5] != b"\x7fELF\x02":
         return True
     first, (size, count) = struct.unpack_from("<Q", program, 32)[0], struct.unpack_from("<HH", program, 54)
@@ -159,7 +159,7 @@ def containers(engine: str, *ports: int) -> list[str]:
 
 
 def leave_a_container(engine: str, images: Path, port: int) -> None:
-    """As a local mode on this port does that is killed."""
+    """Like a killed local mode on this port."""
     command = [sys.executable, "-c", LOCAL_MODE, engine, str(images), str(port)]
     with subprocess.Popen(command, cwd=FAKE.parents[2], stdout=subprocess.PIPE, text=True) as local_mode:
         assert local_mode.stdout is not None

@@ -1,4 +1,4 @@
-"""Which `except` was executed by no test? Reads what `pytest --cov` has measured.
+"""Which `except` was executed by no test? Reads the measurements of `pytest --cov`.
 
 .venv/bin/python -m pytest --cov --cov-config=tests/coverage-of-everything.ini ...
 .venv/bin/python -m tests.excepts [.coverage]

@@ -73,7 +73,7 @@ def distinct_sizes(tasks: int, seed: int, gpu_share: float = 0.0) -> TaskShapes:
 
 
 def proportional_market(types: int) -> Offered:
-    """Types of 1 to `types` vCPUs at one price per vCPU, less what the host takes."""
+    """Types of 1 to `types` vCPUs at one price per vCPU, without the host's own use."""
     vcpus = np.arange(1, types + 1)
     capacity = np.column_stack([vcpus * 1000 - 100, vcpus * 2048 - 10, 0 * vcpus])
     return Offered.of(capacity.tolist(), (vcpus * 0.3).tolist(), [1_000_000] * types, list(range(types)))

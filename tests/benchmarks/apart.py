@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def apart(measure: Callable[..., T], *arguments: Any) -> T:
-    """What `measure`, a function of a module, returns in a fresh process."""
+    """The result of `measure`, a function of a module, in a new process."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, *arguments).result()
 

@@ -12,7 +12,7 @@ INSTANCES, PER_INSTANCE, TASKS = 5_000, 16, 1_000_000
 
 
 def full_state(runs: int = 1, mixed: bool = False, owed: int = 2 * INSTANCES) -> State:
-    """mixed: whether the tasks of an instance are of different runs. owed: instances that may come yet."""
+    """mixed: whether the tasks of an instance are of different runs. owed: instances that may still arrive."""
     state, ids = State(epoch="bench"), [RUN_ID, *(f"other-261121-062733-{number:04x}" for number in range(1, runs))]
     for run_id in ids:
         told(state, submitted(run_id, tasks=TASKS // runs), prepared(run_id))

@@ -1,9 +1,9 @@
-"""How well do decayed counts with a prior foresee interruptions? Half-lives and priors on recorded spot traces.
+"""How well do decayed counts with a prior predict interruptions? Half-lives and priors on recorded spot traces.
 
     python -m tests.benchmarks.risk_on_traces FOLDER
 
 FOLDER holds `spot-traces` of "Can't Be Late" (NSDI'24, skypilot-org/spot-traces), which are not part of this project:
-JSON files with metadata.gap_seconds and data = instances held at each step. A fall is read as an interruption. The
+JSON files with metadata.gap_seconds and data = instances held at each step. A fall counts as an interruption. The
 figures are those of decision 8: the mean log-likelihood of each next step's interruptions under a Poisson process with
 the rate known before it; higher is better.
 """

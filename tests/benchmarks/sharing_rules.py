@@ -32,7 +32,7 @@ def oldest_of_each(world: World) -> list[int]:
 
 
 class Fifo:
-    """The oldest job is first, of any owner, and a job that does not fit holds up all behind it."""
+    """The oldest job of any owner is first, and a job that does not fit holds up all jobs behind it."""
 
     def starts(self, world: World) -> Iterator[int]:
         """See `Rule`."""
@@ -46,7 +46,7 @@ class Fifo:
 @dataclass
 class BatchFairShare:
     """AWS Batch: next is the share identifier of the lowest usage times weight factor; usage is the mean vCPUs of the
-    decay time, and those in use now. One queue of jobs in that order, whose head holds up all behind it.
+    decay time, and those in use now. One queue of jobs in that order, whose head holds up all others.
 
     Sources: the user guide, "Fair-share scheduling policies" (a weight factor of 1/8 gets eight times the compute
     resources) and "Jobs stuck in RUNNABLE" (the head of the queue). A weight factor is one over our weight."""
@@ -203,7 +203,7 @@ def fair_share_factor(usage: float, shares: float) -> float:
 
 
 def room_at(world: World, job: int) -> float:
-    """When enough will have ended for one task of it, epoch seconds of the world."""
+    """The time when enough will have ended for one task of it, epoch seconds of the world."""
     free = world.free.copy()
     for end in sorted(world.running):
         free += np.array([world.mix.jobs[each].need for each in world.running[end]]).sum(axis=0)

@@ -1,6 +1,6 @@
 """The same users' runs in a full cluster, under one rule or another.
 
-A cluster of fixed size, as every elastic one is at its limits: a fixed amount of CPU, GPUs and launches per tick. Runs
+A cluster of fixed size, like every elastic one at its limits: a fixed amount of CPU, GPUs and launches per tick. Runs
 arrive; a rule says whose task is next. Nothing else differs between the rules: time passes in ticks of two seconds, a
 task takes as long as its run says, and no rule stops a task that runs.
 """
@@ -43,7 +43,7 @@ class Mix:
 
 
 class Rule(Protocol):
-    """The next run. Asked again until none is left or the launches of the tick are used up."""
+    """The next run. Called repeatedly until none is left or the launches of the tick are used up."""
 
     def starts(self, world: World) -> Iterable[int]:
         """The job of each task that starts in this tick, one after the other; the world follows between them."""
@@ -76,7 +76,7 @@ class World:
         return bool((self.free >= self.mix.jobs[job].need).all())
 
     def run(self, rule: Rule) -> World:
-        """To the end of the mix."""
+        """Until the end of the mix."""
         arrivals = sorted(range(len(self.mix.jobs)), key=lambda each: self.mix.jobs[each].at_s)
         while self.now_s < self.mix.until_s:
             while arrivals and self.mix.jobs[arrivals[0]].at_s <= self.now_s:

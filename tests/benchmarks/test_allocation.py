@@ -2,8 +2,8 @@
 
 Floors: 1,500 pools, 20 shapes, 100,000 tasks within +2 % of a valid bound in 3 s cold and 1 s warm; 20,000 pools,
 100 shapes, 1,000,000 tasks within +2 % in 10 s; 5,000 and 20,000 tasks of as many sizes within +2 % in 10 and 30 s, and
-never dearer after more time; 5,000 small tasks of 30 sizes on 400 types at one price per vCPU within +1 % in 2 s. `make
-bench` prints the figures.
+never more expensive after more time; 5,000 small tasks of 30 sizes on 400 types at one price per vCPU within +1 % in 2
+s. `make bench` prints the figures.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_no_filling_of_a_real_size_is_worth_more_than_the_bound_says(seed: int) 
 
 
 def test_the_benchmark_works_in_small(capsys: pytest.CaptureFixture[str]) -> None:
-    """So that it cannot rot unnoticed."""
+    """So that it cannot become outdated unnoticed."""
     problem = Problem(market(60, 0), backlog(6, 800, 0))
     cold, _ = measured("60 pools", problem, capsys, 60)
     assert cold.gap < 0.05

@@ -38,7 +38,8 @@ TASKS, OBJECTS = 1_000_000, 2_000_000
 
 
 class Bucket:
-    """A part for each task, as S3 lists them: a thousand at a time, from any name on. What is written is measured."""
+    """A part for each task, as S3 lists them: a thousand at a time, from any name on. The written bytes are
+    measured."""
 
     def __init__(self) -> None:
         self.pages = self.bytes = self.largest = 0
@@ -66,7 +67,7 @@ class Bucket:
 
 
 class Folder(Bucket):
-    """One attempt's folder of OBJECTS objects. most_pages: that are listed for one object that is written."""
+    """One attempt's folder of OBJECTS objects. most_pages: the most listed for one written object."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class Folder(Bucket):
 
 
 def closed(bucket: Bucket, state: State) -> tuple[list[float], int]:
-    """Seconds of each piece of the close, and the bytes of memory that one takes."""
+    """Seconds of each part of the close, and the bytes of memory that one needs."""
     events = ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": [{}]})
     results = Results(HomeClients(bucket, events), Clock())
     seconds: list[float] = []

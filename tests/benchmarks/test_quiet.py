@@ -34,7 +34,7 @@ CALLED_A_DAY = 24  # times that a rule calls it for nothing: other instances of 
 
 
 def billed_s(one: Invocation) -> float:
-    """With the longest wait for messages where it was called."""
+    """With the longest wait for messages if it was called."""
     return SLOWER * one.cpu_s + PUT_S + sum(CALL_S[service] * count for (service, _), count in one.calls.items())
 
 
@@ -101,7 +101,7 @@ def lateness(shares_lost: float, seeds: range) -> list[float]:
 @pytest.mark.benchmark
 @pytest.mark.parametrize(("lost", "within_s"), [(0.0, 8.0), (1.0, 62.0)])
 def test_urgent_messages_are_handled_soon(lost: float, within_s: float, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where none of the calls arrives: then the schedule's next minute hears of it."""
+    """Also if no call arrives: then the schedule's next minute handles it."""
     found = sorted(lateness(lost, range(8)))
     p99 = found[int(0.99 * (len(found) - 1))]
     with capsys.disabled():

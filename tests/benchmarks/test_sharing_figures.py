@@ -48,7 +48,7 @@ class Crowd:
         return self.cluster.submit(tasks, run_id, array=array, queue=queue, **spec)
 
     def held(self, run_ids: list[str], for_s: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """(runs,) how many tasks of each run on average, from now on for so long."""
+        """(runs,) the mean number of tasks of each run, from now on for that long."""
         end, counts = self.cluster.world.now + for_s, []
         while self.cluster.world.now < end:
             self.cluster.tick()

@@ -1,6 +1,6 @@
 """What do caps, and taking room, add to a tick: 5,000 instances, 80,000 live attempts, 1,000 runs of 200 queues?
 
-Floor of all that sharing adds to a tick: 60 ms; 30 ms wished for. CPU time. `make bench` prints the figures.
+Floor for all that sharing adds to a tick: 60 ms; goal 30 ms. CPU time. `make bench` prints the figures.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FULL = replace(POLICY, max_instances=INSTANCES)
 
 
 def crowd(owed: int = 0, **document: Any) -> State:
-    """Every queue has caps and may be preempted, but for the first one, which may take room."""
+    """Every queue has caps and may be preempted, except the first one, which may take room."""
     state = full_state(RUNS, mixed=True, owed=owed)
     for number in range(200):  # full as well
         told(state, container_instance(number, 16 * 1024, 30_000))
@@ -132,7 +132,7 @@ def test_what_was_used_lately_and_deadlines_add_to_the_order(capsys: pytest.Capt
 
 
 def _forgotten(state: State) -> State:
-    """It was noted ten minutes ago."""
+    """It was recorded ten minutes ago."""
     state.sharing = replace(state.sharing, recent=replace(state.sharing.recent, at=NOW))
     return state
 

@@ -1,6 +1,6 @@
 """How soon is a burst of 15,000 interruption warnings handled? Anchor: Karpenter's benchmark of 15,000 messages.
 
-Floor (reliability.md R12): 60 s of the controller's own time until nothing is placed on any of the instances any more.
+Floor (reliability.md R12): 60 s of the controller's own time until nothing more is placed on any of the instances.
 """
 
 from __future__ import annotations

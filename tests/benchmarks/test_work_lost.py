@@ -2,9 +2,9 @@
 work_lost"`.
 
 5,000 instances of four kinds, full of 80,000 tasks of one to eight vCPUs that began within the last three hours; fifty
-tasks of eight vCPUs take room, one after the other. The rule of others: the youngest tasks of an instance go until
-there is room, on an instance that is drawn, or on the one where the fewest seconds are lost. Floor: 30 % of the first
-one's loss, 15 % wished for.
+tasks of eight vCPUs take room, one after the other. The rule of other systems: the youngest tasks of an instance are
+stopped until there is room, on a random instance, or on the one where the fewest seconds are lost. Floor: 30 % of the
+first one's loss; goal 15 %.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Full:
         return lost
 
     def lost_by_the_youngest(self, random: Random | None) -> float:
-        """On instances that are drawn; without `random`, where the fewest seconds are lost."""
+        """On random instances; without `random`, on those where the fewest seconds are lost."""
         gone = [self._youngest(place) for place in range(INSTANCES)]
         if random is not None:
             chosen: list[Any] = random.sample(gone, EXCHANGES)

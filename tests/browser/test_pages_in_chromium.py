@@ -1,5 +1,5 @@
-"""The page and the reports in a real browser: they draw, violate no policy, fetch nothing, satisfy axe-core, obey keys,
-and can be read without script."""
+"""The page and the reports in a real browser: they draw, violate no policy, fetch nothing, satisfy axe-core, react to
+keys, and can be read without scripts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_page_draws_everything_violates_nothing_and_is_never_wider_than_its_wi
 
 
 def violations(page: Tab, url: str) -> Any:
-    """What axe-core finds with every table open."""
+    """The findings of axe-core with every table open."""
     if not AXE.exists():
         pytest.skip("there is no axe-core (npm ci)")
     page.open(url)
@@ -157,7 +157,7 @@ def pages_of_every_state() -> dict[str, Page]:
 
 
 def queues_of_hostile_owners() -> dict[str, Any]:
-    """With names as long as they may be."""
+    """With the longest allowed names."""
     owners = [{"name": HOSTILE * 3, "proven": False, "runs": 3}]
     lately = [{"owner": HOSTILE * 3, "use": 0.2, "factor": 2.0}]
     cap = {"usdPerHour": 1.5, "vcpus": 100_000.5, "gpus": 3, "instances": 7}

@@ -322,7 +322,7 @@ def test_the_readme_s_commands_do_what_they_say(digits: Path) -> None:
 
 
 def test_the_readme_s_runs_end_with_a_row_for_each_image(digits: Path, tmp_path: Path) -> None:
-    """Run unchanged, over two tasks of four images. The GPUs are pretended, so their flavour is left alone."""
+    """Run unchanged, over two tasks of four images. The GPUs are simulated, so their flavour is not used."""
     with local_aws(local_options()) as aws:
         bucket = s3.make_bucket(aws.endpoint_url, "my-bucket")
         for number in range(8):

@@ -241,7 +241,7 @@ def test_several_devices_learn_as_well_as_one(program: Any, home: Path, count: i
 
 
 def test_a_last_batch_too_small_for_every_device_is_learnt_from_too(program: Any, tmp_path: Path) -> None:
-    """101 samples in batches of 50 leave one for two devices: the other has none to take a mean of."""
+    """101 samples in batches of 50 leave one sample for two devices: the other device has none for its mean."""
     verb(program, tmp_path, "generateRatings -o data -t held-out -s 101 -f 80 -c 2")
     for what in ("input", "output"):
         verb(program, tmp_path, f"generateNetCDF -d gl_{what} -i data -o gl_{what}.nc -f f_{what} -s samples -c")

@@ -22,7 +22,7 @@ def cloud(request: pytest.FixtureRequest) -> EcsCloud:
 
 @pytest.fixture
 def virtual(cloud: EcsCloud) -> EcsCloud:
-    """The same, where time can be passed and events can be read."""
+    """The same, with time that a test can advance and events that it can read."""
     if cloud.pass_time is None or cloud.events is None:
         pytest.skip("this implementation runs on the real clock")
     return cloud

@@ -39,7 +39,7 @@ EXECUTION_S = 10.0
 
 
 class Story:
-    """One controller's executor in a world: what they report is applied to a state."""
+    """One controller's executor in a world: its reports are applied to a state."""
 
     def __init__(self, instance_type: str = "c5.xlarge", work_s: float = 1e6, **overrides: Any) -> None:
         self.world = World(

@@ -60,7 +60,7 @@ def test_stop_asks_first(engine: str, runtime: EngineRuntime, door: Door) -> Non
 
 @pytest.mark.parametrize("engine", ["fake"], indirect=True)
 def test_an_engine_whose_books_are_late_is_waited_for(engine: str, runtime: EngineRuntime, door: Door) -> None:
-    """As podman's are on a busy machine: `run` ends with 127, and the container is still said to run."""
+    """Like podman's on a busy machine: `run` ends with 127, and the container is still said to run."""
     assert start(runtime, "exit 7", {"FAKE_LATE": "1"}).end() == Ended(7)
     assert containers(engine, door.port) == []
 
@@ -348,7 +348,7 @@ def test_an_image_whose_folder_has_changed_is_rebuilt_and_that_is_reported(fake:
 
 
 def test_the_flavour_is_always_passed(fake: Path, images: Path) -> None:
-    """And only to an image that has one: podman warns about an argument that no Dockerfile asks for."""
+    """And only to an image that has one: podman warns about an argument that no Dockerfile uses."""
     (images / "tf").mkdir()
     (images / "tf" / "Dockerfile").write_text('FROM x AS p\nARG FLAVOUR=gpu\nFROM x\nENTRYPOINT ["sh", "-c"]\n')
     runtime = EngineRuntime("podman", images)
@@ -378,7 +378,7 @@ def test_another_base_is_passed_to_the_images_that_ask_for_one(fake: Path, image
 def test_the_python_of_the_stock_image_is_that_of_the_base(
     fake: Path, images: Path, printed: str | None, version: str
 ) -> None:
-    """Where the base cannot say, or is not there yet, it is the one that the Dockerfile names."""
+    """If the base cannot say, or does not exist yet, it is the one that the Dockerfile names."""
     if printed is not None:
         (fake / "images").mkdir(parents=True, exist_ok=True)
         (fake / "images" / "localhost_base").write_text(json.dumps(["sh", "-c", f"echo {printed}"]))

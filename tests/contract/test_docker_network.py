@@ -144,7 +144,7 @@ def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(fake: 
 
 @pytest.mark.engine
 def test_dockers_command_takes_these_words(images: Path, door: Door, tmp_path: Path) -> None:
-    """The real one reads them all before it asks a daemon, which there may not be."""
+    """The real one reads them all before it calls a daemon, which may not exist."""
     if shutil.which("docker") is None:
         pytest.skip("there is no docker on PATH")
     box = Isolation("none", cpu_units=2, user="1", read_only=True, tmpfs=(("/tmp", 6),), shared_memory_mib=8)

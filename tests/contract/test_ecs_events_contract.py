@@ -1,4 +1,4 @@
-"""Do the events say what the API says, in the order of their versions?"""
+"""Do the events agree with the API, in the order of their versions?"""
 
 from __future__ import annotations
 

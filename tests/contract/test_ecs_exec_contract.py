@@ -66,7 +66,7 @@ def test_the_agent_of_exec_is_as_alive_as_its_container(cloud: EcsCloud) -> None
 
 
 def test_events_show_the_agent_as_recorded_events_do(virtual: EcsCloud) -> None:
-    """Like all of an event they are JSON: tests/data/eventbridge.json."""
+    """Like everything in an event they are JSON: tests/data/eventbridge.json."""
     started(virtual)
     assert virtual.events is not None
     shown = [

@@ -154,7 +154,7 @@ def test_a_hundred_tasks_are_described_at_once(cloud: EcsCloud) -> None:
 
 
 def test_a_stopped_task_is_remembered_for_an_hour(virtual: EcsCloud) -> None:
-    """A fault of a predecessor: what ECS has forgotten must be resolved otherwise."""
+    """A fault of a predecessor: tasks that ECS has forgotten must be resolved in another way."""
     virtual.register()
     virtual.define()
     arn = virtual.run(startedBy="plan-1")["tasks"][0]["taskArn"]

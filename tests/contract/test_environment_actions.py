@@ -1,4 +1,4 @@
-"""Every action of environments and schedules, asked with the AWS CLI: `aws lambda invoke` against local mode."""
+"""Every action of environments and schedules, called with the AWS CLI: `aws lambda invoke` against local mode."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ ASKED: set[str] = set()
 def invoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """The function's answer to an action, as a user's shell gets it.
 
-    The AWS CLI's own program runs in this process: to import it costs six times as much as one invocation, and to make
-    its table of commands as much as to invoke.
+    The AWS CLI's own program runs in this process: importing it costs six times as much as one invocation, and making
+    its table of commands as much as one.
     """
     clidriver = pytest.importorskip("awscli.clidriver", reason="the AWS CLI is not installed")
     folder, count = tmp_path_factory.mktemp("replies"), itertools.count()

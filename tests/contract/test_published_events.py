@@ -112,7 +112,7 @@ def stopped(code: str, reason: str = "", exit_code: int | None = None) -> TaskSe
 
 
 def test_every_stop_code_of_ecs_is_charged_to_the_right_party() -> None:
-    """An exit code of 1 is the user's, unless ECS says that the host went."""
+    """An exit code of 1 is the user's, unless ECS says that the host ended."""
     codes = set(get_session().get_service_model("ecs").shape_for("TaskStopCode").enum)
     charged = {code: account_for(stopped(code, exit_code=1), StopCause.NONE, None) for code in codes}
     assert {code for code, account in charged.items() if account is Account.LOST} == HOST_CODES

@@ -80,7 +80,7 @@ def test_of_two_commits_on_one_version_the_second_fails_and_writes_nothing(store
 def test_a_commits_items_say_when_they_expire_in_whole_seconds_and_the_others_do_not(
     store: DynamoStore, dynamodb: Any
 ) -> None:
-    """In the form that TTL needs: a number of epoch seconds. What has expired may stay for days: readers see to it
+    """In the form that TTL needs: a number of epoch seconds. Expired items may stay for days: readers handle that
     themselves."""
     store.commit(0, {("CHANGES", "1"): b"x", ("A", "1"): b"y"}, [], {("CHANGES", "1"): 1000.75})
     keys = [{"pk": {"S": partition}, "sk": {"S": "1"}} for partition in ("CHANGES", "A")]

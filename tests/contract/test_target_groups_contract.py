@@ -1,4 +1,4 @@
-"""The emulated target groups answer as AWS describes it, to the calls that Argosy makes; moto's as far as it does.
+"""The emulated target groups answer Argosy's calls as AWS documents; moto's are tested as far as they do.
 
 botocore's description of the service: "You can register each EC2 instance or IP address with the same target group
 multiple times using different ports", and of DeregisterTargets: "If the specified target does not exist, the action

@@ -97,7 +97,7 @@ class Cluster:
         return self.run(run_id)
 
     def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-        """What `condition` gives once it is true; fails after a while, with the end of the controller's log."""
+        """The value of `condition` once it is true; fails after a while, with the end of the controller's log."""
         deadline, pause_s = time.monotonic() + patience_s, 0.05
         while not (value := condition()):
             assert time.monotonic() < deadline, self.controller_log()[-4000:]
@@ -113,7 +113,7 @@ class Cluster:
         return bytes(self.s3.get_object(Bucket="argosy-results", Key=key)["Body"].read())
 
     def ecs_tasks(self, run_id: str) -> list[dict[str, Any]]:
-        """Every ECS task of the run that ECS remembers, running and stopped."""
+        """Every ECS task of the run that ECS lists, running and stopped."""
         arns: list[str] = []
         for status in ("RUNNING", "STOPPED"):
             for page in self.ecs.get_paginator("list_tasks").paginate(cluster="argosy", desiredStatus=status):

@@ -117,7 +117,7 @@ class Cloud:
         return until(lambda: _has_stream(logs, self.aws.names.log_group, arn) and line in self.log(arn))
 
     def events(self) -> list[dict[str, Any]]:
-        """What has reached the queue since last asked."""
+        """The messages that have reached the queue since the last call."""
         sqs = self.clients("sqs")
         url = sqs.get_queue_url(QueueName=self.aws.names.queue)["QueueUrl"]
         messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", [])

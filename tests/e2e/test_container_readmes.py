@@ -52,7 +52,7 @@ def test_the_sweep_readme_ends_in_a_table_and_its_best_points(shell: Shell) -> N
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CONTAINERS.glob("*/Dockerfile")))
 def test_the_build_lines_fit_their_dockerfiles(name: str) -> None:
-    """Building needs the internet; that the folder, the tag and the arguments are right does not."""
+    """Building needs the internet; checking the folder, the tag and the arguments does not."""
     text = (CONTAINERS / name / "README.md").read_text()
     assert f"`docker build -t argosy/{name} -f containers/{name}/Dockerfile containers`" in re.sub(r"\s+", " ", text)
     arguments = re.findall(r"^ARG (\w+)", (CONTAINERS / name / "Dockerfile").read_text(), re.MULTILINE)

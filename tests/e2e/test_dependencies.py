@@ -1,4 +1,4 @@
-"""Runs that wait for each other in local mode, as docs/guides/dependencies.md says it."""
+"""Runs that wait for each other in local mode, as in docs/guides/dependencies.md."""
 
 from __future__ import annotations
 

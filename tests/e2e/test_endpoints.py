@@ -1,4 +1,5 @@
-"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an ill one goes.
+"""Endpoints in local mode, with real processes: they answer while a deployment replaces them, and an unhealthy one is
+removed.
 
 Behind a load balancer they are registered, and leave the target group before they end."""
 

@@ -60,7 +60,7 @@ def said_by(program: str, endpoint: str, folder: Path) -> str:
 
 
 def submitted(name: str, client: argosy.Client) -> Any:
-    """`packages` would need an index: the Python of local mode has them already."""
+    """`packages` would need a package index: the Python of local mode has them already."""
     spec = YAML(typ="safe").load(EXAMPLES / name)
     spec.pop("packages", None)
     if "workdir" in spec:

@@ -1,4 +1,4 @@
-"""The evening's script for the first AWS account, typed against local mode as far as that goes.
+"""The script for the first evening with an AWS account, typed against local mode as far as possible.
 
 Blocks marked `aws-only` are read instead: every command in them is one that its program understands.
 """
@@ -34,7 +34,7 @@ AWS_ONLY_COMMANDS = 33
 
 
 def noted(blocks: list[str]) -> list[str]:
-    """The command lines that `note` is given."""
+    """The command lines passed to `note`."""
     found = (re.match(r"""note (['"])(.*)\1$""", line) for block in blocks for line in block.splitlines())
     return [match[2] for match in found if match]
 
@@ -179,7 +179,7 @@ def test_no_command_needs_a_gnu_date() -> None:
 
 
 def test_what_it_confirms_is_in_the_list_of_unconfirmed_assumptions() -> None:
-    """Each phrase after Confirms shares its telling words with one row of the table."""
+    """Each phrase after Confirms shares its key words with one row of the table."""
     table = (ROOT / "docs/maintainers/notes/unconfirmed.md").read_text(encoding="utf-8")
     rows = [set(re.findall(r"[a-z]{4,}", row.lower())) for row in table.splitlines() if row.startswith("|")]
     phrases = [

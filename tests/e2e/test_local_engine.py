@@ -1,4 +1,4 @@
-"""Local mode with a container engine: tasks are containers, and everything else is as it is with processes."""
+"""Local mode with a container engine: tasks are containers, and everything else is the same as with processes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def embedded(options: LocalOptions) -> Iterator[Cluster]:
 def test_local_mode_ends_after_the_containers_of_instances_that_were_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first here: a process has one local mode, and the others share theirs."""
+    """This one comes first here: a process has one local mode, and the others share theirs."""
     engine = install_fake(tmp_path, monkeypatch)
     folder = tmp_path / "containers" / "worker"
     folder.mkdir(parents=True)

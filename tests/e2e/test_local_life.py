@@ -1,4 +1,4 @@
-"""An embedded AWS begins and ends whole; each test has one of its own."""
+"""An embedded AWS starts and ends completely; each test has one of its own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_closing_twice_is_harmless(tmp_path: Path) -> None:
 
 
 def test_health_is_not_ok_while_there_are_no_functions_or_the_api_fails(tmp_path: Path) -> None:
-    """A function that cannot be loaded, or that the disk or the store fails, is no healthy deployment."""
+    """A deployment is not healthy if a function cannot be loaded, or if its disk or store fails."""
     for handler in ("tests.fakes.lambda_handlers.no_such", "tests.fakes.lambda_handlers.unwell"):
         with cloud(tmp_path / handler, api_handler=handler) as ill:
             reply = requests.get(f"{ill.aws.endpoint_url}/argosy/health", timeout=30)
@@ -82,7 +82,7 @@ def test_health_is_not_ok_while_there_are_no_functions_or_the_api_fails(tmp_path
 
 
 def test_a_task_for_which_the_disk_has_no_room_stops_with_that_reason(tmp_path: Path) -> None:
-    """As the agent says it when Docker finds none; the run shows it while it waits to try again."""
+    """The agent's words when Docker finds none; the run shows them while it waits to try again."""
     with cloud(tmp_path, min_free_bytes=2**62) as full:
         full.buy("c5.large")
         stopped = full.reaches(full.run(full.define("tool"), "pass"), "STOPPED")

@@ -1,4 +1,4 @@
-"""Schedules in local mode, through the command: what EventBridge Scheduler would do, the clock of this machine does."""
+"""Schedules in local mode, through the command: the clock of this machine replaces EventBridge Scheduler."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ WAITS = 'echo pid $$; while [ ! -e "$GO" ]; do sleep 0.05; done'
 
 
 class Serving:
-    """A local mode in a process of its own, and a user of it."""
+    """A local mode in a separate process, and a user of it."""
 
     def __init__(self, process: subprocess.Popen[str], endpoint: str) -> None:
         self.process = process

@@ -1,4 +1,4 @@
-"""From a run spec to results on the embedded AWS, through the very handlers that are deployed."""
+"""From a run spec to results on the embedded AWS, through the deployed handlers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_run_that_cannot_be_placed_is_explained(local: Cluster) -> None:
 def test_the_invocation_in_the_reference_submits_a_run_and_its_token_makes_it_once(
     local: Cluster, tmp_path: Path
 ) -> None:
-    """Word for word, but for the image (this cluster has no digits) and the address of the endpoint."""
+    """Word for word, except the image (this cluster has no digits) and the address of the endpoint."""
     script = re.search(
         r"^(cat > request\.json.*?reply\.json)$", (ROOT / "docs/reference/api.md").read_text(), re.S | re.M
     )

@@ -1,4 +1,4 @@
-"""A program of the user's own from its folder to merged rows, as docs/guides/own-program.md says it, in local mode."""
+"""A program of the user's own from its folder to merged rows, as in docs/guides/own-program.md, in local mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run with failures is tried again by the command, on the embedded AWS, until its results are complete."""
+"""A run with failures is retried by the command, on the embedded AWS, until its results are complete."""
 
 from __future__ import annotations
 

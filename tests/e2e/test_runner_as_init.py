@@ -1,4 +1,4 @@
-"""The runner as process 1 of real containers: an image with nothing but a busybox in it, as strictly as images are run.
+"""The runner as process 1 of real containers: an image with only a busybox, run under the usual restrictions.
 
 It needs podman, and the runner of `make runner`; without one of them these tests are skipped.
 """
@@ -155,7 +155,7 @@ def test_standard_output_is_the_result_and_what_stays_behind_is_ended(box: Box, 
 
 
 def test_a_program_on_a_mount_without_execution_fails_with_the_reason(box: Box, task: RunnerUnderTest) -> None:
-    """On a read-only root there is /dev/shm alone, which Docker and podman mount so."""
+    """On a read-only root only /dev/shm is writable, because Docker and podman mount it that way."""
     job = task.job(task.program({"run": "#!/bin/sh\n"}))
     ended = box.run("argosy:program", "./run", options=STRICT, told=told(task, result="none", job=job))
     assert ended.returncode == 126

@@ -1,4 +1,4 @@
-"""The library against local mode: every example of its page, and what the page says of `argosy.map`."""
+"""The library against local mode: every example of its page, and the page's statements about `argosy.map`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def environment() -> Iterator[dict[str, str]]:
 
 
 def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """What `python FILE` does with this code in a folder of the user's."""
+    """The result of `python FILE` with this code in a folder of the user's."""
     (folder / "program.py").write_text(code)
     command = [sys.executable, "program.py"]
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""Queues in local mode, by the command: a run of another queue does not wait for the end of a large one."""
+"""Queues in local mode, through the command: a run of another queue does not wait for the end of a large one."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def cells_of(local: Cluster, run_id: str) -> Counter[str]:
-    """In how many of its tasks each cell had a part, by what ECS there remembers."""
+    """The number of its tasks in each cell, by the tasks that ECS there lists."""
     found: Counter[str] = Counter()
     for cell in (HOME, AWAY):
         for task in tasks_in(local, cell):

@@ -1,4 +1,4 @@
-"""A web page that the user of local mode has open cannot do anything with it: tried in a real browser."""
+"""A web page that is open in the user's browser cannot do anything with local mode, in a real browser."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(attacked: Attacked, 
 
 
 def test_the_attack_would_work_on_a_server_without_a_gate(tmp_path: Path) -> None:
-    """So the other tests can fail: the same page, and a server that accepts every request."""
+    """This shows that the other tests can fail: the same page, and a server that accepts every request."""
     marker = tmp_path / "invoked"
     heard: set[str] = set()
 

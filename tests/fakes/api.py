@@ -63,7 +63,7 @@ class Items:
 
 
 class Definitions:
-    """Every family is registered, and harmless but for those of `others`."""
+    """Every family is registered, and harmless except those of `others`."""
 
     def __init__(self, **others: dict[str, Any] | None) -> None:
         self.others = others

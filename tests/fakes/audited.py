@@ -1,4 +1,4 @@
-"""Two runs on an audited cluster on which nothing goes wrong but the controller's own code."""
+"""Two runs on an audited cluster, on which only the controller's own code fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AuditedRuns:
 
     def __init__(self, advised: bool = False, retried: bool = False) -> None:
         """advised: EC2 recommends to leave the first instance as soon as it is there. retried: the victim's user
-        cancels it once, and has it tried again with another budget."""
+        cancels it once, and retries it with another budget."""
         self.advised, self.retried = advised, retried
         self._cancelled, self._tried_at = False, 0.0
         self.trial = Trial(PLAN)
@@ -59,7 +59,7 @@ class AuditedRuns:
         self._cancelled_at = float("-inf")
 
     def _submit(self, job: SimulatedJob) -> None:
-        """Without the api, which makes up run ids."""
+        """Without the api, which invents run ids."""
         self.trial.deployment.submit(job.request(self.trial.world.now))
 
     def record(self, run_id: str) -> RunRecord | None:
@@ -98,7 +98,7 @@ class AuditedRuns:
             self.retried, self._tried_at = False, trial.world.now
 
     def has_answered(self) -> bool:
-        """Whether the controller has had time for what the victim's user asks for, or it came too late."""
+        """Whether the controller has had time for the requests of the victim's user, or they came too late."""
         return self.has_succeeded(VICTIM) if self.retried else self.trial.world.now >= self._tried_at + ANSWERED_S
 
     def run_until(self, done: Callable[[], bool], limit_s: float) -> None:

@@ -28,7 +28,7 @@ class Authority:
         self.file.write_bytes(_pem(made))
 
     def server(self, address: str = "127.0.0.1", age: timedelta = timedelta()) -> Path:
-        """A file with a key and its certificate, which is valid for a day. age: since when it would have been made."""
+        """A file with a key and its certificate, which is valid for a day. age: of the certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a server")])
         alternative = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])

@@ -1,4 +1,4 @@
-"""An AWS of a few dictionaries that the commands are handed in place of boto3 clients."""
+"""An AWS of a few dictionaries that the commands receive in place of boto3 clients."""
 
 # ruff: noqa: N803 - boto3's names
 

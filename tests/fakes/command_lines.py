@@ -57,7 +57,7 @@ def commands_in(line: str) -> list[list[str]]:
 
 
 def understand(words: list[str]) -> None:
-    """Raises when the program, which is one of PROGRAMS, would not take these words. Nothing is done by them."""
+    """Raises when the program, which is one of PROGRAMS, would not take these words. They have no effect."""
     program = Path(words[0]).name
     {"argosy": _argosy, "aws": _aws, "make": _make}[program](words[1:])
 
@@ -87,7 +87,7 @@ def _aws(words: list[str]) -> None:
 
 
 def _make(words: list[str]) -> None:
-    """`make -n`, and what the CDK would be given has to be settings. ENGINE: else podman is asked, which is slow."""
+    """`make -n`, and the arguments for the CDK have to be settings. ENGINE: else podman is asked, which is slow."""
     line = ["make", "-n", "ENGINE=docker", *words]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

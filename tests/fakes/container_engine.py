@@ -177,7 +177,7 @@ def inspect(words: list[str]) -> int:
 
 
 def wait(words: list[str]) -> int:
-    """The engine's books catch up."""
+    """The engine's records are updated."""
     state = HOME / "containers" / words[0]
     _, pid, out_of_memory, *code = state.read_text().split()
     state.write_text(f"exited {pid} {out_of_memory}")
@@ -213,7 +213,7 @@ def _with(flag: str, value: str) -> list[str]:
 
 
 def network(words: list[str]) -> int:
-    """A bridge's address is another one of this machine; `addresses` says which, and the subnet. As with dockerd, a
+    """A bridge's address is a further one of this machine; `addresses` has it, and the subnet. As with dockerd, a
     name is there once, and a network stays while a container runs in it."""
     made, addresses = HOME / "networks", HOME / "addresses"
     made.mkdir(exist_ok=True)

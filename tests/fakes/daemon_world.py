@@ -1,7 +1,7 @@
 """A world of ticks for a daemon's tasks under `daemons.daemon_step`, where everything happens.
 
 No engine and no AWS: instances that come, fill up, fall silent and go, tasks that start, become healthy, crash and take
-a while to stop, deployments over deployments in both orders. After each step it says which law was broken.
+a while to stop, deployments over deployments in both orders. After each step it reports the broken rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEXT = {SlotStatus.STARTING: SlotStatus.YOUNG, SlotStatus.YOUNG: SlotStatus.HEAL
 
 @dataclass(slots=True)
 class Machine:
-    """An instance. matches: whether the daemon is wanted there."""
+    """An instance. matches: whether the daemon should run there."""
 
     id: str
     is_open: bool = True
@@ -170,7 +170,7 @@ class DaemonWorld:
                 row.status = "parked"  # the caller of the step ensures that
 
     def grow_calm(self) -> None:
-        """From now on nothing happens by itself."""
+        """From now on nothing happens except our own acts."""
         self.calm, self.is_frozen = True, False
         self.pauses.clear()
         for machine in self.machines.values():
@@ -178,7 +178,7 @@ class DaemonWorld:
 
     @property
     def is_settled(self) -> bool:
-        """Exactly one healthy task of the target on each instance that matches, and no slot that waits."""
+        """Exactly one healthy task of the target on each matching instance, and no waiting slot."""
         good = Counter(task.host for task in self.tasks() if task.is_target and task.status is SlotStatus.HEALTHY)
         wanted = Counter(host.id for host in self.hosts())
         return good == wanted and len(self.tasks()) == len(wanted) and not self.pending()
@@ -194,7 +194,7 @@ def broken_laws(
     starts_first: bool,
     is_frozen: bool,
 ) -> list[str]:
-    """Which laws a step breaks, whatever came before it."""
+    """The rules that a step breaks, whatever came before it."""
     found: list[str] = []
     by_id, here = {host.id: host for host in hosts}, Counter(task.host for task in tasks)
     due = {slot.index for slot in pending if slot.is_due}

@@ -82,7 +82,7 @@ class FakeEc2:
             self.instances[instance_id]["State"] = {"Name": "shutting-down"}
 
     def settle(self) -> None:
-        """What is shutting down is gone."""
+        """Instances that are shutting down are gone."""
         self.instances = {id: i for id, i in self.instances.items() if i["State"]["Name"] != "shutting-down"}
 
 

@@ -1,4 +1,4 @@
-"""An engine with nothing around it: a queue without messages, an executor without work, a wake that is recorded."""
+"""An engine on its own: a queue without messages, an executor without work, a wake that is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's history of any size, in the form of the api's replies, made from a seed."""
+"""A run's history of any size, in the form of the api's replies, generated from a seed."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ def echo(event: Any, context: Any) -> dict[str, Any]:
 
 
 def quiet(event: Any, context: Any) -> dict[str, Any]:
-    """As a controller that has nothing to do; `found` is its answer instead."""
+    """Like a controller that has nothing to do; `found` is its answer instead."""
     print("the handler says hello")
     return {"reason": event.get("found", "quiet")}
 
 
 def unwell(event: Any, context: Any) -> dict[str, Any]:
-    """As an api whose store does not answer."""
+    """Like an api whose store does not answer."""
     return {"statusCode": 500, "body": {}}
 
 

@@ -1,4 +1,4 @@
-"""Runs on a simulated AWS whose controllers record what they do, and the folder of these records."""
+"""Runs on a simulated AWS whose controllers record their work, and the folder of these records."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ class RolloutWorld:
 
     @property
     def is_settled(self) -> bool:
-        """Exactly the desired tasks of the target are there, and healthy, as many of the base among them as there can
-        be."""
+        """Exactly the desired tasks of the target exist and are healthy, with as many base tasks among them as
+        possible."""
         slots = self.slots()
         fit = [slot for slot in slots if slot.is_target and slot.status is SlotStatus.HEALTHY and not slot.leaves]
         on_demand = sum(not slot.is_spot for slot in fit)
@@ -144,7 +144,7 @@ class RolloutWorld:
             self.revision, self.is_frozen = max(1, self.revision - 1), False
 
     def _live(self, name: tuple[str, int]) -> None:
-        """One task comes further, or to its end."""
+        """One task advances, or ends."""
         task = self.tasks[name]
         if task.slot.status is not SlotStatus.PENDING:
             lost = (task.ends and self.now >= task.ends) or self._happens(self.weather.loss)
@@ -212,8 +212,8 @@ def broken_laws(
 
 
 def bounds(terms: ServiceTerms, desired: int) -> tuple[int, int]:
-    """How many healthy tasks our own acts leave, and how many active ones they lead to; both are rounded up. Where
-    that would allow nothing at all, one may be stopped first."""
+    """How many healthy tasks our own acts leave, and how many active ones they lead to; both are rounded up. If that
+    would allow nothing, one may be stopped first."""
     least = -(-desired * terms.min_healthy_percent // 100)
     most = desired - (-desired * terms.max_over_percent // 100)
     return (max(0, desired - 1) if least >= desired == most else least), most

@@ -1,4 +1,4 @@
-"""An S3 that answers every request to a bucket `bNNN` with the status NNN, for what moto never says."""
+"""An S3 that answers every request to a bucket `bNNN` with the status NNN, for answers that moto never gives."""
 
 from __future__ import annotations
 

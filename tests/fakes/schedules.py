@@ -44,7 +44,7 @@ class ScheduleDesk(Desk):
         return self.body("CreateSchedule", **{**rate, **fields})
 
     def fire(self, name: str, time: float, late_s: float = 5.0) -> dict[str, Any]:
-        """Deliver a time so much later."""
+        """Deliver a time that much later."""
         self.time = max(self.time, time + late_s)
         return self.body("FireSchedule", name=name, scheduledTime=stamp(time))
 

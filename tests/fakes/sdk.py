@@ -9,6 +9,6 @@ from tests.fakes.cli import World
 
 
 def client_of(world: World, endpoint_url: str | None = None) -> Client:
-    """As a program has it; its clock is the world's."""
+    """A program's client; its clock is the world's."""
     access = Access(Connection(endpoint_url=endpoint_url), world.client)
     return Client.through(access, lambda: world.now, world.sleep)

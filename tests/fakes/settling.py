@@ -1,4 +1,4 @@
-"""When is a world of ticks as it is wanted, once nothing happens in it any more?"""
+"""When does a world of ticks reach its desired state, once nothing happens in it any more?"""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class Stored:
 
 @dataclass
 class Trouble:
-    """What is done to the next `times` requests of this method whose key matches.
+    """The treatment of the next `times` requests of this method whose key matches.
 
-    `method` COMPLETE: the POST that ends an upload in parts, which a conflict (409) takes away, as S3 does.
+    `method` COMPLETE: the POST that ends an upload in parts, which a conflict (409) removes, as in S3.
 
     `what`: a status, "truncated" (half of the reply's body), "reset" (no reply), "lost" (it is done, and the reply
     never comes), or "held"."""
@@ -62,7 +62,7 @@ class Trouble:
 
 
 class SignedS3:
-    """The store, and a test's requests to it. `requests`: (method, bucket, key) of all that were let in, in order."""
+    """The store, and a test's requests to it. `requests`: (method, bucket, key) of all accepted requests, in order."""
 
     def __init__(self) -> None:
         self.buckets: dict[str, dict[str, Stored]] = {BUCKET: {}}
@@ -95,7 +95,7 @@ class SignedS3:
         return sorted(key for key in self.buckets[bucket] if key.startswith(prefix))
 
     def asked(self, method: str, key: str) -> int:
-        """How many requests of this method there were whose key matches."""
+        """The number of requests of this method whose key matches."""
         return sum(made[0] == method and re.fullmatch(key, made[2]) is not None for made in list(self.requests))
 
     def trouble(self, method: str, key: str, what: int | str, times: int = 1_000_000, code: str = "") -> Trouble:
@@ -105,7 +105,7 @@ class SignedS3:
         return made
 
     def release(self) -> None:
-        """Whatever is held goes on."""
+        """All held requests continue."""
         for each in self._troubles:
             each.released.set()
 
@@ -297,7 +297,7 @@ def signed_region(authorization: str) -> str:
 
 
 def why_not(method: str, path: str, headers: dict[str, str], body: bytes, store: SignedS3) -> str:
-    """Why S3 would not let this request in; empty when it would."""
+    """Why S3 would refuse this request; empty if it would not."""
     named = {name.lower(): value for name, value in headers.items()}
     scope = _SCOPE.match(named.get("authorization", ""))
     if scope is None:

@@ -1,4 +1,4 @@
-"""A deployment with one service that nothing happens to, in virtual time: its controller leaves and comes back."""
+"""A deployment with one service to which nothing happens, in virtual time: its controller ends and comes back."""
 
 from __future__ import annotations
 

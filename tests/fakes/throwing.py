@@ -87,7 +87,7 @@ def any_of(about: Callable[[Any], bool]) -> About:
 def watching(
     functions: Mapping[types.CodeType, types.FunctionType], about: About, seen: dict[str, types.FunctionType]
 ) -> Iterator[None]:
-    """Collects the functions that a tick calls `about` what is looked for."""
+    """Collects the functions that a tick calls `about` the subject."""
 
     def watch(frame: types.FrameType, event: str, _: Any) -> None:
         function = functions.get(frame.f_code) if event == "call" else None
@@ -118,8 +118,8 @@ def named(name: str) -> types.FunctionType:
 
 @contextmanager
 def throwing(function: types.FunctionType, about: About, anywhere: bool = False) -> Iterator[list[int]]:
-    """While this lasts the function throws whenever a tick calls it `about` what is meant; how often is counted.
-    anywhere: whoever calls it.
+    """Within this context the function throws whenever a tick calls it `about` the subject; the calls are counted.
+    anywhere: for every caller.
 
     Its code is exchanged, so that it throws wherever it was imported to.
     """

@@ -23,7 +23,7 @@ def until(condition: Callable[[], T | Literal[False] | None], timeout_s: float =
 
 
 def is_gone(pid: int) -> bool:
-    """No process of this id is left (a zombie is gone, too)."""
+    """No process with this id is left (a zombie is gone, too)."""
     import psutil
 
     try:

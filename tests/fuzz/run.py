@@ -3,8 +3,8 @@
     python -m tests.fuzz.run message --seconds 60
     python -m tests.fuzz.run api --inputs 1000000 --seed 7
 
-It ends with exit code 0 when no input failed; otherwise it shows the exception and writes the input to build/fuzz. What
-was found to reach new branches stays there for the next time. Inputs that are JSON are changed as documents, in one to
+It ends with exit code 0 when no input failed; otherwise it shows the exception and writes the input to build/fuzz.
+Inputs that reach new branches stay there for the next time. Inputs that are JSON are changed as documents, in one to
 three places, because changed bytes are hardly ever JSON.
 """
 

@@ -96,7 +96,8 @@ FLEET = Supply.of(
 
 
 def expression(data: bytes) -> None:
-    """A placement constraint: a query, or QuerySyntaxError with a column in the text; and it says yes or no of each."""
+    """A placement constraint: a query that answers yes or no for each instance, or QuerySyntaxError with a column in
+    the text."""
     text = _any_text(data)
     try:
         parsed = query.parse(text)

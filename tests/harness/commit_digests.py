@@ -1,4 +1,4 @@
-"""Digests of all that trials write to DynamoDB: does a change leave every commit byte for byte as it was?
+"""Digests of everything that trials write to DynamoDB: does a change leave every commit identical, byte for byte?
 
     .venv/bin/python -m tests.harness.commit_digests --fault-free 200 --faulty 50 > before.txt
 

@@ -1,4 +1,4 @@
-"""A program's output passes through unchanged, however much and whatever it is."""
+"""A program's output passes through unchanged, whatever its amount and content."""
 
 from __future__ import annotations
 

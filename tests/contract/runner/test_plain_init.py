@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def forks() -> None:
-    """Signals and orphans are about processes of their own."""
+    """Cases of signals and orphans use separate processes."""
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 64, 255])

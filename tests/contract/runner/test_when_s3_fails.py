@@ -152,7 +152,7 @@ def test_a_large_upload_that_fails_leaves_no_parts(runner: RunnerUnderTest, when
 
 @contextmanager
 def credentials_endpoint(failures: int) -> Iterator[tuple[str, list[str]]]:
-    """As the ECS agent has it for a task's role: its address, and the tokens that were shown. It fails a few times."""
+    """The ECS agent's endpoint for a task's role: its address, and the received tokens. It fails a few times."""
     shown: list[str] = []
 
     def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:

@@ -23,7 +23,7 @@ _MIN_PRICE_USD: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class PoolName:
-    """Where a row of `pools.csv` is bought."""
+    """The market of a row of `pools.csv`."""
 
     region: str
     zone: str
@@ -33,7 +33,7 @@ class PoolName:
 def read_pools(path: Path) -> tuple[list[PoolName], Offered]:
     """The pools of `pools.csv`, in its order. InvalidInput with the line of every fault, or if the file offers nothing.
 
-    Where cpu, memory and gpus are all empty, the catalogue gives the size of the type. The column maxTasks is optional:
+    If cpu, memory and gpus are all empty, the catalogue gives the size of the type. The column maxTasks is optional:
     the most tasks on one instance.
     """
     names: list[PoolName] = []

@@ -45,7 +45,7 @@ class CsvFile:
             raise InvalidInput(self._faults[0], details=self._faults[1:] + more)
 
     def fault(self, line: int, what: str) -> None:
-        """Note a fault, without its full stop."""
+        """Record a fault, without its full stop."""
         if len(self._faults) < _MAX_FAULTS:
             self._faults.append(f"{self.path}:{line}: {what}.")
         else:
@@ -71,7 +71,7 @@ class CsvFile:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a file. A wrong cell is noted as a fault, and a harmless value is returned in its place."""
+    """One record of a file. A wrong cell is recorded as a fault, and a harmless value is returned in its place."""
 
     file: CsvFile
     line: int

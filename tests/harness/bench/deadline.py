@@ -26,7 +26,7 @@ FIELDS = ("jobs", "best", "greedy", "argosy", "onDemand", "gapShare", "missed", 
 
 @dataclass(frozen=True)
 class ReplayInput:
-    """Which traces to replay with which jobs."""
+    """The traces to replay, and the jobs."""
 
     traces: Annotated[
         Path,

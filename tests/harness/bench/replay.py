@@ -100,7 +100,7 @@ def replay(available: NDArray[np.bool_], setting: Setting, policy: PurchasePolic
 
 
 def hindsight(available: NDArray[np.bool_], setting: Setting) -> ReplayOutcome:
-    """The least cost at which the job could have been done."""
+    """The least cost of the job in hindsight."""
     work, change = round(setting.work_s / setting.step_s), round(setting.change_s / setting.step_s)
     hours = setting.step_s / 3600
     cost = least_cost(available[: setting.steps], work, change, hours * setting.spot_price, hours)

@@ -179,7 +179,7 @@ class Auditor:
         self.facts.violations.append(Violation("liveness", sentence, self.facts.world.now, names))
 
     def nobody_worked(self) -> None:
-        """No controller has worked for hours, until now."""
+        """No controller has worked for hours until now."""
         self.facts.unattended_until = self.facts.world.now
 
     def faults_ended(self) -> None:
@@ -203,7 +203,7 @@ class Auditor:
 
     @contextmanager
     def listening_to_the_log(self) -> Iterator[None]:
-        """The log of the package is checked, and goes nowhere else: it holds thousands of expected warnings."""
+        """The log of the package is only checked: it holds thousands of expected warnings."""
         log, handler = logging.getLogger("argosy"), _SecretsInLog(self.facts)
         before = log.propagate
         log.addHandler(handler)

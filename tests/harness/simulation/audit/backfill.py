@@ -3,7 +3,7 @@
 S12, judged by the stored state: a task that starts on an instance reserved for another run is gone before that run
 could start there. The latest time at which it is gone: its time-out plus two minutes to react, or one and a half times
 the longest of at least five tasks of its run; plus a minute to start. The earliest time at which the other run could
-start: when enough of the earlier tasks have ended (all of them where that is never enough), each no sooner than the
+start: when enough of the earlier tasks have ended (all of them if that is never enough), each no sooner than the
 shortest task of its run. It is unknown for a run of which fewer than five tasks have ended.
 """
 

@@ -1,8 +1,8 @@
 """Caps of queues, changed terms of runs, and the owners of runs.
 
 S8: a transaction with a new intent of a queue leaves the queue within its caps; each task counts with its part of its
-instance. Where nothing was incoming, an order is no larger than what the caps leave to all waiting runs.
-S9: where the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` stored
+instance. If nothing was incoming, an order is no larger than the caps allow for all waiting runs.
+S9: when the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` stored
 with it allows, begins on no further instance above `maxInstances`, and has money left of its budget. Tasks that began
 under earlier terms may continue. A change is permanent: every later record contains it. S11: the stored owner of a run
 is the member that has proven it, and empty if none has. A run that came through the entrance of a queue is changed
@@ -33,7 +33,7 @@ _TARGETS = ("spot_target", "on_demand_target")
 
 
 class CapChecker(Checker):
-    """The usage of each queue after every transaction that begins something for it."""
+    """The use of each queue after every transaction that begins something for it."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -83,7 +83,7 @@ class CapChecker(Checker):
             self.facts.violated("S8", told)
 
     def _judge_order(self, before: Targets, use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]) -> None:
-        """Orders are for waiting runs: together these may have no more than their caps leave them."""
+        """Orders are for waiting runs: together these may have no more than their caps allow."""
         grown = {key: count - before.get(key, 0) for key, count in self._targets.items() if count > before.get(key, 0)}
         waiting = {self._queue(run_id, queues) for run_id in self._waiting()} - {""}
         if not grown or not waiting or self._others_may_order():
@@ -116,7 +116,7 @@ class CapChecker(Checker):
             self.facts.violated("S8", told, *sorted(promised))
 
     def _others_may_order(self) -> bool:
-        """Something that belongs to no run of a queue, or replacements of instances with a warning."""
+        """Tasks that belong to no run of a queue, or replacements of instances with a warning."""
         stored = self.facts.stored
         warned = any(each.get("interrupted_at") for each in stored.instances.values())
         return bool(stored.environments or stored.floor.instances or self.facts.policy.min_instances or warned)

@@ -1,12 +1,12 @@
 """Does a daemon have one task on each matching instance?
 
 It has no influence on which instances exist. N1: at most one of its tasks is on an instance; during an update that
-starts first, two. N2: none is started where it is not wanted. N3: once faults have ended, a matching instance that can
-be reached has a task of the target within two minutes after both exist, unless a reason is given. N4: no stop of ours
-leaves fewer instances with a healthy task than the minimum. N5: a frozen daemon starts nothing. N6: no work takes its
-room, unless the controller's code fails at the daemon. N7: nothing is ordered while only daemons are open. N8: a
-deployment completes with a healthy task on every instance. `idle` and `awake` check that daemons alone keep neither an
-instance nor a working controller.
+starts first, two. N2: none is started on an instance that does not match. N3: once faults have ended, a matching
+instance that can be reached has a task of the target within two minutes after both exist, unless a reason is given. N4:
+no stop of ours leaves fewer instances with a healthy task than the minimum. N5: a frozen daemon starts nothing. N6: no
+work takes its room, unless the controller's code fails on the daemon. N7: nothing is ordered while only daemons are
+open. N8: a deployment completes with a healthy task on every instance. `idle` and `awake` check that daemons alone keep
+neither an instance nor a working controller.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 E1: no stop of ours leaves fewer healthy tasks than the minimum, and none is sent before it is stored. E2: no start of
 ours leads to more active tasks than the maximum. E3: once faults have ended, exactly the desired tasks of the target
-revision run, with as many as its base where spot cannot take them, unless a reason is given. E4: a frozen service
+revision run, with as many as its base off spot, unless a reason is given. E4: a frozen service
 starts and replaces nothing. E5: tasks of a service are never removed, renumbered or done. E6: only failures of its own
 tasks count against a deployment. E7: a deleted service leaves no record and no task. E8: a deployment completes with
 its tasks healthy and no other alive. E9: a revision whose content already runs gets no new run. E10: the cost of an
@@ -137,7 +137,7 @@ class EnvironmentChecker(Checker):
         return done and as_desired and self._on_demand(env.target.run_id) >= min(self._base(env), env.desired)
 
     def _base(self, env: Environment) -> int:
-        """The number of its tasks that have to run where spot cannot take them."""
+        """The number of its tasks that have to run off spot."""
         job = self.facts.jobs.get(env.target.run_id) if env.target else None
         return int(job.spec.get("capacity", {}).get("onDemandBase", 0)) if job else 0
 
@@ -382,7 +382,7 @@ class EnvironmentChecker(Checker):
 
 
 def _least(terms: ServiceTerms, desired: int) -> int:
-    """Healthy tasks that our own acts must leave: the percentage rounded up, or one less where no task could move
+    """Healthy tasks that our own acts must leave: the percentage rounded up, or one less if no task could move
     otherwise.
     """
     least = -(-desired * terms.min_healthy_percent // 100)

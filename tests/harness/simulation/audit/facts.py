@@ -208,4 +208,4 @@ class Checker:
         """Between two steps of the trial."""
 
     def at_rest(self, rest: Rest) -> None:
-        """The trial has come to its end."""
+        """The trial has ended."""

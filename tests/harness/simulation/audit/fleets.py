@@ -1,6 +1,6 @@
 """The targets of fleets, and the image that new instances start from.
 
-I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
+I7: no fleet's target exceeds the limits or the orders. I10: only the deployment's own fleets
 are changed. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that was
 paused before its call and sends it later than a teardown can wait for. The order of that process ends with the fleets,
 which the stack deletes next; the checks at rest find any instance that is left. `image`: some minutes after a
@@ -76,7 +76,7 @@ class FleetChecker(Checker):
             facts.violated("I7", sentence, fleet.fleet_id)
 
     def unordered_raise(self, stored: StoredState, fleet: Ec2Fleet) -> str:
-        """What is wrong with the fleet's new target; "" = nothing.
+        """The fault of the fleet's new target; "" = nothing.
 
         A target up to the number of members launches nothing. Anything above is an order, on top of at most the members
         or the old target.

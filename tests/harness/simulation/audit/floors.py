@@ -18,7 +18,7 @@ REACHED_S = 3_600.0  # by then the floor is reached: short pools are left alone 
 
 
 class FloorChecker(Checker):
-    """Commits that let instances go, compared with the instances that exist."""
+    """Commits that release instances, compared with the existing instances."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)

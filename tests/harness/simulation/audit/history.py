@@ -1,7 +1,7 @@
 """Does the history have one true row for every attempt?
 
 H1: no attempt has two rows, and none with a row is alive. H2: a row names the ECS task, the instance and the exit code
-that really occurred, and calls nothing a success that was none. H3: a run that is over has as many rows as attempts,
+that really occurred, and reports no success that was not one. H3: a run that is over has as many rows as attempts,
 and each ECS task that was started is among them. Attempts that were alive when their run was closed while suspended
 need no row, also if the run is retried (decision 25).
 """

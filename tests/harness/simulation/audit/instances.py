@@ -73,7 +73,7 @@ class InstanceChecker(Checker):
             self._kept.pop(0)
 
     def _check_idle(self, idle: list[Ec2Instance]) -> None:
-        """All of them, except as many as a user wanted kept lately."""
+        """All of them, except as many as a user recently asked to keep."""
         for instance in idle:
             floors = [floor for _, floor in self._kept if not floor.types or instance.instance_type in floor.types]
             most = max(floors, key=lambda floor: floor.instances, default=NO_FLOOR)

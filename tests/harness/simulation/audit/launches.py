@@ -99,7 +99,7 @@ class LaunchChecker(Checker):
         self._check_most_tasks(machine.instance_id, machine.instance_type, running)
 
     def _check_runner(self, key: AttemptKey, arn: str) -> None:
-        """A user's own program comes only to instances that can start it."""
+        """A user's own program is placed only on instances that can start it."""
         job, task = self.facts.jobs.get(key.run_id), self.facts.regions.task(arn)
         agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
         needs_it = job is not None and "run" in job.spec
@@ -136,7 +136,7 @@ class LaunchChecker(Checker):
 
     def _check_room(self) -> None:
         """A launch in doubt that has given its place back does not count, nor do the attempts of suspended runs.
-        Such a launch takes its place again when it turns out to have started. Whether it still runs is seen later.
+        Such a launch takes its place again when it turns out to have started. Whether it still runs is checked later.
         """
         stored = self.facts.stored
         self._suspended |= {run_id for run_id, record in stored.records.items() if record.suspended_at}

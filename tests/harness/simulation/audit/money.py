@@ -1,7 +1,7 @@
 """Is all money in exactly one ledger, and does every run keep to its limits?
 
-I7: the controller's books are near the bill. I12: the cost of instances is in exactly one ledger, with their disks and
-addresses (decision 16); no run pays for time before its submission; a run keeps to its budget and to its hourly cap
+I7: the controller's ledgers are near the bill. I12: the cost of instances is in exactly one ledger, with their disks
+and addresses (decision 16); no run pays for time before its submission; a run keeps to its budget and to its hourly cap
 (decision 12).
 """
 
@@ -28,7 +28,7 @@ SEEN_LATE_S = 60.0  # the same without faults
 
 @dataclass(slots=True)
 class _Pace:
-    """How fast a run may have spent money unseen."""
+    """The rate at which a run may have spent money unseen."""
 
     usd_per_hour: float = 0.0
     longest_gap_s: float = 0.0
@@ -93,7 +93,7 @@ class MoneyChecker(Checker):
             self._check_lines()
 
     def _check_newcomers(self) -> None:
-        """A run pays for no more of a market's time than its instances were paid for since the run's submission."""
+        """A run pays for no more of a market's time than was paid for its instances since the run's submission."""
         self._remember_lives()
         slack_s = SEEN_LATE_S if self.facts.nothing_goes_wrong else UNSEEN_S + self._longest_gap_s
         for record in self.facts.stored.records.values():
@@ -115,7 +115,7 @@ class MoneyChecker(Checker):
             self._lives[market][name] = _Life(each["launched_at"], paid_until)
 
     def _check_books(self, rest: Rest) -> None:
-        """The books may differ from the bill by no more than the controller could not see."""
+        """The ledgers may differ from the bill only by costs that the controller could not see."""
         world = self.facts.world
         billed, booked = rest.bill.usd(), float(self.facts.stored.root["spent_usd"])
         fleets = [each for each in self.facts.regions.fleets() if fleet_is_ours(each)]

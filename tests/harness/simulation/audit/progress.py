@@ -39,7 +39,7 @@ TOOK_TOO_LONG = "argosy: the attempt took longer"  # begins the reason of the on
 
 
 class TaskRow(NamedTuple):
-    """What is stored of a task."""
+    """The stored row of a task."""
 
     status: int
     user_failures: int
@@ -220,7 +220,7 @@ _FINAL = (TaskStatus.SUCCEEDED,)  # when a user retries a run: the other tasks b
 
 
 def unfounded_failure(row: TaskRow, limit: int, policy: Policy, given_up: bool) -> str:
-    """What is wrong with a task's end; "" = nothing.
+    """The fault of a task's end; "" = nothing.
 
     No task fails that has attempts left, unless its run was given up. limit: user attempts that the spec allows.
     """
@@ -231,7 +231,7 @@ def unfounded_failure(row: TaskRow, limit: int, policy: Policy, given_up: bool) 
 
 
 class MarkerChecker(Checker):
-    """Markers as they are written, and as they are left."""
+    """Markers when they are written, and at the end."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("s3", "put_object"): self._written}

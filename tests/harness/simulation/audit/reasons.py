@@ -203,7 +203,7 @@ def _always(record: RunRecord) -> bool:
 
 
 def _gets_a_definition(record: RunRecord) -> bool:
-    """Whether its turn has not come yet: a service or daemon without desired tasks is still prepared."""
+    """Whether its turn has not come yet: a service or daemon without desired tasks is prepared nevertheless."""
     is_to_serve = record.healthy_s is not None and not record.halted
     return is_to_serve and record.status == RunStatus.SUBMITTED and record.waiting.startswith(TO_REGISTER)
 
