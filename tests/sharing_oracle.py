@@ -187,15 +187,30 @@ def drawn(random: Random) -> Case:
     return Case(sharers, runs, bounded)
 
 
+def plain(random: Random) -> Case:
+    """Two or three sharers of the same free limits, each with several runs of small tasks."""
+    limits = random.randint(1, 2)
+    sharers = tuple((1, 1, (random.randint(0, 5),) * limits) for _ in range(random.randint(2, 3)))
+    runs = tuple(
+        (owner, random.randint(1, 20), tuple(random.randint(0, 2) for _ in range(limits)))
+        for owner in range(len(sharers))
+        for _ in range(random.randint(1, 3))
+    )
+    return Case(sharers, runs, ((60, random.randint(20, 60)),) * limits)
+
+
 def drawn_queues(random: Random) -> Case:
-    """The same with queues of one or several sharers, caps and guarantees."""
-    case = drawn(random)
+    """The same with queues of one or several sharers, caps and guarantees. In half the cases, tasks are small and no
+    queue has a cap, so that more is given than a guarantee."""
+    is_plain = random.random() < 0.5
+    case = plain(random) if is_plain else drawn(random)
     queues = random.randint(1, max(1, len(case.sharers)))
     units = random.randint(1, 3)
     sharers = tuple((random.randrange(queues), random.choice((0, 0, 1, 5))) for _ in case.sharers)
     weights = [random.choice((0, 1, 2, 3)) for _ in range(queues)]
     caps = tuple(
-        tuple(random.choice((None, 0, 1, 5, random.randint(0, 40))) for _ in range(units)) for _ in range(queues)
+        tuple(None if is_plain else random.choice((None, 0, 1, 5, random.randint(0, 40))) for _ in range(units))
+        for _ in range(queues)
     )
     limits = len(case.limits)
     guarantees = tuple(

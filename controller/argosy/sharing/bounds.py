@@ -65,7 +65,7 @@ class Guarantees:
         one = np.ones_like(amount)
         promised = Columns(columns.sharer, columns.wants, self.takes[:, None])
         steps = scaled(promised.takes, amount[columns.sharer], one[columns.sharer], parts[columns.sharer])
-        return Climb(promised, scaled(self.used[:, None], amount, one, parts), steps)
+        return Climb(promised, scaled(self.used[:, None], amount, one, parts)[columns.sharer], steps)
 
     def lacking(self, group: IntArray, of_runs: IntArray, counts: IntArray) -> IntArray:
         """(groups,) the amount that each group still lacks after `counts` tasks of each run."""

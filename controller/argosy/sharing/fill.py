@@ -11,8 +11,8 @@ served when no other sharer has demand.
 
 A cap of a queue is a limit that only its own runs need; a task that exceeds one closes it for its queue alone.
 Guarantees are served before all turns by weight: next is the queue that has the smallest share of its guarantee, until
-it has all of it. Queues that do not lend come first: the part of their guarantee that they lack is then withheld from
-the others.
+it has all of it. What it receives raises its level for its turns by weight. Queues that do not lend come first: the
+part of their guarantee that they lack is then withheld from the others.
 
 The idea: allot all tasks below a level at once. A search finds the largest level up to which all tasks fit, ties at
 that level are counted in order, the limits are closed, and the next round continues with the remaining runs. There are
@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -55,7 +54,6 @@ class Filled:
     closed: BoolArray  # (limits,)
     free: IntArray  # (limits,) what is left
     capped: BoolArray | None = None  # (groups, units) the caps that are reached
-    guaranteed: IntArray | None = None  # (runs,) how many of the tasks are guaranteed to their queues
 
 
 def fill(
@@ -68,15 +66,15 @@ def fill(
     """The same result as sharing out one task at a time. Changes no argument. guarantees: only with bounds."""
     climb = Climb.of(columns, sharers, limits)
     dealing = _Dealing(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
-    guaranteed = None
     if guarantees is not None and bounds is not None and guarantees.amount.any():
-        guaranteed = _deal_guarantees(dealing, guarantees, bounds, sharers)
+        _deal_guarantees(dealing, guarantees, bounds, sharers)
+        climb = climb.after(dealing.counts)
     has_share = sharers.weight[columns.sharer] > 0
     for turn in (has_share, ~has_share):
         if turn.any():
             dealing.climb = climb
             dealing.deal(np.where(turn, columns.wants, 0))
-    return replace(dealing.filled(), guaranteed=guaranteed)
+    return dealing.filled()
 
 
 def phases(guarantees: Guarantees, of_runs: IntArray) -> Iterator[BoolArray]:
@@ -87,7 +85,7 @@ def phases(guarantees: Guarantees, of_runs: IntArray) -> Iterator[BoolArray]:
     yield promised & ~keeps
 
 
-def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBounds, sharers: Sharers) -> IntArray:
+def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBounds, sharers: Sharers) -> None:
     columns = dealing.climb.columns
     of_runs = bounds.of_runs(columns)
     dealing.climb = guarantees.climb(columns, sharers, bounds.group)
@@ -101,7 +99,6 @@ def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBou
                 dealing.free[guarantees.kept_from[group]] -= lacking[group]
             dealing.free = np.maximum(dealing.free, 0)
     dealing.promise = None
-    return dealing.counts.copy()
 
 
 class _Dealing:
@@ -228,26 +225,8 @@ def _room(free: IntArray, takes: IntArray) -> IntArray:
     return most
 
 
-BY_WEIGHT, LAST = 2, 3  # phases; guarantees come before them
-
-
-class Promised(NamedTuple):
-    """How many of the tasks are guaranteed to their queues."""
-
-    guarantees: Guarantees
-    group: IntArray  # (sharers,)
-    counts: IntArray  # (runs,)
-
-
-def turns(
-    columns: Columns,
-    sharers: Sharers,
-    limits: Limits,
-    counts: IntArray,
-    quantum: int = 1,
-    promised: Promised | None = None,
-) -> IntArray:
-    """(tasks,) the run of each task, in the order of their turns.
+def turns(columns: Columns, sharers: Sharers, limits: Limits, counts: IntArray, quantum: int = 1) -> IntArray:
+    """(tasks,) the run of each task, in the order of their turns, without guarantees.
 
     counts: (runs,) how many tasks of each run start. quantum: a run takes up to that many tasks in one turn. No run is
     then ahead or behind by more than one quantum.
@@ -257,14 +236,8 @@ def turns(
     number = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
     step = number - number % max(1, quantum)
     turn = keys(climb.starts(counts)[run], climb.steps[run], step)
-    phase = np.where(sharers.weight[columns.sharer[run]] == 0, LAST, BY_WEIGHT)
-    if promised is not None:
-        first = number < promised.counts[run]
-        own = promised.guarantees.climb(columns, sharers, promised.group)
-        at = keys(own.starts(promised.counts)[run], own.steps[run], step)
-        keeps = promised.guarantees.kept_from[promised.group[columns.sharer]] != LENT
-        phase, turn = np.where(first, np.where(keeps[run], 0, 1), phase), np.where(first, at, turn)
-    order: IntArray = run[np.lexsort((run, turn, phase))]
+    comes_last = sharers.weight[columns.sharer[run]] == 0
+    order: IntArray = run[np.lexsort((run, turn, comes_last))]
     return order
 
 

@@ -6,9 +6,11 @@ The level of a sharer is its largest share of any limit, over its weight (domina
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.sharing.columns import ONE_FACTOR, BoolArray, Columns, IntArray, Limits, Sharers
 
@@ -42,7 +44,7 @@ class Climb:
     """How the sharers' levels rise as their runs get tasks."""
 
     columns: Columns
-    levels: IntArray  # (sharers, limits) before any task is given
+    levels: IntArray  # (runs, limits) of the run's sharer before any task is given by turns
     steps: IntArray  # (runs, limits) how far one task raises its sharer
 
     @classmethod
@@ -52,21 +54,33 @@ class Climb:
         factor, run = sharers.factor[:, None], columns.sharer
         levels = scaled(sharers.used, limits.capacity, weight, parts, factor)
         steps = scaled(columns.takes, limits.capacity, weight[run], parts[run], factor[run])
-        return cls(columns, levels, steps)
+        return cls(columns, levels[run], steps)
+
+    def after(self, given: IntArray) -> Climb:
+        """The same once each run has been `given` tasks out of turn: a run starts above those of its sharer's later
+        runs too."""
+        run = np.arange(len(given))
+        last = np.searchsorted(self.columns.sharer, self.columns.sharer, side="right")
+        return replace(self, levels=self.levels + self._rise(given, run + 1, last))
 
     def starts(self, counts: IntArray) -> IntArray:
         """(runs, limits) the level of its sharer before a run's first task, if every run gets `counts` tasks."""
-        rises = counts[:, None] * self.steps
-        before = np.cumsum(rises, axis=0) - rises  # may overflow; differences within a sharer are correct
         first = np.searchsorted(self.columns.sharer, self.columns.sharer)
-        exact = self.levels[self.columns.sharer] + before - before[first]
-        return np.where(self._leaves_the_range(counts, first), FULL, exact)
+        return self.levels + self._rise(counts, first, np.arange(len(counts)))
 
-    def _leaves_the_range(self, counts: IntArray, first: IntArray) -> BoolArray:
-        rises = counts[:, None] * self.steps.astype(np.float64)
-        before = np.cumsum(rises, axis=0) - rises
-        found: BoolArray = before - before[first] >= FULL
-        return found
+    def _rise(self, counts: IntArray, first: IntArray, end: IntArray) -> IntArray:
+        """(runs, limits) how far the `counts` tasks of the runs from `first` to before `end` raise their sharer; at
+        most FULL."""
+        exact = _sums_before(counts[:, None] * self.steps)  # may overflow; differences within a sharer are correct
+        rough = _sums_before(counts[:, None] * self.steps.astype(np.float64))
+        return np.where(rough[end] - rough[first] >= FULL, FULL, exact[end] - exact[first])
+
+
+def _sums_before(rises: NDArray[Any]) -> NDArray[Any]:
+    """(runs + 1, limits) the rises of all runs before each one; the last row is the sum of all."""
+    sums = np.zeros((len(rises) + 1, rises.shape[1]), dtype=rises.dtype)
+    np.cumsum(rises, axis=0, out=sums[1:])
+    return sums
 
 
 def keys(starts: IntArray, steps: IntArray, task: IntArray) -> IntArray:
