@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs/guides/first-deployment.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh( aws-only)?\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 HERE = [text for mark, text in BLOCKS if not mark]
 ON_AWS = [text for mark, text in BLOCKS if mark]
-# How much of the page only AWS can answer: whoever moves a line between the two kinds says so here.
+# How much of the page only AWS can answer: moving a line between the two kinds changes these figures.
 AWS_ONLY_COMMANDS = 33
 
 

@@ -25,7 +25,7 @@ import signal, sys
 from pathlib import Path
 from argosy.local.options import LocalOptions
 from argosy.local.run import serve
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it, as nohup does
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, for one, has it ignored
 folder = Path(sys.argv[1])
 options = LocalOptions(images_root=folder / "containers", state_dir=folder / "logs", keep=folder / "kept")
 serve(0, options, lambda aws: print(aws.endpoint_url, flush=True))

@@ -58,7 +58,7 @@ def doubt_is_a_refusal(patch: Patch) -> None:
 def intents_forgotten_at_start(patch: Patch) -> None:
     def forget(event: Any, state: Any, now: float, policy: Any) -> None:
         for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
-            attempts.disprove(state, state.key_of(row), now, "the controller was started anew")
+            attempts.disprove(state, state.key_of(row), now, "the controller was restarted")
         state.observed_at = 0.0
 
     registry = apply_module._apply

@@ -251,7 +251,7 @@ def test_a_lost_chunk_of_attempts_costs_each_of_them_a_loss_and_no_task() -> Non
     for run_id in (RUN_ID, OTHER):
         assert cluster.record(run_id).counts[TaskStatus.SUCCEEDED] == 6
     assert nothing_started_twice(cluster)
-    assert restarted(cluster) == ()  # it has been written anew
+    assert restarted(cluster) == ()  # it has been written again
 
 
 @pytest.mark.parametrize("name", [documents.POOLS, "INSTANCES"])
