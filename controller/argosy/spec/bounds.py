@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any
 
 from argosy.spec.faults import Fault, path_text, shown
@@ -12,6 +13,9 @@ from argosy.spec.faults import Fault, path_text, shown
 DEPTH_LIMIT = 20
 SIZE_LIMIT = 256 * 1024  # bytes of compact UTF-8 JSON, as a request is stored: in an item of at most 400 KB
 INTEGER_LIMIT = 2**53 - 1  # JSON readers disagree about larger integers
+
+_SCALARS = (str, int, float, NoneType)  # asked first: whether something is a Mapping takes longer
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def faults(data: Any) -> list[Fault]:
@@ -21,7 +25,8 @@ def faults(data: Any) -> list[Fault]:
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), data)]
     while pending:
         path, value = pending.pop()
-        if len(path) >= DEPTH_LIMIT and isinstance(value, (Mapping, list)):
+        has_members = not isinstance(value, _SCALARS) and isinstance(value, (Mapping, list))
+        if has_members and len(path) >= DEPTH_LIMIT:
             return [Fault("", f"is nested deeper than {DEPTH_LIMIT} levels")]
         size += _own_size(value)
         if size > SIZE_LIMIT:
@@ -29,7 +34,8 @@ def faults(data: Any) -> list[Fault]:
         message = _foreign(value)
         if message:
             found.append(Fault(path_text(path), message))
-        pending.extend((path + (key,), member) for key, member in reversed(list(_members(value))))
+        if has_members:
+            pending.extend((path + (key,), member) for key, member in reversed(list(_members(value))))
     return found
 
 
@@ -41,7 +47,8 @@ def value_faults(data: Any) -> Iterator[Fault]:
         message = _value_fault(value)
         if message:
             yield Fault(path_text(path), message)
-        pending.extend((path + (key,), member) for key, member in reversed(list(_members(value))))
+        if not isinstance(value, _SCALARS):
+            pending.extend((path + (key,), member) for key, member in reversed(list(_members(value))))
 
 
 def largest(document: Mapping[str, Any]) -> tuple[str, int]:
@@ -56,14 +63,16 @@ def largest(document: Mapping[str, Any]) -> tuple[str, int]:
 
 def _own_size(value: Any) -> int:
     """Bytes that the value adds to the compact JSON text: without its members, with the comma after it."""
+    if value is None or value is True:
+        return 5
     if isinstance(value, str):
         return _text_size(value) + 1
-    if isinstance(value, Mapping):
+    if not isinstance(value, _SCALARS) and isinstance(value, Mapping):
         return 3 + sum(_text_size(key) + 1 for key in value if isinstance(key, str))
     if isinstance(value, int) and not isinstance(value, bool):
         # Python does not write numbers with thousands of digits. Their size is estimated; `value_faults` refuses them.
         return len(str(value)) + 1 if abs(value) <= INTEGER_LIMIT else value.bit_length() // 4 + 2
-    if isinstance(value, float) or value is None or isinstance(value, bool):
+    if isinstance(value, float | bool):
         return len(json.dumps(value)) + 1
     return 3
 
@@ -75,7 +84,7 @@ def _text_size(text: str) -> int:
 
 
 def _json_bytes(value: Any) -> int:
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return len(_COMPACT.encode(value).encode("utf-8", "surrogatepass"))
 
 
 def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
@@ -86,11 +95,11 @@ def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def _foreign(value: Any) -> str | None:
+    if isinstance(value, (*_SCALARS, list)):
+        return None
     if isinstance(value, Mapping):
         bad = [key for key in value if not isinstance(key, str)]
         return f"has the name {shown(bad[0])}, which is not text: put it in quotes" if bad else None
-    if value is None or isinstance(value, (str, bool, int, float, list)):
-        return None
     return f"is not a JSON value: its type is {shown(type(value).__name__)}"
 
 

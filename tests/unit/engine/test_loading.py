@@ -42,9 +42,8 @@ def with_runs(count: int, tasks: int = 3) -> tuple[State, Counting]:
         told(state, prepared(run_id=run_id))
         if tasks > 100:
             state.runs[run_id].tasks.set(tasks - 1, status=TaskStatus.CANCELLED)
-        for key, body in documents.changed(state).items():
-            store.items[key] = body
-        documents.committed(state)
+    store.items.update(documents.changed(state))
+    documents.committed(state)
     return state, store
 
 
