@@ -47,9 +47,12 @@ def trials_find_nothing(seeds: range) -> int:
     return came
 
 
+# Seed 0 is left out here and in test_updates: a fifth of all seeds is replayed as well, which test_trials does enough.
+
+
 @pytest.mark.slow
 def test_runs_submitted_through_an_entrance_keep_their_queue_and_owner() -> None:
-    assert trials_find_nothing(range(3)) > 8
+    assert trials_find_nothing(range(1, 4)) > 8
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -148,6 +149,7 @@ def test_without_faults_a_small_run_costs_no_more_than_it_must() -> None:
     assert verdict.settled_s < 300
 
 
+@cache
 def boundaries() -> int:
     return sum(run_trial(SMALL).calls.values())
 
@@ -178,6 +180,7 @@ def test_eight_controllers_at_once_do_get_in_each_others_way() -> None:
     assert sum(verdict_of_eight(seed).conflicts for seed in range(4)) > 3
 
 
+@cache
 def verdict_of_eight(seed: int) -> Verdict:
     verdict = run_trial(TrialPlan(seed, controllers=8))
     assert verdict.ok, told(verdict)

@@ -44,9 +44,9 @@ def trials_find_nothing(seeds: range) -> int:
 
 @pytest.mark.slow
 def test_nothing_is_begun_above_what_a_run_may_have_by_now() -> None:
-    assert trials_find_nothing(range(2)) > 20
+    assert trials_find_nothing(range(1, 3)) > 20
 
 
 @pytest.mark.slow
 def test_so_it_is_where_calls_and_controllers_fail() -> None:
-    assert trial(0, FAULTS).run().violations == []
+    assert trial(1, FAULTS).run().violations == []

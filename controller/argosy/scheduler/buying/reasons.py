@@ -142,7 +142,7 @@ def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:
     """Why affinity rules out a purchase for the batch: only instances that run the right tasks satisfy it, and a new
     instance runs none. "" if affinity is not the reason."""
     groups = [group for group in batch.affinity if group != batch.group]
-    if not market_answer(replace(batch, affinity=()), everything).fits:
+    if not batch.affinity or not market_answer(replace(batch, affinity=()), everything).fits:
         return ""
     if groups:
         return f"runs only next to tasks of {' and '.join(groups)} (affinity): no instance that runs them has room now"
