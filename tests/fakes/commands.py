@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.fakes.local_mode import forks
 
 PATIENCE_S = 300.0
-NAMES = ("argosy", "aws")
+NAMES = ("argosy", "aws", "program")
 SOCKET = "TESTS_FORKS"
 STAND_IN = """#!{python} -IS
 import json, os, signal, socket, sys

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import runpy
 import sys
 
 from tests import botocore_models
@@ -42,3 +44,11 @@ def aws() -> int:
 
     sys.argv[0] = "aws"
     return int(main())
+
+
+def program() -> None:
+    """As `python -m` does: a module of the folder in which it is started, or of PYTHONPATH, which is looked for first
+    there."""
+    sys.argv = sys.argv[1:]
+    sys.path[:0] = [os.getcwd(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -17,6 +17,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.fakes.commands import outcome_of
+
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).resolve().parents[3] / "containers" / "digits"
@@ -24,6 +26,7 @@ BUCKET = "results"
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """The real program, which does its imports itself."""
     return subprocess.Popen(
         [sys.executable, "-m", "digits", *arguments],
         cwd=FOLDER,
@@ -36,9 +39,8 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 def run(*arguments: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, standard output, standard error."""
-    process = start(*arguments, **environment)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
+    process = outcome_of(["program", "digits", *arguments], FOLDER, **environment)
+    return process.returncode, process.stdout, process.stderr
 
 
 def rows(text: str) -> list[dict[str, int]]:
@@ -290,7 +292,9 @@ def test_the_program_starts_light(endpoint: str) -> None:
     import resource
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert run("--range", "900:950", "--output", f"s3://{BUCKET}/light", AWS_ENDPOINT_URL=endpoint)[0] == 0
+    process = start("--range", "900:950", "--output", f"s3://{BUCKET}/light", AWS_ENDPOINT_URL=endpoint)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +16,8 @@ from typing import Any
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+
+from tests.fakes.commands import outcome_of
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +47,7 @@ def words(line: str) -> list[str]:
 
 def run(*arguments: str, cwd: Path = FOLDER, **environment: str) -> tuple[int, str, str]:
     """Exit code, standard output, standard error of the program, which has no TensorFlow here."""
-    process = subprocess.run(
-        [sys.executable, "-m", "recommender", *arguments],
-        cwd=cwd,
-        env=dict(os.environ) | {"PYTHONPATH": str(FOLDER)} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    process = outcome_of(["program", "recommender", *arguments], cwd, PYTHONPATH=str(FOLDER), **environment)
     return process.returncode, process.stdout, process.stderr
 
 

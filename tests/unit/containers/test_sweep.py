@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.commands import outcome_of
+
 pytestmark = pytest.mark.slow
 
 CONTAINERS = Path(__file__).resolve().parents[3] / "containers"
@@ -35,9 +37,8 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 def run(*arguments: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, standard output, standard error."""
-    process = start(*arguments, **environment)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+    process = outcome_of(["program", "sweep", *arguments], FOLDER, **environment)
+    return process.returncode, process.stdout, process.stderr
 
 
 @pytest.fixture
