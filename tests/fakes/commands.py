@@ -1,4 +1,5 @@
-"""The commands `argosy` and `aws` as forks of one process of each test process, which has done their imports.
+"""The commands `argosy` and `aws`, and programs of images, as forks of one process of each test process, which
+has done their imports.
 
 Problem: `argosy` spends 0.6 s of CPU time on imports before it does anything, and tests type it a hundred times.
 Idea: local mode's server of forks starts them, like the functions. A stand-in of the command, found first on PATH,
