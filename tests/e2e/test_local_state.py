@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,20 +14,12 @@ from typing import Any
 import pytest
 
 from argosy.local.clients import LocalClients
+from argosy.local.forks import Fork
+from tests.fakes.local_mode import forks
 from tests.fakes.waiting import is_gone, until
 
 pytestmark = pytest.mark.e2e
 
-SERVES = """
-import signal, sys
-from pathlib import Path
-from argosy.local.options import LocalOptions
-from argosy.local.run import serve
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, for one, has it ignored
-folder = Path(sys.argv[1])
-options = LocalOptions(images_root=folder / "containers", state_dir=folder / "logs", keep=folder / "kept")
-serve(0, options, lambda aws: print(aws.endpoint_url, flush=True))
-"""
 PATIENCE_S = 120.0  # of a busy machine
 # Waits until the test lets it go; says its process's id in its log.
 WAITS = 'echo pid $$; while [ ! -e "$GO" ]; do sleep 0.05; done'
@@ -38,7 +28,7 @@ WAITS = 'echo pid $$; while [ ! -e "$GO" ]; do sleep 0.05; done'
 class Serving:
     """A local mode in a separate process, and a user of it."""
 
-    def __init__(self, process: subprocess.Popen[str], endpoint: str) -> None:
+    def __init__(self, process: Fork, endpoint: str) -> None:
         self.process = process
         self.clients = LocalClients(endpoint, "us-east-1")
 
@@ -67,16 +57,16 @@ class Serving:
 def serving(folder: Path) -> Iterator[Serving]:
     (folder / "containers" / "tool").mkdir(parents=True, exist_ok=True)
     (folder / "containers" / "tool" / "Dockerfile").write_text('FROM scratch\nENTRYPOINT ["sh", "-c"]\n')
-    command = [sys.executable, "-c", SERVES, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stdout is not None
-        made = Serving(process, process.stdout.readline().strip())
+    process = forks().start("tests.fakes.imported.local_mode", [str(folder)], dict(os.environ))
+    with process.stdin, process.stdout, process.stderr:
+        made = Serving(process, process.stdout.readline().decode().strip())
         try:
             yield made
         finally:
             made.clients.close()
             if process.poll() is None:
-                process.terminate()
+                os.kill(process.pid, signal.SIGTERM)
+            process.wait(PATIENCE_S)
 
 
 def spec(go: Path) -> dict[str, Any]:
@@ -94,7 +84,7 @@ def test_runs_results_and_logs_outlive_a_kill_and_what_ran_is_tried_again(tmp_pa
         until(lambda: first.ask("DescribeRun", runId=run_id)["tasks"]["running"] == 2, PATIENCE_S)
         first.clients("s3").put_object(Bucket="argosy-results", Key="mine", Body=b"x" * 50_000)
         first.process.kill()
-        first.process.wait()
+        first.process.wait(PATIENCE_S)
     for pid in pids:
         until(partial(is_gone, pid))
     with serving(tmp_path) as second:

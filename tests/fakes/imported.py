@@ -1,4 +1,4 @@
-"""What the server of forks of a test process imports once, and what its forks call: the commands, as if typed."""
+"""What the server of forks of a test process imports once, and what its forks call: commands, and a local mode."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import importlib
 import os
 import pkgutil
 import runpy
+import signal
+import socket
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from argosy.local import forks
+from argosy.local.forks import Fork, Forks
+from argosy.local.options import LocalOptions
+from argosy.local.run import serve
 from tests import botocore_models
 
 SERVICES = ("ec2", "ecs", "lambda", "logs", "s3", "ssm")  # that commands call
@@ -29,6 +37,37 @@ def warm() -> None:
         importlib.import_module(other)
     for service in SERVICES:
         make_client(Connection("http://127.0.0.1", region="us-east-1"), service)
+
+
+class OwnForks(Forks):
+    """A server that is a fork of this process, which must have no threads yet."""
+
+    def __init__(self) -> None:
+        self._server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = os.fork()
+        if self._process == 0:
+            self._server.close()
+            forks.serve(theirs)
+            os._exit(0)
+        theirs.close()
+
+    def start(
+        self, called: str, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+    ) -> Fork:
+        order = [called, list(words), dict(environment), str(folder or Path.cwd())]
+        return forks.ordered(lambda descriptors: socket.send_fds(self._server, [b"!"], descriptors), order)
+
+    def close(self) -> None:
+        self._server.close()
+        os.waitpid(self._process, 0)
+
+
+def local_mode() -> None:
+    """A local mode that keeps its state in the folder that is its first word. It prints its endpoint."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, for one, has it ignored
+    folder = Path(sys.argv[1])
+    options = LocalOptions(images_root=folder / "containers", state_dir=folder / "logs", keep=folder / "kept")
+    serve(0, options, lambda aws: print(aws.endpoint_url, flush=True), OwnForks())
 
 
 def argosy() -> None:

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -72,6 +72,21 @@ class Fork:
                 os.kill(self.pid, signal.SIGKILL)
 
 
+def ordered(send: Callable[[Sequence[int]], None], order: Sequence[Any]) -> Fork:
+    """The process that a server starts. send: hands it the descriptors. order: what `_become` reads."""
+    (to_read, ordering), (stdin, writing) = os.pipe(), os.pipe()
+    outputs = [os.pipe() for _ in range(3)]
+    theirs = [to_read, stdin, *(write for _, write in outputs)]
+    try:
+        send(theirs)
+    finally:
+        for each in theirs:
+            os.close(each)
+    with os.fdopen(ordering, "wb") as pipe, suppress(BrokenPipeError):  # then there is no process id either
+        pipe.write(json.dumps(order).encode())
+    return Fork(writing, *(read for read, _ in outputs))
+
+
 class Forks:
     """A server of forks, until `close`. Thread-safe."""
 
@@ -87,18 +102,7 @@ class Forks:
     ) -> Fork:
         """A process that calls `module.function` with these words in sys.argv. folder: None for this process's own.
         Raises OSError if it cannot be forked."""
-        order = json.dumps([called, list(words), dict(environment), str(folder or Path.cwd())]).encode()
-        (to_read, ordering), (stdin, writing) = os.pipe(), os.pipe()
-        outputs = [os.pipe() for _ in range(3)]
-        theirs = [to_read, stdin, *(write for _, write in outputs)]
-        try:
-            self._send(theirs)
-        finally:
-            for each in theirs:
-                os.close(each)
-        with os.fdopen(ordering, "wb") as pipe, suppress(BrokenPipeError):  # then there is no process id either
-            pipe.write(order)
-        return Fork(writing, *(read for read, _ in outputs))
+        return ordered(self._send, [called, list(words), dict(environment), str(folder or Path.cwd())])
 
     def fileno(self) -> int:
         """The socket over which a program that inherits it can send starts itself."""

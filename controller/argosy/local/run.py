@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from argosy.local.cloud import LocalAws
+from argosy.local.forks import Forks
 from argosy.local.options import LocalOptions
 
 
-def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None]) -> None:
+def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None], forks: Forks | None = None) -> None:
     """Run until Ctrl-C, SIGTERM, the end of its terminal or POST /argosy/shutdown; main thread only. Raises OSError if
     the port is taken, and the errors of `LocalAws` for an unusable state."""
     ended = threading.Event()
@@ -22,7 +23,7 @@ def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None]) -
         signals.append(signal.SIGHUP)
     before = {each: signal.signal(each, lambda *_: ended.set()) for each in signals}
     try:
-        with LocalAws(port, options) as aws:
+        with LocalAws(port, options, forks) as aws:
             aws.on_shutdown = ended.set
             ready(aws)
             ended.wait()
