@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.util import cache_from_source
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,3 +36,15 @@ def unpacked_wheel(checkout: Path, folder: Path) -> Path:
     with zipfile.ZipFile(folder / built.stdout.splitlines()[-1]) as wheel:
         wheel.extractall(site)
     return site
+
+
+def bring_byte_code(site: Path) -> None:
+    """Put the checkout's byte code beside the same modules of an unpacked wheel, where pip would have compiled them."""
+    for module in site.rglob("*.py"):
+        source = ROOT / "controller" / module.relative_to(site)
+        compiled = Path(cache_from_source(str(source)))
+        if source.is_file() and compiled.is_file() and source.read_bytes() == module.read_bytes():
+            os.utime(module, (source.stat().st_atime, source.stat().st_mtime))
+            copied = Path(cache_from_source(str(module)))
+            copied.parent.mkdir(exist_ok=True)
+            shutil.copy(compiled, copied)

@@ -16,7 +16,7 @@ import pytest
 
 from argosy.figures.numbers import money
 from tests.fakes.commands import outcome_of
-from tests.wheels import copy_of_the_checkout, unpacked_wheel
+from tests.wheels import bring_byte_code, copy_of_the_checkout, unpacked_wheel
 
 ROUNDING_USD = 1e-9  # the two sums are taken in different orders
 ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.e2e
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkout = copy_of_the_checkout(tmp_path_factory.mktemp("checkout"))
     site = unpacked_wheel(checkout, tmp_path_factory.mktemp("wheel"))
+    bring_byte_code(site)
     empty: Path = tmp_path_factory.mktemp("demo")
     environment = {**os.environ, "PYTHONPATH": str(site)}
     done = subprocess.run(
