@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from botocore.exceptions import ClientError
 
 from argosy.local.deployment import local_settings
 from tests.e2e.local_cloud import Cloud, cloud
+from tests.fakes.commands import outcome_of
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -51,8 +51,7 @@ def aws(sky: Cloud) -> Aws:
         pytest.skip("the AWS CLI is not installed")
 
     def run(*arguments: str) -> Any:
-        command = [sys.executable, str(program), "--endpoint-url", sky.aws.endpoint_url, "--output", "json", *arguments]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=dict(os.environ))
+        done = outcome_of(["aws", "--endpoint-url", sky.aws.endpoint_url, "--output", "json", *arguments])
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
         return json.loads(done.stdout) if done.stdout.strip() else None
@@ -123,9 +122,8 @@ def test_the_cli_copies_files_to_and_from_s3(aws: Aws, sky: Cloud, tmp_path: Pat
     there, back = tmp_path / "there", tmp_path / "back"
     there.write_bytes(os.urandom(9_000_000))  # a multipart upload
     for source, target in ((str(there), "s3://argosy-results/x"), ("s3://argosy-results/x", str(back))):
-        program = str(Path(sys.executable).with_name("aws"))
-        command = [sys.executable, program, "--endpoint-url", sky.aws.endpoint_url, "s3", "cp", source, target]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        done = outcome_of(["aws", "--endpoint-url", sky.aws.endpoint_url, "s3", "cp", source, target])
+        assert done.returncode == 0, done.stderr
     assert back.read_bytes() == there.read_bytes()
 
 

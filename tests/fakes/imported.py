@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from argosy.local import forks
@@ -33,8 +34,8 @@ def warm() -> None:
         path = importlib.import_module(package).__path__
         for found in pkgutil.walk_packages(path, f"{package}."):
             importlib.import_module(found.name)
-    for other in ("awscli.clidriver", "requests"):
-        importlib.import_module(other)
+    with suppress(ModuleNotFoundError):  # only some tests need the AWS CLI
+        importlib.import_module("awscli.clidriver")
     for service in SERVICES:
         make_client(Connection("http://127.0.0.1", region="us-east-1"), service)
 
