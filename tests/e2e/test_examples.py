@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import argosy
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
@@ -51,11 +49,7 @@ def endpoint() -> Iterator[str]:
 
 
 def said_by(program: str, endpoint: str, folder: Path) -> str:
-    environment = {**os.environ, "ARGOSY_ENDPOINT_URL": endpoint}
-    command = [sys.executable, str(EXAMPLES / program)]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    done = outcome_of(["script", str(EXAMPLES / program)], folder, ARGOSY_ENDPOINT_URL=endpoint)
     return done.stdout + done.stderr
 
 

@@ -130,23 +130,24 @@ if "get-experiment" in words and "--id EXP" in words and "status" in words:
 """
 
 
-@pytest.fixture
-def step_6(tmp_path: Path) -> tuple[Path, list[str]]:
+@pytest.fixture(scope="module")
+def step_6(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The output of the shell that typed the interruption, and its calls."""
+    folder = tmp_path_factory.mktemp("step-6")
     for name in ("aws", "argosy"):
-        (tmp_path / name).write_text(STAND_IN.format(python=sys.executable))
-        (tmp_path / name).chmod(0o755)
+        (folder / name).write_text(STAND_IN.format(python=sys.executable))
+        (folder / name).chmod(0o755)
     [request] = [block for block in HERE if "> interrupt.json" in block]
     [orders] = [block for block in ON_AWS if "create-experiment-template" in block]
     script = "\n".join(
         ["set -u", "sleep() { :; }", HERE[0], request, "PATIENT=patient-1", orders, 'echo "$DEFINITION"']
     )
-    environment = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"}
+    environment = {"PATH": f"{folder}:{Path(sys.executable).parent}:/usr/bin:/bin"}
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.stdout.splitlines()[-1] == "definition-of arn:aws:ecs:eu-west-1:123456789012:task/argosy/f00", done
-    return tmp_path, (tmp_path / "calls.txt").read_text().splitlines()
+    return folder, (folder / "calls.txt").read_text().splitlines()
 
 
 def test_the_interruption_hits_the_instance_of_a_running_task(step_6: tuple[Path, list[str]]) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,15 @@ def options(**fields: Any) -> LocalOptions:
     return LocalOptions(boot_s=0.2, tick_s=0.3, **fields)
 
 
+@cache
+def clients(endpoint: str) -> LocalClients:
+    return LocalClients(endpoint, "us-east-1")
+
+
 def ask(aws: LocalAws, action: str, **request: Any) -> dict[str, Any]:
     """As `aws lambda invoke` does."""
     payload = json.dumps({"action": action, **request}).encode()
-    clients = LocalClients(aws.endpoint_url, "us-east-1")
-    reply = clients("lambda").invoke(FunctionName="argosy-api", Payload=payload)
+    reply = clients(aws.endpoint_url)("lambda").invoke(FunctionName="argosy-api", Payload=payload)
     answer = json.loads(reply["Payload"].read())
     assert answer["statusCode"] == 200, answer
     return dict(answer["body"])
@@ -56,7 +61,7 @@ def test_a_schedule_fires_and_its_run_ends() -> None:
     with local_aws(options()) as aws:
         view = ask(aws, "CreateSchedule", name="once", expression=in_a_moment(), spec=SPEC)
         assert view["armed"]
-        stored = LocalClients(aws.endpoint_url, "us-east-1")("scheduler").get_schedule(GroupName="argosy", Name="once")
+        stored = clients(aws.endpoint_url)("scheduler").get_schedule(GroupName="argosy", Name="once")
         assert stored["Target"]["Arn"].endswith(":function:argosy-api")
         until(lambda: ended_well(aws, "once"), PATIENCE_S)
         assert verdicts(aws, "once") == ["ran"]

@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.fakes.local_mode import forks
 
 PATIENCE_S = 300.0
-NAMES = ("argosy", "aws", "program")
+NAMES = ("argosy", "aws", "program", "script")
 SOCKET = "TESTS_FORKS"
 STAND_IN = """#!{python} -IS
 import json, os, signal, socket, sys

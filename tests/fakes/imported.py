@@ -86,6 +86,13 @@ def aws() -> int:
     return int(main())
 
 
+def script() -> None:
+    """As `python` does with a file."""
+    sys.argv = sys.argv[1:]
+    sys.path.insert(0, str(Path(sys.argv[0]).parent.absolute()))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
 def program() -> None:
     """As `python -m` does: a module of the folder in which it is started, or of PYTHONPATH, which is looked for first
     there."""
